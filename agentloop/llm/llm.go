@@ -1,0 +1,153 @@
+// Package llm is the contract with language models: a request, a stream of deltas, a whole response, and errors
+// that say what may be done about them. Providers live below it (llm/openai, llm/offline); Chain puts retry,
+// cool-down and fallbacks in front of them. It starts no goroutine of its own.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/workspace"
+)
+
+// Model is one configured model.
+type Model interface {
+	// Stream sends the request and calls onDelta, from the calling goroutine, for each piece as it arrives;
+	// onDelta may be nil and must not block. It returns the whole response once the provider said that it is
+	// complete. On failure the error is a *Error and nothing of a half response is returned, except that
+	// Error.Partial holds the text so far. It returns promptly with ctx's cause when ctx ends.
+	Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error)
+	// Info is what is known of the model without the network.
+	Info() Info
+}
+
+// Info of a model.
+type Info struct {
+	Name          string // as configured
+	Model         string // the provider's name for it
+	ContextWindow int    // tokens; 0: unknown
+	MaxOutput     int    // tokens; 0: the provider's default
+	Offline       bool   // no model at all: the built-in responder
+}
+
+// Request is one call. System and Tools come first on the wire and are byte-stable over the turns of a session,
+// so that provider caches hit; Volatile follows them.
+type Request struct {
+	System   string
+	Volatile string // date, session, requester: after everything that is cached
+	Messages []Message
+	Tools    []Tool
+	// MaxTokens of the answer; 0: the model's own.
+	MaxTokens int
+	// CacheKey groups calls that share a prefix: the session.
+	CacheKey string
+}
+
+// Role of a message.
+type Role string
+
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+	ToolRole  Role = "tool"
+)
+
+// Message is one message of the conversation.
+type Message struct {
+	Role    Role
+	Content []workspace.Content
+}
+
+// Tool as shown to the model.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+}
+
+// Delta is a piece of a streamed response: text of the answer, or of private reasoning.
+type Delta struct {
+	Text      string
+	Reasoning string
+	ToolName  string // a tool call has begun
+}
+
+// Stop says why a response ended.
+type Stop string
+
+const (
+	StopEnd       Stop = "end"
+	StopToolCalls Stop = "tool_calls"
+	StopLength    Stop = "length"
+	StopFiltered  Stop = "filtered"
+)
+
+// Response is a whole model response.
+type Response struct {
+	Content []workspace.Content // text, reasoning and tool calls in order
+	Stop    Stop
+	Usage   workspace.Usage // one call; CostUSD nil when the model is unpriced
+	Model   string          // what answered, as configured
+}
+
+// ToolCalls of the response in order.
+func (r Response) ToolCalls() []workspace.Content {
+	var calls []workspace.Content
+	for _, c := range r.Content {
+		if c.Kind == workspace.ToolCall {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+// Kind classifies a failed call.
+type Kind string
+
+const (
+	Auth      Kind = "auth"      // 401, 403: the key is refused
+	Limited   Kind = "limited"   // 429
+	Overload  Kind = "overload"  // 5xx, 529, connection refused, reset before an answer
+	Cut       Kind = "cut"       // the stream ended half-way
+	Overflow  Kind = "overflow"  // the prompt is longer than the context window
+	Rejected  Kind = "rejected"  // 400, 404, 422: this request will never work
+	Malformed Kind = "malformed" // the answer cannot be read
+	TimedOut  Kind = "timed_out" // no byte for too long
+	Cancelled Kind = "cancelled" // ctx ended
+	CoolDown  Kind = "cooling"   // not asked: too many failures just now
+	NoneLeft  Kind = "none_left" // every model of the chain failed; Err is the last
+)
+
+// Error is a failed call. Err never holds a credential.
+type Error struct {
+	Kind    Kind
+	Model   string
+	Status  int
+	After   time.Duration // Retry-After; 0: none given
+	Partial string        // text that had been streamed when it failed
+	Err     error
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("model %s: %s", e.Model, e.Kind)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (status %d)", e.Status)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf is the kind of err; empty when it is no *Error.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return ""
+}

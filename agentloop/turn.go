@@ -1,0 +1,116 @@
+// Package agentloop is the loop of an agent: it builds the prompt, asks the model, runs the tools that policy
+// allows, and hands every step to a Recorder before it goes on. It has never heard of a network, a bus or a
+// database: a Turn is a plain value, and all it may touch besides is a Recorder, an Emit and a Model.
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/agentloop/llm"
+	"parley/tools"
+	"parley/workspace"
+)
+
+// Causes with which the lane ends a turn's context (context.Cause).
+var (
+	ErrStopped     = errors.New("stopped by a person")
+	ErrInterrupted = errors.New("interrupted by a newer message")
+	ErrRestart     = errors.New("begun again with a further message") // nothing was shown or done yet
+	ErrTimeout     = errors.New("turn timed out")
+	ErrShutdown    = errors.New("gateway is shutting down") // leave the run running: the next boot resumes it
+)
+
+// Turn is all that one pass of the loop knows. It can be serialised: the loop may run elsewhere.
+type Turn struct {
+	Run       workspace.RunID
+	Session   workspace.Key
+	SessionID workspace.SessionID
+	Agent     workspace.AgentID
+	Requester workspace.Actor // whose rights hold for the whole turn
+	Network   string          // of the room; empty: local
+	PeerKind  string
+	Started   time.Time
+
+	System   string // byte-stable prefix
+	Volatile string
+	History  []workspace.Entry // the transcript with this turn's inputs last; events are skipped
+	Journal  []workspace.Step  // of an earlier try of this run, in order
+	Models   []string          // primary, then fallbacks
+	MaxSteps int               // model calls; reaching it ends the turn completed(step_limit)
+	WorkDir  string            // folder that file tools are confined to; empty: none
+}
+
+// Subject is whom tool policy judges in this turn.
+func (t *Turn) Subject() tools.Subject {
+	return tools.Subject{Actor: t.Requester, Agent: t.Agent, Session: t.Session, Network: t.Network}
+}
+
+// Recorder makes a turn durable. The lane implements it over the store.
+type Recorder interface {
+	// Step journals steps: the model's whole response with its planned calls, or results. It returns after the
+	// commit when a step has state started and effect outside; else it only keeps the order. The boundary says
+	// what waited: when Stop is set the loop ends with ErrStopped, Inputs are appended to the conversation.
+	// boundary is false for a mere "started": nothing is handed over then.
+	Step(ctx context.Context, boundary bool, steps ...workspace.Step) (Boundary, error)
+	// Finish ends the run, once, and returns after the commit.
+	Finish(ctx context.Context, o Outcome) error
+}
+
+// Boundary is what waited when a step was recorded.
+type Boundary struct {
+	Inputs []workspace.Entry // steered in, already in the transcript
+	Stop   bool
+}
+
+// Outcome is how a turn ended.
+type Outcome struct {
+	State  workspace.RunState // completed, failed, timeout, user_stopped
+	Reason string             // step_limit, silent, model_auth, interrupted …
+	// Content is the final answer as the transcript keeps it. Text is what the chat gets, in Markdown; empty with
+	// Silent set means a recorded silence.
+	Content []workspace.Content
+	Text    string
+	Silent  bool
+	Partial bool // Text was cut by a stop
+	Usage   workspace.Usage
+	Model   string // that answered
+	Err     error  // for the operator
+	// Steps are journal rows that belong to the same commit: the final response.
+	Steps []workspace.Step
+}
+
+// Event is watched live: by delivery (streaming), by SSE, by the lane (activity). It is never the record.
+type Event struct {
+	Run  workspace.RunID
+	Type EventType
+	Text string // of EventText: the whole answer text of this model call so far grows by it
+	Tool string
+	Call string
+	Err  string
+	Note string // of EventWait: why nothing happens: "model busy, retry in 4 s"
+}
+
+// EventType is the kind of a live event.
+type EventType string
+
+const (
+	EventText       EventType = "text"    // a delta of the answer
+	EventDiscard    EventType = "discard" // forget the deltas since the last model call began: it is asked again
+	EventToolStart  EventType = "tool_start"
+	EventToolEnd    EventType = "tool_end"
+	EventThinking   EventType = "thinking" // private reasoning goes on; no text
+	EventWait       EventType = "wait"
+	EventModelStart EventType = "model_start"
+)
+
+// Emit receives events from the turn's goroutine; it must not block.
+type Emit func(Event)
+
+// Models finds the model chain of a turn.
+type Models interface {
+	// Chain is the primary with its fallbacks as one Model; onWait is told, from the calling goroutine, why a
+	// call is delayed. An unknown name is an error.
+	Chain(names []string, onWait func(note string)) (llm.Model, error)
+}

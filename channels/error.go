@@ -1,0 +1,80 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Intake errors: nothing of the batch was taken.
+var (
+	ErrBusy       = errors.New("gateway is at its memory ceiling")
+	ErrUnwritable = errors.New("the journal cannot be written")
+)
+
+// Class of a failed Send. The adapter classifies, the core decides.
+type Class string
+
+const (
+	Retry      Class = "retry"       // surely not sent; try again after After
+	BadMessage Class = "bad_message" // surely not sent, and never will be in this form
+	PeerGone   Class = "peer_gone"   // surely not sent: blocked, left, deleted; the channel is well
+	Fatal      Class = "fatal"       // surely not sent: the account itself is refused
+	Unknown    Class = "unknown"     // it may have been sent
+)
+
+// Error is a classified failure. Err is cleaned of credentials by the adapter.
+type Error struct {
+	Class  Class
+	After  time.Duration // of Retry; 0: the core's own backoff
+	Global bool          // of Retry: holds the whole account, not the room
+	Moved  PeerID        // of PeerGone: the peer's new id, when the network told it
+	Err    error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Class, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf is the class of err: Unknown for everything that nobody classified.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Unknown
+}
+
+// Clock is the time that is passed in.
+type Clock interface {
+	Now() time.Time
+}
+
+// Deps is what an adapter may use.
+type Deps struct {
+	Log   *slog.Logger
+	HTTP  *http.Client // the one pooled client; no timeout of its own, use contexts
+	Clock Clock
+}
+
+// Factory makes a channel from its own section of the configuration, which decode reads strictly.
+type Factory struct {
+	Network Network
+	// Options is a pointer to the zero value of the section's type; configs reads names and docs from it.
+	Options func() any
+	New     func(name string, options any, d Deps) (Channel, error)
+}
+
+// Sleep waits for d or until ctx ends, and says whether it waited to the end.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,80 @@
+// Package tools is what an agent may do: the contract of a tool, the set of those that exist, and the policy
+// that says which of them a turn may use. Deciding is kept apart from doing; a refusal is a value, not an error.
+// It owns no goroutine.
+package tools
+
+import (
+	"context"
+	"encoding/json"
+
+	"parley/workspace"
+)
+
+// Tool is one thing an agent can do. Implementations are safe for concurrent use.
+type Tool interface {
+	Spec() Spec
+	// Call runs it. An error means that the tool could not do it and is told to the model in one sentence
+	// (workspace.Say) or as "the tool failed"; the turn goes on. Args were checked against Spec().Schema's
+	// names: an unknown key never reaches Call. It returns when ctx ends.
+	Call(ctx context.Context, c Call) (Result, error)
+}
+
+// Spec describes a tool to the model and to policy.
+type Spec struct {
+	Name        string
+	Description string          // from an embedded .md file
+	Schema      json.RawMessage // JSON Schema, an object with additionalProperties false
+	Effect      workspace.Effect
+	Group       string         // files, exec, memory … for policy
+	Roots       []string       // argument names that hold a path
+	MinRole     workspace.Role // below it the tool is neither shown nor run
+}
+
+// Call is one call with the facts that decide about it. Actor and Session come from the turn, never from Args.
+type Call struct {
+	ID      string
+	Args    json.RawMessage
+	Run     workspace.RunID
+	Session workspace.Key
+	Agent   workspace.AgentID
+	Actor   workspace.Actor
+	Root    *workspace.Root // the turn's work folder; nil: the turn has none
+}
+
+// Result is what the model is told. Text is cut by the loop at its limit.
+type Result struct {
+	Content []workspace.Content
+	Error   bool // the tool ran and says that it did not work
+}
+
+// TextResult is a plain text result.
+func TextResult(s string) Result {
+	return Result{Content: []workspace.Content{{Kind: workspace.Text, Text: s}}}
+}
+
+// Set is the tools that exist in this gateway, by name.
+type Set interface {
+	// For lists what the policy lets this turn see, in a stable order.
+	For(t Subject) []Spec
+	// Decide judges one call of the turn.
+	Decide(t Subject, name string, args json.RawMessage) Verdict
+	// Lookup finds a tool by name.
+	Lookup(name string) (Tool, bool)
+}
+
+// Subject is whom policy judges.
+type Subject struct {
+	Actor   workspace.Actor
+	Agent   workspace.AgentID
+	Session workspace.Key
+	Network string // of the room; empty: local
+	Depth   int    // of helpers
+}
+
+// Verdict is a decision with its reason.
+type Verdict struct {
+	Allow  bool
+	Layer  string // built-in, global, agent, route, role, depth
+	Rule   string
+	Reason string // one sentence for the model
+}

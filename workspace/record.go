@@ -1,0 +1,298 @@
+package workspace
+
+import (
+	"encoding/json"
+	"time"
+
+	"parley/channels"
+)
+
+// Person is a human behind one or more network users.
+type Person struct {
+	ID   PersonID
+	Role Role
+	Name string
+	TZ   string // IANA name; empty: the gateway's
+}
+
+// Account is a network user that belongs to a person.
+type Account struct {
+	Network channels.Network
+	Account channels.AccountID
+	User    channels.UserID
+	Person  PersonID
+}
+
+// Room is an address as stored.
+type Room struct {
+	ID RoomID
+	channels.Address
+	Title string
+}
+
+// Session is one generation of a working context under one agent.
+type Session struct {
+	ID        SessionID
+	Key       Key
+	Gen       int
+	Agent     AgentID
+	Name      string
+	Created   time.Time
+	Overrides Overrides
+	Tokens    Usage // summed over its runs
+}
+
+// Overrides are what people changed for one session; zero values mean the configured default.
+type Overrides struct {
+	Queue    string `json:"queue,omitempty"`
+	Model    string `json:"model,omitempty"`
+	Think    string `json:"think,omitempty"`
+	Verbose  string `json:"verbose,omitempty"`
+	Activate string `json:"activation,omitempty"`
+}
+
+// Partition of a key: FNV-1a-32 of its text, modulo 256.
+func (k Key) Partition() int {
+	h := uint32(2166136261)
+	for _, c := range []byte(k.String()) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return int(h % 256)
+}
+
+// Input is one row of the journal: anything that can start or change a turn.
+type Input struct {
+	Seq       int64 // order of arrival in this journal
+	ID        InputID
+	Source    string // a network, or api task helper approval system
+	Account   string // the network account; for api and webchat the person's id
+	Key       string
+	Kind      channels.Kind
+	TargetKey string // key of the message that an edit, delete or reaction is about
+	RoomID    RoomID // empty for api, task, helper
+	Person    PersonID
+	Role      Role
+	Sender    string // a label
+	SessionID SessionID
+	Agent     AgentID
+	Partition int
+	Decision  Decision
+	Binding   Binding
+	Mode      Mode
+	State     InputState
+	Reason    string // of a state that ended it
+	RunID     RunID
+	Deadline  time.Time // zero: none
+	Received  time.Time
+	Sent      time.Time // the network's own time
+	Text      string
+	Data      InputData
+}
+
+// InputData is what came with the text.
+type InputData struct {
+	Message     channels.MessageID    `json:"message,omitempty"`
+	ReplyTo     channels.MessageID    `json:"reply_to,omitempty"`
+	Quote       *channels.Quote       `json:"quote,omitempty"`
+	Album       string                `json:"album,omitempty"`
+	Attachments []channels.Attachment `json:"attachments,omitempty"`
+	User        channels.UserID       `json:"user,omitempty"`
+	Channel     string                `json:"channel,omitempty"` // the configured name it came through
+	Context     []ContextLine         `json:"context,omitempty"` // what others said before, as text
+	BodyHash    string                `json:"body_hash,omitempty"`
+}
+
+// ContextLine is somebody else's text that a turn may quote. It adds no rights.
+type ContextLine struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// Mode says how an input wants to be handled.
+type Mode string
+
+const (
+	ModeTurn    Mode = "turn"
+	ModeCommand Mode = "command"
+	ModeNote    Mode = "note" // kept as context, starts nothing
+)
+
+// Decision is what the gate said, and by which rule.
+type Decision struct {
+	Allow  bool     `json:"allow"`
+	Rule   string   `json:"rule"`             // e.g. dm:pairing, group:allow, mention
+	Gates  []string `json:"gates,omitempty"`  // those passed, in order
+	Reason string   `json:"reason,omitempty"` // of a refusal
+}
+
+// Binding is where routes sent an input, and by which rule.
+type Binding struct {
+	Agent    AgentID `json:"agent"`
+	Key      string  `json:"key"`
+	Rule     string  `json:"rule"`               // e.g. peer:tg/123, network:telegram, fallback
+	Fallback bool    `json:"fallback,omitempty"` // the default agent, not an assignment
+}
+
+// Usage of model calls. Cost is nil while any call was of an unpriced model.
+type Usage struct {
+	InputTokens      int      `json:"inputTokens"`
+	OutputTokens     int      `json:"outputTokens"`
+	CacheReadTokens  int      `json:"cacheReadTokens"`
+	CacheWriteTokens int      `json:"cacheWriteTokens"`
+	Calls            int      `json:"calls"`
+	CostUSD          *float64 `json:"totalCostUsd"`
+	DurationMS       int64    `json:"durationMs"`
+}
+
+// Add sums two usages; an unpriced part makes the sum unpriced.
+func (u Usage) Add(v Usage) Usage {
+	sum := Usage{
+		InputTokens: u.InputTokens + v.InputTokens, OutputTokens: u.OutputTokens + v.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens + v.CacheReadTokens, CacheWriteTokens: u.CacheWriteTokens + v.CacheWriteTokens,
+		Calls: u.Calls + v.Calls, DurationMS: u.DurationMS + v.DurationMS,
+	}
+	switch {
+	case u.Calls == 0:
+		sum.CostUSD = v.CostUSD
+	case v.Calls == 0:
+		sum.CostUSD = u.CostUSD
+	case u.CostUSD != nil && v.CostUSD != nil:
+		c := *u.CostUSD + *v.CostUSD
+		sum.CostUSD = &c
+	}
+	return sum
+}
+
+// Run is the recorded life of one turn.
+type Run struct {
+	ID         RunID
+	SessionID  SessionID
+	ParentRun  RunID
+	ParentCall string
+	TaskID     string
+	Requester  PersonID
+	Role       Role
+	RoomID     RoomID // where its answer goes; empty: nowhere but the transcript
+	State      RunState
+	Reason     string // why it ended as it did: step_limit, interrupted, model_auth …
+	Error      string // for the operator
+	Epoch      int64  // the gateway boot that owns it
+	Tries      int    // begins after a crash
+	StopBy     PersonID
+	Model      string
+	Usage      Usage
+	Started    time.Time
+	Ended      time.Time
+}
+
+// Content is one piece of an entry or of a model message. Kind decides which fields count.
+type Content struct {
+	Kind   ContentKind     `json:"kind"`
+	Text   string          `json:"text,omitempty"`
+	CallID string          `json:"call_id,omitempty"`
+	Name   string          `json:"name,omitempty"` // tool or file name
+	Args   json.RawMessage `json:"args,omitempty"` // of a tool call: the exact JSON that the model wrote
+	Error  bool            `json:"error,omitempty"`
+	MIME   string          `json:"mime,omitempty"`
+	Blob   string          `json:"blob,omitempty"` // reference into the blob store
+	// Opaque is provider state (a reasoning signature) that must go back unchanged. It never leaves the gateway.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
+}
+
+// ContentKind is the kind of one piece.
+type ContentKind string
+
+const (
+	Text       ContentKind = "text"
+	JSON       ContentKind = "json"
+	ToolCall   ContentKind = "tool_call"
+	ToolResult ContentKind = "tool_result"
+	FileRef    ContentKind = "file_ref"
+	Image      ContentKind = "image"
+	Reasoning  ContentKind = "reasoning" // private: never shown, never sent
+)
+
+// Step is one row of a run's journal.
+type Step struct {
+	RunID    RunID
+	N        int
+	Kind     StepKind
+	CallID   string // of a tool step
+	Tool     string
+	ArgsHash string
+	Effect   Effect
+	State    StepState
+	Body     StepBody
+	Started  time.Time
+	Ended    time.Time
+}
+
+// StepBody is what a step holds: the model's whole response, or a call with its result.
+type StepBody struct {
+	Content []Content `json:"content,omitempty"`
+	Usage   *Usage    `json:"usage,omitempty"`
+	Model   string    `json:"model,omitempty"`
+	Reason  string    `json:"reason,omitempty"` // of a refusal: layer and rule
+}
+
+// StepKind is model or tool.
+type StepKind string
+
+const (
+	StepModel StepKind = "model"
+	StepTool  StepKind = "tool"
+)
+
+// Effect is a tool's effect class; it decides what a crash may repeat.
+type Effect string
+
+const (
+	Pure    Effect = "pure"    // run again freely
+	Store   Effect = "store"   // its effect commits with its result
+	Outside Effect = "outside" // never silently run again
+)
+
+// Entry is one line of a session's transcript; N is also the sequence of the session's events.
+type Entry struct {
+	SessionID SessionID
+	N         int64
+	RunID     RunID
+	StepN     int
+	InputID   InputID
+	Role      EntryRole
+	At        time.Time
+	Body      EntryBody
+}
+
+// EntryRole says who speaks.
+type EntryRole string
+
+const (
+	RoleUser      EntryRole = "user"
+	RoleAssistant EntryRole = "assistant"
+	RoleTool      EntryRole = "tool"
+	RoleEvent     EntryRole = "event" // turn, permission, error; the prompt skips it
+)
+
+// EntryBody is the stored form of an entry.
+type EntryBody struct {
+	Type    string    `json:"type,omitempty"` // of an event: turn.started, turn.ended, error …
+	Content []Content `json:"content,omitempty"`
+	Name    string    `json:"name,omitempty"` // label of the speaker
+	Reason  string    `json:"reason,omitempty"`
+	Partial bool      `json:"partial,omitempty"` // cut by a stop
+}
+
+// Plain joins the text pieces.
+func (b EntryBody) Plain() string { return PlainText(b.Content) }
+
+// PlainText joins the text pieces of a message.
+func PlainText(content []Content) string {
+	var s string
+	for _, c := range content {
+		if c.Kind == Text {
+			s += c.Text
+		}
+	}
+	return s
+}
