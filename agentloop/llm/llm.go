@@ -73,6 +73,7 @@ type Delta struct {
 	Text      string
 	Reasoning string
 	ToolName  string // a tool call has begun
+	Discard   bool   // forget every delta of this call so far: the model is asked again. Nothing else is set
 }
 
 // Stop says why a response ended.
