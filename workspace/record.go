@@ -277,6 +277,8 @@ const (
 // EntryBody is the stored form of an entry.
 type EntryBody struct {
 	Type    string    `json:"type,omitempty"` // of an event: turn.started, turn.ended, error …
+	// Text of a user's entry is kept once, in its input; readers put it into Content.
+	Context []ContextLine `json:"context,omitempty"` // what others said before, quoted as data
 	Content []Content `json:"content,omitempty"`
 	Name    string    `json:"name,omitempty"` // label of the speaker
 	Reason  string    `json:"reason,omitempty"`

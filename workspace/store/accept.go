@@ -1,0 +1,343 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// Arrival is one input with all that its commit holds.
+type Arrival struct {
+	// Input comes without Seq, RoomID, SessionID and Partition: the unit fills them.
+	Input workspace.Input
+	Room  channels.Address // zero: an input without a room
+	Title string
+	Key   workspace.Key // zero: an input without a session (refused)
+	// Guest makes the sender's person and account in the same commit, when they are not known yet.
+	Guest *workspace.Account
+	// Begin starts this run on the input in the same commit; the session must be idle.
+	Begin   *Begin
+	Replies []NewOutbound // RoomID empty: the input's room
+	Pairing *Pairing
+	Handle  string
+}
+
+// Accepted is what became of an Arrival.
+type Accepted struct {
+	Input workspace.Input // as stored; of a duplicate: the first one
+	// Duplicate says that the key had been journalled before: nothing was done.
+	Duplicate bool
+	Begun     *Begun
+	Replies   []workspace.Outbound
+	Amended   *Amended // of an edit or delete
+}
+
+// Amended says what an edit or delete did to its target.
+type Amended struct {
+	Target workspace.Input
+	Was    workspace.InputState
+}
+
+// Accept journals a batch in one commit. It returns channels.ErrUnwritable when nothing can be written.
+func (s *Store) Accept(batch ...Arrival) ([]Accepted, error) {
+	var out []Accepted
+	err := s.offer("accept", func(t *tx) error {
+		out = make([]Accepted, len(batch))
+		for i := range batch {
+			if err := t.accept(&batch[i], &out[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
+	in := a.Input
+	if a.Room != (channels.Address{}) {
+		if in.RoomID, err = t.room(a.Room, a.Title); err != nil {
+			return err
+		}
+	}
+	if !a.Key.IsZero() {
+		ses, err := t.session(a.Key)
+		if err != nil {
+			return err
+		}
+		in.SessionID, in.Partition = ses.id, a.Key.Partition()
+	}
+	if in.TargetKey != "" && in.State == workspace.InputQueued {
+		if err := t.amend(&in, out); err != nil {
+			return err
+		}
+	}
+	if a.Begin != nil {
+		in.State, in.RunID = workspace.InputTaken, a.Begin.Run.ID
+	}
+	t.cache().seq++
+	in.Seq, in.Received = t.cache().seq, time.UnixMilli(t.now)
+	stored, err := t.insertInput(&in, a.Handle)
+	if err != nil {
+		return err
+	}
+	if !stored {
+		out.Duplicate, out.Amended = true, nil
+		out.Input, err = t.inputByKey(in.Source, in.Account, in.Key)
+		return err
+	}
+	out.Input = in
+	if err := t.guest(a.Guest); err != nil {
+		return err
+	}
+	if a.Begin != nil {
+		if out.Begun, err = t.begin(a.Begin, in.SessionID, in.RoomID, []workspace.Input{in}); err != nil {
+			return err
+		}
+	}
+	if err := t.pairing(a.Pairing, in.RoomID); err != nil {
+		return err
+	}
+	for _, r := range a.Replies {
+		if r.RoomID == "" {
+			r.RoomID = in.RoomID
+		}
+		o, err := t.outbound(r)
+		if err != nil {
+			return err
+		}
+		out.Replies = append(out.Replies, o)
+	}
+	return nil
+}
+
+const insertInput = `INSERT INTO inputs (seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent,
+	partition, decision, binding, mode, state, reason, run_id, deadline_at, received, sent, handle, text, data, sum)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	ON CONFLICT (source, account, key) DO NOTHING`
+
+func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err error) {
+	if !workspace.Inputs.Can("", in.State) {
+		return false, fmt.Errorf("input born %q: %w", in.State, workspace.ErrConflict)
+	}
+	decision, err := json.Marshal(in.Decision)
+	if err != nil {
+		return false, err
+	}
+	binding, err := json.Marshal(in.Binding)
+	if err != nil {
+		return false, err
+	}
+	data, err := json.Marshal(in.Data)
+	if err != nil {
+		return false, err
+	}
+	n, err := t.exec(insertInput, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
+		string(in.Person), string(in.Role), in.Sender, string(in.SessionID), string(in.Agent), in.Partition, string(decision), string(binding),
+		string(in.Mode), string(in.State), in.Reason, string(in.RunID), millis(in.Deadline), t.now, millis(in.Sent), handle,
+		clean(in.Text), string(data), sumInput(clean(in.Text), string(data)))
+	return n == 1, err
+}
+
+// amend applies an edit or delete to its target: what is queued is replaced or cancelled, what is running is
+// steered, what was answered is noted. It decides the amending input's own state.
+func (t *tx) amend(in *workspace.Input, out *Accepted) error {
+	target, err := t.inputByKey(in.Source, in.Account, in.TargetKey)
+	if err == workspace.ErrNotFound {
+		in.State, in.Reason = workspace.InputNoted, "its message is not known here"
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if target.Person != in.Person || target.RoomID != in.RoomID {
+		in.State, in.Reason = workspace.InputNoted, "it is not by the writer of its message"
+		return nil
+	}
+	out.Amended = &Amended{Target: target, Was: target.State}
+	deleted := in.Kind == channels.KindDelete
+	switch {
+	case target.State == workspace.InputQueued && deleted:
+		in.State = workspace.InputNoted
+		return t.one("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
+	case target.State == workspace.InputQueued || target.State == workspace.InputStale:
+		in.State = workspace.InputNoted
+		return t.replaceText(target, in.Text)
+	case target.State == workspace.InputTaken:
+		in.State = workspace.InputQueued // steered in at the next boundary
+	case target.State == workspace.InputContext && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
+		// an edit that adds the mention counts as a new message; it stays queued
+	default:
+		in.State = workspace.InputNoted
+	}
+	return nil
+}
+
+func (t *tx) replaceText(in workspace.Input, text string) error {
+	data, err := json.Marshal(in.Data)
+	if err != nil {
+		return err
+	}
+	text = clean(text)
+	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ? WHERE seq = ? AND state IN ('queued', 'stale')`,
+		text, string(data), sumInput(text, string(data)), in.Seq)
+}
+
+// Ending is how a unit ends an input outside of a run.
+type Ending struct {
+	Seq    int64
+	From   workspace.InputState
+	To     workspace.InputState
+	Reason string
+}
+
+// EndInputs moves inputs that no run took — dropped, cancelled, stale, or queued again by /resume — with the
+// notices that say so, in one commit.
+func (s *Store) EndInputs(ends []Ending, notices ...NewOutbound) ([]workspace.Outbound, error) {
+	var out []workspace.Outbound
+	err := s.do("end inputs", func(t *tx) error {
+		out = nil
+		for _, e := range ends {
+			if err := t.endInput(e); err != nil {
+				return err
+			}
+		}
+		return t.outbounds(notices, &out)
+	})
+	return out, err
+}
+
+func (t *tx) endInput(e Ending) error {
+	if !workspace.Inputs.Can(e.From, e.To) {
+		return fmt.Errorf("input %s to %s: %w", e.From, e.To, workspace.ErrConflict)
+	}
+	return t.one("end an input", `UPDATE inputs SET state = ?, reason = ? WHERE seq = ? AND state = ?`,
+		string(e.To), e.Reason, e.Seq, string(e.From))
+}
+
+// Command is the end of a command: its input's end and its reply, with the effect, as one unit.
+type Command struct {
+	Input  workspace.Input
+	Failed bool
+	Reason string
+	Reply  *NewOutbound
+	Effect Effect
+}
+
+// Effect is a change that a command commits; zero fields do nothing.
+type Effect struct {
+	NewGeneration workspace.Key // of /new and /reset
+	Stop          *Stop
+	Overrides     *SetOverrides
+	Endings       []Ending
+}
+
+// SetOverrides replaces a session's overrides.
+type SetOverrides struct {
+	Session   workspace.SessionID
+	Overrides workspace.Overrides
+}
+
+// Did is what a command's unit changed.
+type Did struct {
+	Reply   []workspace.Outbound
+	Session workspace.SessionID // of a new generation
+	Stopped Stopped
+}
+
+// RunCommand commits a command whole.
+func (s *Store) RunCommand(c Command) (Did, error) {
+	var did Did
+	err := s.do("command", func(t *tx) (err error) {
+		did = Did{}
+		if c.Input.Seq != 0 {
+			e := Ending{Seq: c.Input.Seq, From: workspace.InputQueued, To: workspace.InputAnswered, Reason: c.Reason}
+			if c.Failed {
+				e.To = workspace.InputFailed
+			}
+			if err := t.endInput(e); err != nil {
+				return err
+			}
+		}
+		if err := t.effect(c.Effect, &did); err != nil {
+			return err
+		}
+		if c.Reply == nil {
+			return nil
+		}
+		return t.outbounds([]NewOutbound{*c.Reply}, &did.Reply)
+	})
+	return did, err
+}
+
+func (t *tx) effect(e Effect, did *Did) (err error) {
+	if e.Stop != nil {
+		if did.Stopped, err = t.stop(*e.Stop); err != nil {
+			return err
+		}
+	}
+	if !e.NewGeneration.IsZero() {
+		old, err := t.session(e.NewGeneration)
+		if err != nil {
+			return err
+		}
+		if _, err = t.exec(`UPDATE sessions SET ended = ? WHERE id = ?`, t.now, string(old.id)); err != nil {
+			return err
+		}
+		next, err := t.newGeneration(e.NewGeneration, old.gen+1)
+		if err != nil {
+			return err
+		}
+		did.Session = next.id
+		// what waits behind the command belongs to the new generation
+		if _, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND state IN ('queued', 'taken', 'stale', 'context') AND state = 'queued'`,
+			string(next.id), string(old.id)); err != nil {
+			return err
+		}
+	}
+	if o := e.Overrides; o != nil {
+		body, err := json.Marshal(o.Overrides)
+		if err != nil {
+			return err
+		}
+		if err := t.one("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ?`, string(body), string(o.Session)); err != nil {
+			return err
+		}
+	}
+	for _, end := range e.Endings {
+		if err := t.endInput(end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum is the crc32c of a payload.
+func sum(body string) int64 { return int64(crc32.Checksum([]byte(body), castagnoli)) }
+
+// sumInput is the crc32c of text, 0x00, data.
+func sumInput(text, data string) int64 {
+	c := crc32.Update(0, castagnoli, []byte(text))
+	c = crc32.Update(c, castagnoli, []byte{0})
+	return int64(crc32.Update(c, castagnoli, []byte(data)))
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"parley/channels"
+	"parley/workspace"
+)
+
+// cache spares the writer the questions it has just answered: ids of rooms and sessions, and the last number
+// given in each session and room. It is dropped whole when a transaction is rolled back.
+type cache struct {
+	seq      int64
+	rooms    map[channels.Address]workspace.RoomID
+	sessions map[string]session
+	entryN   map[workspace.SessionID]int64
+	roomN    map[workspace.RoomID]int64
+}
+
+type session struct {
+	id  workspace.SessionID
+	gen int
+}
+
+const maxCached = 20_000
+
+// reset forgets all but seq: it may have run ahead of what is stored, and a gap means nothing; going back would.
+func (c *cache) reset() { *c = cache{seq: c.seq} }
+
+func (c *cache) bound() {
+	if len(c.rooms) > maxCached || len(c.sessions) > maxCached || len(c.entryN) > maxCached || len(c.roomN) > maxCached {
+		*c = cache{seq: c.seq}
+	}
+	if c.rooms == nil {
+		c.rooms = map[channels.Address]workspace.RoomID{}
+		c.sessions = map[string]session{}
+		c.entryN = map[workspace.SessionID]int64{}
+		c.roomN = map[workspace.RoomID]int64{}
+	}
+}
+
+// room finds or makes the room of an address.
+func (t *tx) room(a channels.Address, title string) (workspace.RoomID, error) {
+	c := t.cache()
+	c.bound()
+	if id, ok := c.rooms[a]; ok {
+		return id, nil
+	}
+	var id string
+	err := t.row(`SELECT id FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
+		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &id)
+	if err == workspace.ErrNotFound {
+		id = t.w.s.ids.New()
+		_, err = t.exec(`INSERT INTO rooms (id, network, account, peer_kind, peer, thread, title) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+			id, string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread), title)
+	}
+	if err != nil {
+		return "", err
+	}
+	c.rooms[a] = workspace.RoomID(id)
+	return workspace.RoomID(id), nil
+}
+
+// session finds the newest generation of a key, or makes the first.
+func (t *tx) session(key workspace.Key) (session, error) {
+	c := t.cache()
+	c.bound()
+	text := key.String()
+	if s, ok := c.sessions[text]; ok {
+		return s, nil
+	}
+	var s session
+	err := t.row(`SELECT id, gen FROM sessions WHERE key = ? ORDER BY gen DESC LIMIT 1`, []any{text}, &s.id, &s.gen)
+	if err == workspace.ErrNotFound {
+		return t.newGeneration(key, 1)
+	}
+	if err != nil {
+		return session{}, err
+	}
+	c.sessions[text] = s
+	return s, nil
+}
+
+func (t *tx) newGeneration(key workspace.Key, gen int) (session, error) {
+	s := session{id: workspace.SessionID(t.w.s.ids.New()), gen: gen}
+	_, err := t.exec(`INSERT INTO sessions (id, key, gen, agent, name, partition, created) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		string(s.id), key.String(), s.gen, string(key.Agent), key.Name, key.Partition(), t.now)
+	if err != nil {
+		return session{}, err
+	}
+	t.cache().bound()
+	t.cache().sessions[key.String()] = s
+	return s, nil
+}
+
+// nextEntry reserves k numbers in a session and returns the first.
+func (t *tx) nextEntry(id workspace.SessionID, k int) (int64, error) {
+	c := t.cache()
+	c.bound()
+	n, ok := c.entryN[id]
+	if !ok {
+		if err := t.row(`SELECT COALESCE(MAX(n), 0) FROM entries WHERE session_id = ?`, []any{string(id)}, &n); err != nil {
+			return 0, err
+		}
+	}
+	c.entryN[id] = n + int64(k)
+	return n + 1, nil
+}
+
+// nextOutbound reserves the next number in a room.
+func (t *tx) nextOutbound(id workspace.RoomID) (int64, error) {
+	c := t.cache()
+	c.bound()
+	n, ok := c.roomN[id]
+	if !ok {
+		if err := t.row(`SELECT COALESCE(MAX(n), 0) FROM outbound WHERE room_id = ?`, []any{string(id)}, &n); err != nil {
+			return 0, err
+		}
+	}
+	c.roomN[id] = n + 1
+	return n + 1, nil
+}

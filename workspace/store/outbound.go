@@ -1,0 +1,244 @@
+package store
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// NewOutbound is an answer to store. Its key makes it happen once: a second one with the same key changes nothing.
+type NewOutbound struct {
+	ID        workspace.OutboundID
+	Key       string
+	RoomID    workspace.RoomID // empty: no outbound at all (a local session is read from its transcript)
+	RunID     workspace.RunID
+	Kind      workspace.OutboundKind
+	Text      string // Markdown; empty when Ref names an entry
+	Ref       string
+	Spans     []Span
+	Sending   bool // the room is idle: the first part is born sending
+	Open      bool // a streamed answer: its text comes later
+	NotAfter  time.Time
+	OnUnknown workspace.OnUnknown
+	ReplyTo   channels.MessageID
+	// Streamed is the open outbound that this one finishes.
+	Streamed workspace.OutboundID
+}
+
+// Span is one part: offsets into the text, or a file.
+type Span struct {
+	From, To int
+	Blob     string
+}
+
+// Outbound stores answers that belong to no other unit — notices, placeholders — and returns after the commit.
+func (s *Store) Outbound(list ...NewOutbound) ([]workspace.Outbound, error) {
+	var out []workspace.Outbound
+	err := s.do("outbound", func(t *tx) error {
+		out = nil
+		return t.outbounds(list, &out)
+	})
+	return out, err
+}
+
+func (t *tx) outbounds(list []NewOutbound, out *[]workspace.Outbound) error {
+	for _, n := range list {
+		o, err := t.outbound(n)
+		if err != nil {
+			return err
+		}
+		if o.ID != "" {
+			*out = append(*out, o)
+		}
+	}
+	return nil
+}
+
+const insertOutbound = `INSERT INTO outbound (id, key, room_id, n, run_id, kind, body, body_ref, sum, state, not_after, on_unknown, reply_to, created)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`
+
+func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
+	if n.RoomID == "" {
+		return o, nil
+	}
+	o = workspace.Outbound{ID: n.ID, Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: clean(n.Text), BodyRef: n.Ref,
+		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: time.UnixMilli(t.now)}
+	if o.OnUnknown == "" {
+		o.OnUnknown = workspace.MarkUnknown
+	}
+	if n.Open {
+		o.State = workspace.OutOpen
+	}
+	if n.Streamed != "" {
+		return t.finishStreamed(o, n)
+	}
+	if o.ID == "" {
+		o.ID = workspace.OutboundID(t.w.s.ids.New())
+	}
+	if o.N, err = t.nextOutbound(o.RoomID); err != nil {
+		return o, err
+	}
+	stored, err := t.exec(insertOutbound, string(o.ID), o.Key, string(o.RoomID), o.N, string(o.RunID), string(o.Kind), o.Text, o.BodyRef,
+		sum(o.Text), string(o.State), millis(o.NotAfter), string(o.OnUnknown), string(o.ReplyTo), t.now)
+	if err != nil {
+		return o, err
+	}
+	if stored == 0 {
+		t.cache().roomN[o.RoomID]--
+		return workspace.Outbound{}, nil
+	}
+	o.Parts, err = t.insertParts(o.ID, 0, n.Spans, n.Sending)
+	return o, err
+}
+
+// insertParts stores the spans from index first on.
+func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sending bool) ([]workspace.Part, error) {
+	var out []workspace.Part
+	for i := first; i < len(spans); i++ {
+		p := workspace.Part{OutboundID: id, N: i, Token: string(id) + "." + strconv.Itoa(i), From: spans[i].From, To: spans[i].To,
+			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.w.s.epoch}
+		if sending && i == 0 {
+			p.State, p.Tries = workspace.PartSending, 1
+		}
+		_, err := t.exec(`INSERT INTO parts (outbound_id, n, token, from_off, to_off, blob, state, epoch, tries) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(id), p.N, p.Token, p.From, p.To, p.Blob, string(p.State), p.Epoch, p.Tries)
+		if err != nil {
+			return nil, fmt.Errorf("insert part: %w", err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// finishStreamed gives an open outbound its text: the parts that exist keep their token and get new offsets, the
+// missing are added, surplus ones are left with an empty span for the sender to remove.
+func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
+	o.ID = n.Streamed
+	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, state = 'final' WHERE id = ? AND state = 'open'`,
+		o.Text, o.BodyRef, sum(o.Text), string(o.Kind), string(o.ID)); err != nil {
+		return o, err
+	}
+	if err := t.row(`SELECT n, key FROM outbound WHERE id = ?`, []any{string(o.ID)}, &o.N, &o.Key); err != nil {
+		return o, err
+	}
+	have, err := t.parts(o.ID)
+	if err != nil {
+		return o, err
+	}
+	for i := range have {
+		have[i].From, have[i].To = 0, 0
+		if i < len(n.Spans) {
+			have[i].From, have[i].To, have[i].Blob = n.Spans[i].From, n.Spans[i].To, n.Spans[i].Blob
+		}
+		if _, err := t.exec(`UPDATE parts SET from_off = ?, to_off = ?, blob = ? WHERE outbound_id = ? AND n = ?`,
+			have[i].From, have[i].To, have[i].Blob, string(o.ID), have[i].N); err != nil {
+			return o, err
+		}
+	}
+	more, err := t.insertParts(o.ID, len(have), n.Spans, false)
+	o.Parts = append(have, more...)
+	return o, err
+}
+
+func (t *tx) parts(id workspace.OutboundID) ([]workspace.Part, error) {
+	var out []workspace.Part
+	err := t.rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(id)}, func(scan func(...any) error) error {
+		p, err := scanPart(scan)
+		out = append(out, p)
+		return err
+	})
+	return out, err
+}
+
+const partColumns = `outbound_id, n, token, from_off, to_off, blob, state, epoch, tries, next_at, remote_id, error`
+
+func scanPart(scan func(...any) error) (p workspace.Part, err error) {
+	var next int64
+	err = scan(&p.OutboundID, &p.N, &p.Token, &p.From, &p.To, &p.Blob, &p.State, &p.Epoch, &p.Tries, &next, &p.RemoteID, &p.Error)
+	p.NextAt = fromMillis(next)
+	return p, err
+}
+
+// Move is one edge of a part.
+type Move struct {
+	Part   workspace.Part // Outbound and N name it; Epoch is what the mover knows
+	To     workspace.PartState
+	Remote channels.MessageID
+	Error  string
+	NextAt time.Time
+}
+
+// MovePart commits edges and returns after the commit: sending before a send, and what a person decided.
+func (s *Store) MovePart(moves ...Move) error {
+	return s.do("move part", func(t *tx) error { return t.move(moves) })
+}
+
+// Receipt records what a send came to. It keeps its order and is not waited for: after a crash the part is found
+// in sending with an older epoch, and that is unknown.
+func (s *Store) Receipt(moves ...Move) {
+	s.post("receipt", func(t *tx) error { return t.move(moves) })
+}
+
+func (t *tx) move(moves []Move) error {
+	for _, m := range moves {
+		var err error
+		switch m.To {
+		case workspace.PartSending:
+			err = t.one("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready'`,
+				t.w.s.epoch, string(m.Part.OutboundID), m.Part.N)
+		case workspace.PartUnknown:
+			err = t.one("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch = ?`,
+				t.w.s.epoch, m.Error, string(m.Part.OutboundID), m.Part.N, m.Part.Epoch)
+		case workspace.PartSent:
+			err = t.one("receipt", `UPDATE parts SET state = 'sent', remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ''
+				WHERE outbound_id = ? AND n = ? AND state IN ('sending', 'live', 'unknown')`, string(m.Remote), string(m.Remote), string(m.Part.OutboundID), m.Part.N)
+		default:
+			from := froms(workspace.Parts, m.To)
+			if from == "" {
+				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
+			}
+			err = t.one("move part", `UPDATE parts SET state = ?, remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ?, next_at = ?
+				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`)`, string(m.To), string(m.Remote), string(m.Remote), m.Error, millis(m.NextAt),
+				string(m.Part.OutboundID), m.Part.N)
+		}
+		if err != nil {
+			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)
+		}
+	}
+	return nil
+}
+
+// Dead moves a part to dead, cancels the rest of its outbound, and stores the one notice that says so.
+func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) {
+	var out []workspace.Outbound
+	err := s.do("dead letter", func(t *tx) error {
+		out = nil
+		m.To = workspace.PartDead
+		if err := t.move([]Move{m}); err != nil {
+			return err
+		}
+		if _, err := t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND state NOT IN ('sent', 'cancelled') AND state = 'ready'`,
+			string(m.Part.OutboundID), m.Part.N); err != nil {
+			return err
+		}
+		if notice == nil {
+			return nil
+		}
+		return t.outbounds([]NewOutbound{*notice}, &out)
+	})
+	return out, err
+}
+
+// MoveRoom follows a peer that the network gave a new id (a group that became a supergroup).
+func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
+	return s.do("move room", func(t *tx) error {
+		t.cache().reset()
+		_, err := t.exec(`UPDATE rooms SET peer = ? WHERE network = ? AND account = ? AND peer = ?
+			AND NOT EXISTS (SELECT 1 FROM rooms r WHERE r.network = rooms.network AND r.account = rooms.account AND r.peer = ? AND r.thread = rooms.thread)`,
+			string(to), string(from.Network), string(from.Account), string(from.Peer), string(to))
+		return err
+	})
+}

@@ -1,0 +1,458 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// ErrDamaged says that a row's payload does not match its checksum.
+var ErrDamaged = errors.New("stored row is damaged")
+
+// one reads one row through the readers' pool.
+func (s *Store) one(q string, args []any, dest ...any) error {
+	err := s.read.QueryRowContext(context.Background(), s.d.bind(q), args...).Scan(dest...) // local and short
+	if errors.Is(err, sql.ErrNoRows) {
+		return workspace.ErrNotFound
+	}
+	return err
+}
+
+// many reads all rows before it returns: no cursor stays open while something else happens.
+func (s *Store) many(q string, args []any, each func(scan func(...any) error) error) error {
+	rows, err := s.read.QueryContext(context.Background(), s.d.bind(q), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+const inputColumns = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent, partition,
+	decision, binding, mode, state, reason, run_id, deadline_at, received, sent, text, data, sum`
+
+func scanInput(scan func(...any) error) (in workspace.Input, err error) {
+	var decision, binding, data string
+	var deadline, received, sent, check int64
+	err = scan(&in.Seq, &in.ID, &in.Source, &in.Account, &in.Key, &in.Kind, &in.TargetKey, &in.RoomID, &in.Person, &in.Role, &in.Sender,
+		&in.SessionID, &in.Agent, &in.Partition, &decision, &binding, &in.Mode, &in.State, &in.Reason, &in.RunID, &deadline, &received, &sent,
+		&in.Text, &data, &check)
+	if err != nil {
+		return in, err
+	}
+	if sumInput(in.Text, data) != check {
+		return in, fmt.Errorf("input %s: %w", in.ID, ErrDamaged)
+	}
+	in.Deadline, in.Received, in.Sent = fromMillis(deadline), fromMillis(received), fromMillis(sent)
+	return in, errors.Join(json.Unmarshal([]byte(decision), &in.Decision), json.Unmarshal([]byte(binding), &in.Binding),
+		json.Unmarshal([]byte(data), &in.Data))
+}
+
+func (t *tx) inputByKey(source, account, key string) (in workspace.Input, err error) {
+	err = t.rows(`SELECT `+inputColumns+` FROM inputs WHERE source = ? AND account = ? AND key = ?`, []any{source, account, key},
+		func(scan func(...any) error) error {
+			in, err = scanInput(scan)
+			return err
+		})
+	if err == nil && in.ID == "" {
+		err = workspace.ErrNotFound
+	}
+	return in, err
+}
+
+func (s *Store) inputs(where string, args ...any) ([]workspace.Input, error) {
+	var out []workspace.Input
+	err := s.many(`SELECT `+inputColumns+` FROM inputs WHERE `+where, args, func(scan func(...any) error) error {
+		in, err := scanInput(scan)
+		if errors.Is(err, ErrDamaged) {
+			s.damaged(err)
+		}
+		out = append(out, in)
+		return err
+	})
+	return out, err
+}
+
+// Input reads one input.
+func (s *Store) Input(id workspace.InputID) (workspace.Input, error) {
+	list, err := s.inputs(`id = ?`, string(id))
+	if err == nil && len(list) == 0 {
+		return workspace.Input{}, workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Input{}, err
+	}
+	return list[0], nil
+}
+
+// Queued lists inputs that wait for a turn, in order of arrival.
+func (s *Store) Queued() ([]workspace.Input, error) {
+	return s.inputs(`state IN ('queued', 'taken', 'stale', 'context') AND state = 'queued' ORDER BY seq`)
+}
+
+// StaleInputs lists the parked inputs of a room, in order.
+func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
+	return s.inputs(`state IN ('queued', 'taken', 'stale', 'context') AND state = 'stale' AND room_id = ? ORDER BY seq`, string(room))
+}
+
+// ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq.
+func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) ([]workspace.Input, error) {
+	list, err := s.inputs(`session_id = ? AND state IN ('queued', 'taken', 'stale', 'context') AND state = 'context' AND seq > ? ORDER BY seq DESC LIMIT ?`,
+		string(session), after, n)
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list, err
+}
+
+// RunInputs lists the inputs that a run took, in order.
+func (s *Store) RunInputs(run workspace.RunID) ([]workspace.Input, error) {
+	return s.inputs(`id IN (SELECT input_id FROM entries WHERE run_id = ? AND session_id = (SELECT session_id FROM runs WHERE id = ?) AND input_id IS NOT NULL)
+		OR (state IN ('queued', 'taken', 'stale', 'context') AND state = 'taken' AND session_id = (SELECT session_id FROM runs WHERE id = ?) AND run_id = ?) ORDER BY seq`,
+		string(run), string(run), string(run), string(run))
+}
+
+const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
+	epoch, tries, stop_by, model, usage, started, ended`
+
+func scanRun(scan func(...any) error) (r workspace.Run, err error) {
+	var usage string
+	var started, ended int64
+	err = scan(&r.ID, &r.SessionID, &r.ParentRun, &r.ParentCall, &r.TaskID, &r.Requester, &r.Role, &r.RoomID, &r.State, &r.Reason, &r.Error,
+		&r.Epoch, &r.Tries, &r.StopBy, &r.Model, &usage, &started, &ended)
+	if err != nil {
+		return r, err
+	}
+	r.Started, r.Ended = fromMillis(started), fromMillis(ended)
+	return r, json.Unmarshal([]byte(usage), &r.Usage)
+}
+
+func (t *tx) run(id workspace.RunID) (r workspace.Run, err error) {
+	err = t.rows(`SELECT `+runColumns+` FROM runs WHERE id = ?`, []any{string(id)}, func(scan func(...any) error) error {
+		r, err = scanRun(scan)
+		return err
+	})
+	if err == nil && r.ID == "" {
+		err = workspace.ErrNotFound
+	}
+	return r, err
+}
+
+func (s *Store) runs(where string, args ...any) ([]workspace.Run, error) {
+	var out []workspace.Run
+	err := s.many(`SELECT `+runColumns+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
+		r, err := scanRun(scan)
+		out = append(out, r)
+		return err
+	})
+	return out, err
+}
+
+// Run reads one run.
+func (s *Store) Run(id workspace.RunID) (workspace.Run, error) {
+	list, err := s.runs(`id = ?`, string(id))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
+}
+
+// LiveRuns lists runs that hold their session.
+func (s *Store) LiveRuns() ([]workspace.Run, error) {
+	return s.runs(`state IN ('running', 'waiting', 'paused') ORDER BY id`)
+}
+
+// LastRun is the newest run of a session.
+func (s *Store) LastRun(session workspace.SessionID) (workspace.Run, error) {
+	list, err := s.runs(`id = (SELECT run_id FROM entries WHERE session_id = ? AND run_id <> '' ORDER BY n DESC LIMIT 1)`, string(session))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
+}
+
+// Steps lists a run's journal in order.
+func (s *Store) Steps(run workspace.RunID) ([]workspace.Step, error) {
+	var out []workspace.Step
+	err := s.many(`SELECT run_id, n, kind, COALESCE(call_id, ''), tool, args_hash, effect, state, body, sum, started, ended FROM steps WHERE run_id = ? ORDER BY n`,
+		[]any{string(run)}, func(scan func(...any) error) error {
+			var st workspace.Step
+			var body string
+			var check, started, ended int64
+			if err := scan(&st.RunID, &st.N, &st.Kind, &st.CallID, &st.Tool, &st.ArgsHash, &st.Effect, &st.State, &body, &check, &started, &ended); err != nil {
+				return err
+			}
+			if sum(body) != check {
+				return s.damaged(fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged))
+			}
+			st.Started, st.Ended = fromMillis(started), fromMillis(ended)
+			out = append(out, st)
+			return json.Unmarshal([]byte(body), &out[len(out)-1].Body)
+		})
+	return out, err
+}
+
+// Entries lists a session's transcript after n, oldest first, at most limit. A user's text is read from its input.
+func (s *Store) Entries(session workspace.SessionID, after int64, limit int) ([]workspace.Entry, error) {
+	return s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? AND e.n > ? ORDER BY e.n LIMIT ?`, string(session), after, limit)
+}
+
+// LastEntries lists the newest entries of a session, oldest first, at most limit.
+func (s *Store) LastEntries(session workspace.SessionID, limit int) ([]workspace.Entry, error) {
+	list, err := s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? ORDER BY e.n DESC LIMIT ?`, string(session), limit)
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list, err
+}
+
+const entryRead = `e.session_id, e.n, e.run_id, e.step_n, COALESCE(e.input_id, ''), e.role, e.at, e.body, e.sum, COALESCE(i.text, ''), COALESCE(i.data, ''),
+	COALESCE(i.sum, 0), COALESCE(i.sender, '') FROM entries e LEFT JOIN inputs i ON i.id = e.input_id`
+
+func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
+	var out []workspace.Entry
+	err := s.many(q, args, func(scan func(...any) error) error {
+		var e workspace.Entry
+		var body, text, data, sender string
+		var at, check, inputCheck int64
+		if err := scan(&e.SessionID, &e.N, &e.RunID, &e.StepN, &e.InputID, &e.Role, &at, &body, &check, &text, &data, &inputCheck, &sender); err != nil {
+			return err
+		}
+		if sum(body) != check || e.InputID != "" && data != "" && sumInput(text, data) != inputCheck {
+			return s.damaged(fmt.Errorf("entry %d of session %s: %w", e.N, e.SessionID, ErrDamaged))
+		}
+		e.At = fromMillis(at)
+		if err := json.Unmarshal([]byte(body), &e.Body); err != nil {
+			return err
+		}
+		if e.InputID != "" {
+			var d workspace.InputData
+			if err := json.Unmarshal([]byte(data), &d); err != nil {
+				return err
+			}
+			e.Body = UserBody(e.Body, workspace.Input{Text: text, Sender: sender, Data: d})
+		}
+		out = append(out, e)
+		return nil
+	})
+	return out, err
+}
+
+// UserBody is a user's entry with the text that its input holds.
+func UserBody(b workspace.EntryBody, in workspace.Input) workspace.EntryBody {
+	b.Name = in.Sender
+	b.Content = append([]workspace.Content{{Kind: workspace.Text, Text: in.Text}}, b.Content...)
+	return b
+}
+
+// Room reads one room.
+func (s *Store) Room(id workspace.RoomID) (r workspace.Room, err error) {
+	err = s.one(`SELECT id, network, account, peer_kind, peer, thread, title FROM rooms WHERE id = ?`, []any{string(id)},
+		&r.ID, &r.Network, &r.Account, &r.Kind, &r.Peer, &r.Thread, &r.Title)
+	return r, err
+}
+
+// RoomByAddress finds a room.
+func (s *Store) RoomByAddress(a channels.Address) (r workspace.Room, err error) {
+	err = s.one(`SELECT id, title FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
+		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &r.ID, &r.Title)
+	r.Address = a
+	return r, err
+}
+
+const sessionColumns = `id, key, gen, agent, name, created, overrides, usage`
+
+func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error) {
+	var out []workspace.Session
+	err := s.many(`SELECT `+sessionColumns+` FROM sessions WHERE `+where, args, func(scan func(...any) error) error {
+		var ses workspace.Session
+		var key, overrides, usage string
+		var created int64
+		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &overrides, &usage)
+		if err != nil {
+			return err
+		}
+		if ses.Key, err = workspace.ParseKey(key); err != nil {
+			return err
+		}
+		ses.Created = fromMillis(created)
+		out = append(out, ses)
+		last := &out[len(out)-1]
+		return errors.Join(json.Unmarshal([]byte(overrides), &last.Overrides), json.Unmarshal([]byte(usage), &last.Tokens))
+	})
+	return out, err
+}
+
+// Session reads one generation.
+func (s *Store) Session(id workspace.SessionID) (workspace.Session, error) {
+	return firstSession(s.sessions(`id = ?`, string(id)))
+}
+
+// SessionByKey reads the newest generation of a key.
+func (s *Store) SessionByKey(key workspace.Key) (workspace.Session, error) {
+	return firstSession(s.sessions(`key = ? ORDER BY gen DESC LIMIT 1`, key.String()))
+}
+
+// Sessions lists the newest generations, newest first.
+func (s *Store) Sessions(limit int, after workspace.SessionID) ([]workspace.Session, error) {
+	return s.sessions(`ended = 0 AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`, string(after), string(after), limit)
+}
+
+func firstSession(list []workspace.Session, err error) (workspace.Session, error) {
+	if err != nil {
+		return workspace.Session{}, err
+	}
+	if len(list) == 0 {
+		return workspace.Session{}, workspace.ErrNotFound
+	}
+	return list[0], nil
+}
+
+const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown, o.reply_to, o.created,
+	COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
+	ON o.body_ref <> '' AND e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(SUBSTR(o.body_ref, 34) AS INTEGER)`
+
+func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
+	var out []workspace.Outbound
+	err := s.many(s.d.bigint(`SELECT `+outboundRead+` WHERE `+where), args, func(scan func(...any) error) error {
+		var o workspace.Outbound
+		var check, notAfter, created, entrySum int64
+		var entry string
+		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter, &o.OnUnknown, &o.ReplyTo,
+			&created, &entry, &entrySum); err != nil {
+			return err
+		}
+		if sum(o.Text) != check || entry != "" && sum(entry) != entrySum {
+			return s.damaged(fmt.Errorf("outbound %s: %w", o.ID, ErrDamaged))
+		}
+		if o.BodyRef != "" && entry != "" {
+			var body workspace.EntryBody
+			if err := json.Unmarshal([]byte(entry), &body); err != nil {
+				return err
+			}
+			o.Text = body.Plain()
+		}
+		o.NotAfter, o.Created = fromMillis(notAfter), fromMillis(created)
+		out = append(out, o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		err := s.many(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(out[i].ID)}, func(scan func(...any) error) error {
+			p, err := scanPart(scan)
+			out[i].Parts = append(out[i].Parts, p)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Undelivered lists outbound with parts that are neither sent, cancelled nor dead, in the order of their rooms.
+func (s *Store) Undelivered() ([]workspace.Outbound, error) {
+	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE state NOT IN ('sent', 'cancelled') AND state <> 'dead') ORDER BY o.room_id, o.n`)
+}
+
+// OutboundByKey finds an answer by its key.
+func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
+	list, err := s.outbounds(`o.key = ?`, key)
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Outbound{}, err
+	}
+	return list[0], nil
+}
+
+// Person finds who a network user is.
+func (s *Store) Person(network channels.Network, account channels.AccountID, user channels.UserID) (p workspace.Person, err error) {
+	err = s.one(`SELECT p.id, p.role, p.name, p.tz FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
+		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ)
+	return p, err
+}
+
+// PersonByID reads one person.
+func (s *Store) PersonByID(id workspace.PersonID) (p workspace.Person, err error) {
+	err = s.one(`SELECT id, role, name, tz FROM people WHERE id = ?`, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ)
+	return p, err
+}
+
+// People lists all people with their accounts.
+func (s *Store) People() (people []workspace.Person, accounts []workspace.Account, err error) {
+	err = s.many(`SELECT id, role, name, tz FROM people ORDER BY id`, nil, func(scan func(...any) error) error {
+		var p workspace.Person
+		err := scan(&p.ID, &p.Role, &p.Name, &p.TZ)
+		people = append(people, p)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`, nil, func(scan func(...any) error) error {
+		var a workspace.Account
+		err := scan(&a.Network, &a.Account, &a.User, &a.Person)
+		accounts = append(accounts, a)
+		return err
+	})
+	return people, accounts, err
+}
+
+// Pairings lists requests, newest first; open ones only unless all.
+func (s *Store) Pairings(all bool) ([]Pairing, error) {
+	where := `state = 'open'`
+	if all {
+		where = `state <> ''`
+	}
+	var out []Pairing
+	err := s.many(`SELECT id, channel, network, account, "user", name, code_hash, state, created, code_until, until, tries, decided_by, role, room_id
+		FROM pairings WHERE `+where+` ORDER BY id DESC LIMIT 200`, nil, func(scan func(...any) error) error {
+		var p Pairing
+		var created, codeUntil, until int64
+		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.CodeHash, &p.State, &created, &codeUntil, &until, &p.Tries,
+			&p.DecidedBy, &p.Role, &p.RoomID)
+		p.Created, p.CodeUntil, p.Until = fromMillis(created), fromMillis(codeUntil), fromMillis(until)
+		out = append(out, p)
+		return err
+	})
+	return out, err
+}
+
+// Newest is the newest journalled message of every room of an account.
+func (s *Store) Newest(network channels.Network, account channels.AccountID) (map[channels.PeerID]channels.MessageID, error) {
+	out := map[channels.PeerID]channels.MessageID{}
+	err := s.many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND kind = 'message')
+		WHERE r.network = ? AND r.account = ?`, []any{string(network), string(account)}, func(scan func(...any) error) error {
+		var peer, data string
+		if err := scan(&peer, &data); err != nil {
+			return err
+		}
+		var d workspace.InputData
+		if err := json.Unmarshal([]byte(data), &d); err != nil {
+			return err
+		}
+		out[channels.PeerID(peer)] = d.Message
+		return nil
+	})
+	return out, err
+}

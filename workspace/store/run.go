@@ -1,0 +1,473 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley/workspace"
+)
+
+// Begin starts a run, or takes one up again after a crash.
+type Begin struct {
+	// Run needs ID, Requester, Role; a resumed one also SessionID.
+	Run     workspace.Run
+	Entries []workspace.EntryBody // one per input: what the transcript holds besides the input's text
+}
+
+// Begun is a started run.
+type Begun struct {
+	Run     workspace.Run
+	Entries []workspace.Entry // of its inputs, numbered
+}
+
+// Begin takes queued inputs into a new run. It keeps its order but is not waited for: onFail is told, from the
+// writer, when its compare-and-set failed.
+func (s *Store) Begin(b Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input, interrupted *Finish) (Begun, error) {
+	var out *Begun
+	err := s.do("begin", func(t *tx) (err error) {
+		if interrupted != nil {
+			if err := t.interrupt(interrupted, b.Run.ID); err != nil {
+				return err
+			}
+		}
+		for _, in := range inputs {
+			if interrupted != nil && in.RunID == interrupted.Run.ID {
+				continue // moved by the interrupt
+			}
+			if err := t.take(in, b.Run.ID); err != nil {
+				return err
+			}
+		}
+		out, err = t.begin(&b, session, room, inputs)
+		return err
+	})
+	if err != nil {
+		return Begun{}, err
+	}
+	return *out, nil
+}
+
+func (t *tx) take(in workspace.Input, run workspace.RunID) error {
+	return t.one("take an input", `UPDATE inputs SET state = 'taken', run_id = ? WHERE seq = ? AND state = 'queued'`, string(run), in.Seq)
+}
+
+const insertRun = `INSERT INTO runs (id, session_id, parent_run, parent_call, task_id, requester, role, room_id, state, epoch, tries, model, started)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?)`
+
+func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input) (*Begun, error) {
+	run := b.Run
+	run.SessionID, run.RoomID, run.State, run.Epoch, run.Tries = session, room, workspace.RunRunning, t.w.s.epoch, 1
+	run.Started = time.UnixMilli(t.now)
+	_, err := t.exec(insertRun, string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
+		string(run.Requester), string(run.Role), string(room), run.Epoch, run.Model, t.now)
+	if err != nil {
+		return nil, conflict(fmt.Errorf("insert run: %w", err))
+	}
+	out := &Begun{Run: run}
+	entries := make([]workspace.Entry, 0, len(inputs)+1)
+	entries = append(entries, workspace.Entry{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.started"}})
+	entries = append(entries, userEntries(run.ID, inputs, b.Entries)...)
+	if out.Entries, err = t.appendEntries(session, entries); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// userEntries are the transcript's lines of inputs; their text stays in the input.
+func userEntries(run workspace.RunID, inputs []workspace.Input, bodies []workspace.EntryBody) []workspace.Entry {
+	var out []workspace.Entry
+	for i, in := range inputs {
+		e := workspace.Entry{RunID: run, InputID: in.ID, Role: workspace.RoleUser}
+		if i < len(bodies) {
+			e.Body = bodies[i]
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// Resume takes a run of an earlier boot: the same run id, one try more.
+func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
+	var out workspace.Run
+	err := s.do("resume", func(t *tx) (err error) {
+		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = CASE WHEN state = 'running' THEN state ELSE 'running' END
+			WHERE id = ? AND epoch < ? AND state = 'running'`, t.w.s.epoch, string(run), t.w.s.epoch); err != nil {
+			return err
+		}
+		out, err = t.run(run)
+		return err
+	})
+	return out, err
+}
+
+// Take adds queued inputs to a running run: a restart with both, or steering without a step.
+func (s *Store) Take(run workspace.Run, inputs []workspace.Input, bodies []workspace.EntryBody) ([]workspace.Entry, error) {
+	b, err := s.Step(StepUnit{Run: run, Inputs: inputs, Bodies: bodies, Wait: true})
+	return b.Entries, err
+}
+
+// StepUnit is one boundary of a run.
+type StepUnit struct {
+	Run     workspace.Run
+	Steps   []workspace.Step
+	Entries []workspace.Entry // transcript lines of these steps
+	Inputs  []workspace.Input // steered in
+	Bodies  []workspace.EntryBody
+	Usage   *workspace.Usage // of the run so far
+	Wait    bool             // return after the commit
+}
+
+// Stepped is what a StepUnit stored.
+type Stepped struct {
+	Entries []workspace.Entry // all that were appended, numbered
+	StopBy  workspace.PersonID
+}
+
+// Step journals steps. Without Wait it returns at once and Stepped is empty.
+func (s *Store) Step(u StepUnit) (Stepped, error) {
+	var out Stepped
+	run := func(t *tx) (err error) {
+		out = Stepped{}
+		out, err = t.step(u)
+		return err
+	}
+	if !u.Wait {
+		s.post("step", run)
+		return Stepped{}, nil
+	}
+	err := s.do("step", run)
+	return out, err
+}
+
+func (t *tx) step(u StepUnit) (out Stepped, err error) {
+	var stopBy string
+	if err := t.row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting')`,
+		[]any{string(u.Run.ID), t.w.s.epoch}, &stopBy); err != nil {
+		return out, fmt.Errorf("step of run %s: %w", u.Run.ID, orConflict(err))
+	}
+	out.StopBy = workspace.PersonID(stopBy)
+	for _, st := range u.Steps {
+		if err := t.putStep(st); err != nil {
+			return out, err
+		}
+	}
+	for _, in := range u.Inputs {
+		if err := t.take(in, u.Run.ID); err != nil {
+			return out, err
+		}
+	}
+	if u.Usage != nil {
+		if err := t.usage(u.Run.ID, *u.Usage); err != nil {
+			return out, err
+		}
+	}
+	entries := append(append([]workspace.Entry(nil), u.Entries...), userEntries(u.Run.ID, u.Inputs, u.Bodies)...)
+	out.Entries, err = t.appendEntries(u.Run.SessionID, entries)
+	return out, err
+}
+
+func (t *tx) usage(run workspace.RunID, u workspace.Usage) error {
+	body, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`UPDATE runs SET usage = ?, usd = ? WHERE id = ?`, string(body), u.CostUSD, string(run))
+	return err
+}
+
+// putStep inserts a step, or moves it along its table.
+func (t *tx) putStep(st workspace.Step) error {
+	body, err := json.Marshal(st.Body)
+	if err != nil {
+		return err
+	}
+	if workspace.Steps.Can("", st.State) {
+		n, err := t.exec(`INSERT INTO steps (run_id, n, kind, call_id, tool, args_hash, effect, state, body, sum, started, ended)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, n) DO NOTHING`,
+			string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), string(st.State),
+			string(body), sum(string(body)), t.now, millis(st.Ended))
+		if err != nil {
+			return conflict(fmt.Errorf("insert step: %w", err))
+		}
+		if n == 1 {
+			return nil
+		}
+	}
+	from := froms(workspace.Steps, st.State)
+	if len(from) == 0 {
+		return fmt.Errorf("step %d again %s: %w", st.N, st.State, workspace.ErrConflict)
+	}
+	return t.one("move step", `UPDATE steps SET state = ?, body = ?, sum = ?, ended = ?
+		WHERE run_id = ? AND n = ? AND state IN (`+from+`)`, string(st.State), string(body), sum(string(body)), millis(st.Ended), string(st.RunID), st.N)
+}
+
+// froms lists the states that may come before s, quoted for SQL.
+func froms[S ~string](t workspace.Table[S], s S) string {
+	var list []string
+	for from := range t {
+		if from != "" && t.Can(from, s) {
+			list = append(list, "'"+string(from)+"'")
+		}
+	}
+	// the order of a map is random, the text of a statement must not be
+	for i := range list {
+		for j := i + 1; j < len(list); j++ {
+			if list[j] < list[i] {
+				list[i], list[j] = list[j], list[i]
+			}
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// Finish ends a run.
+type Finish struct {
+	Run        workspace.Run
+	State      workspace.RunState
+	Reason     string
+	Error      string
+	Model      string
+	Usage      workspace.Usage
+	Inputs     []workspace.Input    // taken by the run
+	InputState workspace.InputState // answered, silent, failed, stopped
+	Steps      []workspace.Step
+	Entries    []workspace.Entry // the answer, before turn.ended
+	// Answer is the outbound of the run; nil for none. Its Ref is set to the entry of this index, -1: none.
+	Answer      *NewOutbound
+	AnswerEntry int
+}
+
+// Finished is what a Finish stored.
+type Finished struct {
+	State   workspace.RunState // user_stopped when a stop was recorded
+	Entries []workspace.Entry
+	Answer  *workspace.Outbound
+	Cancel  []workspace.OutboundID // streamed answers of a stopped run that must not grow
+}
+
+// Finish commits the end of a run with its answer, and returns after the commit. workspace.ErrConflict means that
+// the run is not ours or has ended.
+func (s *Store) Finish(f Finish) (Finished, error) {
+	var out Finished
+	err := s.do("finish", func(t *tx) (err error) {
+		out, err = t.finish(f)
+		return err
+	})
+	return out, err
+}
+
+const finishRun = `UPDATE runs SET state = CASE WHEN stop_by <> '' THEN 'user_stopped' ELSE ? END, reason = ?, error = ?, model = ?,
+	usage = ?, usd = ?, ended = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused') RETURNING state`
+
+func (t *tx) finish(f Finish) (out Finished, err error) {
+	if !workspace.Runs.Can(workspace.RunRunning, f.State) {
+		return out, fmt.Errorf("finish as %q: %w", f.State, workspace.ErrConflict)
+	}
+	usage, err := json.Marshal(f.Usage)
+	if err != nil {
+		return out, err
+	}
+	var state string
+	err = t.row(finishRun, []any{string(f.State), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now,
+		string(f.Run.ID), t.w.s.epoch}, &state)
+	if err != nil {
+		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, orConflict(err))
+	}
+	out.State = workspace.RunState(state)
+	for _, st := range f.Steps {
+		if err := t.putStep(st); err != nil {
+			return out, err
+		}
+	}
+	if out.State == workspace.RunStopped && f.State != workspace.RunStopped {
+		f.InputState, f.Answer, f.Reason = workspace.InputStopped, nil, "stopped"
+	}
+	ended := workspace.Entry{RunID: f.Run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.ended", Reason: endReason(out.State, f.Reason)}}
+	if out.Entries, err = t.appendEntries(f.Run.SessionID, append(append([]workspace.Entry(nil), f.Entries...), ended)); err != nil {
+		return out, err
+	}
+	for _, in := range f.Inputs {
+		if err := t.one("end a taken input", `UPDATE inputs SET state = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
+			string(f.InputState), in.Seq, string(f.Run.ID)); err != nil {
+			return out, err
+		}
+	}
+	if f.Answer == nil {
+		return out, nil
+	}
+	if f.AnswerEntry >= 0 && f.AnswerEntry < len(out.Entries) {
+		e := out.Entries[f.AnswerEntry]
+		f.Answer.Ref = entryRef(e.SessionID, e.N)
+	}
+	o, err := t.outbound(*f.Answer)
+	if err != nil {
+		return out, err
+	}
+	out.Answer = &o
+	return out, nil
+}
+
+func endReason(s workspace.RunState, reason string) string {
+	if reason == "" {
+		return string(s)
+	}
+	return string(s) + ": " + reason
+}
+
+// interrupt ends the old run user_stopped(interrupted) and moves its unanswered inputs to the next.
+func (t *tx) interrupt(f *Finish, next workspace.RunID) error {
+	inputs := f.Inputs
+	f.Inputs, f.Answer, f.State, f.Reason = nil, nil, workspace.RunStopped, "interrupted"
+	if _, err := t.finish(*f); err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if err := t.one("move an input to the next run", `UPDATE inputs SET run_id = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
+			string(next), in.Seq, string(f.Run.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stop records a stop. It is committed before anything is cancelled.
+type Stop struct {
+	Session workspace.SessionID
+	By      workspace.PersonID
+	// Requester limits the stop to turns and queued inputs of one person; empty: whoever's (an owner).
+	Requester workspace.PersonID
+	Before    int64 // only queued inputs with a smaller seq
+}
+
+// Stopped is what a Stop touched.
+type Stopped struct {
+	Run    workspace.RunID
+	Queued []int64 // seqs of cancelled inputs
+	Parts  int64   // unsent parts that were cancelled
+}
+
+// Stop commits a stop by itself; RunCommand does so with a reply.
+func (s *Store) Stop(st Stop) (Stopped, error) {
+	var out Stopped
+	err := s.do("stop", func(t *tx) (err error) {
+		out, err = t.stop(st)
+		return err
+	})
+	return out, err
+}
+
+func (t *tx) stop(st Stop) (out Stopped, err error) {
+	var id string
+	err = t.row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
+		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester)}, &id)
+	if err != nil && err != workspace.ErrNotFound {
+		return out, err
+	}
+	out.Run = workspace.RunID(id)
+	err = t.rows(`UPDATE inputs SET state = 'cancelled', reason = 'stopped' WHERE session_id = ? AND state IN ('queued', 'taken', 'stale', 'context')
+		AND state = 'queued' AND mode = 'turn' AND seq < ? AND (? = '' OR person_id = ?) RETURNING seq`,
+		[]any{string(st.Session), st.Before, string(st.Requester), string(st.Requester)}, func(scan func(...any) error) error {
+			var seq int64
+			err := scan(&seq)
+			out.Queued = append(out.Queued, seq)
+			return err
+		})
+	if err != nil {
+		return out, err
+	}
+	out.Parts, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE state NOT IN ('sent', 'cancelled') AND state IN ('ready', 'parked')
+		AND outbound_id IN (SELECT o.id FROM outbound o JOIN runs r ON r.id = o.run_id WHERE r.session_id = ? AND o.kind = 'answer'
+		AND (? = '' OR r.requester = ?))`, string(st.Session), string(st.Requester), string(st.Requester))
+	return out, err
+}
+
+// appendEntries numbers and stores transcript lines, in one statement where there are few.
+func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entry) ([]workspace.Entry, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	first, err := t.nextEntry(session, len(entries))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]workspace.Entry, len(entries))
+	args := make([]any, 0, 9*4)
+	rows := 0
+	flush := func() error {
+		if rows == 0 {
+			return nil
+		}
+		_, err := t.exec(insertEntries[rows-1], args...)
+		args, rows = args[:0], 0
+		return err
+	}
+	for i, e := range entries {
+		e.SessionID, e.N, e.At = session, first+int64(i), time.UnixMilli(t.now)
+		out[i] = e
+		body, err := json.Marshal(e.Body)
+		if err != nil {
+			return nil, err
+		}
+		text := clean(string(body))
+		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.now, text, sum(text))
+		if rows++; rows == len(insertEntries) {
+			if err := flush(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, flush()
+}
+
+const (
+	entryColumns = `INSERT INTO entries (session_id, n, run_id, step_n, input_id, role, at, body, sum) VALUES `
+	entryRow     = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
+)
+
+var insertEntries = [4]string{
+	entryColumns + entryRow,
+	entryColumns + entryRow + `, ` + entryRow,
+	entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow,
+	entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow + `, ` + entryRow,
+}
+
+func entryRef(session workspace.SessionID, n int64) string {
+	return "entry:" + string(session) + "/" + strconv.FormatInt(n, 10)
+}
+
+func null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+// clean drops what PostgreSQL cannot keep in text: NUL; and repairs invalid UTF-8.
+func clean(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+func orConflict(err error) error {
+	if errors.Is(err, workspace.ErrNotFound) {
+		return workspace.ErrConflict
+	}
+	return err
+}
+
+// conflict names a broken unique key what it is: somebody else got there first.
+func conflict(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); strings.Contains(text, "UNIQUE constraint") || strings.Contains(text, "SQLSTATE 23505") {
+		return fmt.Errorf("%w: %w", workspace.ErrConflict, err)
+	}
+	return err
+}
