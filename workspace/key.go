@@ -45,7 +45,7 @@ func (k Key) IsZero() bool { return k == Key{} }
 
 // String is the text form.
 func (k Key) String() string {
-	p := []string{"agent", string(k.Agent)}
+	p := append(make([]string, 0, 12), "agent", string(k.Agent)) // the longest has twelve parts: it stays on the stack
 	switch k.Scope {
 	case ScopeAddress:
 		p = append(p, string(k.Network), string(k.Account), string(k.Kind), string(k.Peer))
