@@ -1,0 +1,645 @@
+package telegramtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type answer struct {
+	OK          bool            `json:"ok"`
+	Result      json.RawMessage `json:"result"`
+	Code        int             `json:"error_code"`
+	Description string          `json:"description"`
+	Parameters  struct {
+		Retry   int   `json:"retry_after"`
+		Migrate int64 `json:"migrate_to_chat_id"`
+	} `json:"parameters"`
+}
+
+// client talks to a Server with nothing but net/http.
+type client struct {
+	t    *testing.T
+	s    *Server
+	http *http.Client
+}
+
+func newClient(t *testing.T, o Options) *client {
+	t.Helper()
+	s := Start(t, o)
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &client{t, s, &http.Client{Transport: tr}}
+}
+
+func (c *client) try(ctx context.Context, method string, kv ...string) (answer, error) {
+	form := url.Values{}
+	for i := 0; i < len(kv); i += 2 {
+		form.Set(kv[i], kv[i+1])
+	}
+	return c.post(ctx, method, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+func (c *client) post(ctx context.Context, method, kind string, body io.Reader) (answer, error) {
+	var a answer
+	req, err := http.NewRequestWithContext(ctx, "POST", c.s.URL()+"/bot"+c.s.Token()+"/"+method, body)
+	if err != nil {
+		return a, err
+	}
+	req.Header.Set("Content-Type", kind)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+		return a, err
+	}
+	if !a.OK && a.Code != resp.StatusCode {
+		c.t.Errorf("%s: error_code %d with HTTP %d", method, a.Code, resp.StatusCode)
+	}
+	return a, nil
+}
+
+func (c *client) do(method string, kv ...string) answer {
+	c.t.Helper()
+	a, err := c.try(c.t.Context(), method, kv...)
+	if err != nil {
+		c.t.Fatalf("%s: %v", method, err)
+	}
+	return a
+}
+
+func (c *client) updates(kv ...string) []int64 {
+	c.t.Helper()
+	a := c.do("getUpdates", kv...)
+	var list []struct {
+		ID int64 `json:"update_id"`
+	}
+	if err := json.Unmarshal(a.Result, &list); err != nil {
+		c.t.Fatalf("getUpdates: %v in %+v", err, a)
+	}
+	ids := make([]int64, 0, len(list))
+	for _, u := range list {
+		ids = append(ids, u.ID)
+	}
+	return ids
+}
+
+var ana = User{ID: 42, First: "Ana", Username: "ana"}
+
+const (
+	groupID = int64(-500)
+	superID = int64(-1001)
+)
+
+// peopled adds Ana's private chat, a group, and a forum with one topic, whose id it returns.
+func (c *client) peopled() int64 {
+	c.s.AddPrivate(ana)
+	c.s.AddChat(Chat{ID: groupID, Kind: Group, Title: "G"})
+	c.s.AddChat(Chat{ID: superID, Kind: Supergroup, Title: "F", Forum: true})
+	return c.s.AddTopic(superID, "Ops")
+}
+
+func TestRefusesWhatTelegramRefuses(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	topic := c.peopled()
+	c.s.AddPrivate(User{ID: 7, First: "Gone"})
+	c.s.Block(7)
+	c.s.AddChat(Chat{ID: -600, Kind: Group})
+	c.s.Migrate(-600, -1002)
+	theirs := fmt.Sprint(c.s.Message(In{Chat: 42, From: ana, Text: "hi"}))
+	c.do("sendMessage", "chat_id", "42", "text", "same", "reply_markup", `{"inline_keyboard":[[{"text":"a","callback_data":"b"}]]}`)
+	long := strings.Repeat("😀", 2049) // 4098 units, 2049 characters
+	type row struct {
+		method, want string
+		kv           []string
+	}
+	send := func(want string, kv ...string) row { return row{"sendMessage", want, append(kv, "chat_id", "42")} }
+	htm := func(text, want string) row {
+		return send("Bad Request: can't parse entities: "+want, "parse_mode", "HTML", "text", text)
+	}
+	edit := func(want, id string, kv ...string) row {
+		return row{"editMessageText", want, append(kv, "chat_id", "42", "message_id", id)}
+	}
+	rows := []row{
+		send("Bad Request: message text is empty"),
+		send("Bad Request: message text is empty", "text", " \n "),
+		send("Bad Request: message text is empty", "text", "<b></b>", "parse_mode", "HTML"),
+		send("Bad Request: message is too long", "text", long),
+		send("Bad Request: message is too long", "text", strings.Repeat("a", 4097)),
+		send("Bad Request: unsupported parse_mode", "text", "x", "parse_mode", "BBCode"),
+		htm("<b>x", `Can't find end tag corresponding to start tag "b"`),
+		htm("<b><i>x</b></i>", `Unmatched end tag at byte offset 7, expected "</i>", found "</b>"`),
+		htm("<h1>x</h1>", `Unsupported start tag "h1" at byte offset 0`),
+		htm("a < b", `Unsupported start tag "" at byte offset 2`),
+		htm("a &nbsp; b", `Character '&' is reserved and must be escaped at byte offset 2`),
+		htm("x</b>", "Unexpected end tag at byte offset 1"),
+		htm("x <b", "Unclosed start tag at byte offset 2"),
+		htm("<b>x</b", "Unclosed end tag at byte offset 4"),
+		htm(`<a href="x>y</a>`, "Unclosed start tag at byte offset 0"),
+		htm(`<a href>y</a>`, `Expected equal sign in declaration of an attribute of the tag "a" at byte offset 0`),
+		htm(`<span class="x">y</span>`, `Tag "span" must have class "tg-spoiler" at byte offset 0`),
+		{"sendMessage", "Bad Request: chat_id is empty", []string{"text", "x"}},
+		{"sendMessage", "Bad Request: chat not found", []string{"text", "x", "chat_id", "999"}},
+		{"sendMessage", "Forbidden: bot was blocked by the user", []string{"text", "x", "chat_id", "7"}},
+		{"sendMessage", "Bad Request: group chat was upgraded to a supergroup chat", []string{"text", "x", "chat_id", "-600"}},
+		{"sendMessage", "Bad Request: message thread not found", []string{"text", "x", "chat_id", fmt.Sprint(superID), "message_thread_id", fmt.Sprint(topic + 5)}},
+		send("Bad Request: message to be replied not found", "text", "x", "reply_to_message_id", "99"),
+		send("Bad Request: message to be replied not found", "text", "x", "reply_parameters", `{"message_id":99}`),
+		send("Bad Request: BUTTON_DATA_INVALID", "text", "x", "reply_markup", `{"inline_keyboard":[[{"text":"a","callback_data":"`+strings.Repeat("d", 65)+`"}]]}`),
+		send("Bad Request: can't parse reply keyboard markup JSON object", "text", "x", "reply_markup", `{`),
+		edit("Bad Request: message to edit not found", "77", "text", "x"),
+		edit("Bad Request: message identifier is not specified", "", "text", "x"),
+		edit("Bad Request: message can't be edited", theirs, "text", "x"),
+		edit("Bad Request: MESSAGE_TOO_LONG", "2", "text", long),
+		edit("Bad Request: message text is empty", "2"),
+		edit(errNotModified.text, "2", "text", "<i></i>same ", "parse_mode", "HTML", "reply_markup", `{"inline_keyboard":[[{"text":"a","callback_data":"b"}]]}`),
+		{"deleteMessage", "Bad Request: message to delete not found", []string{"chat_id", "42", "message_id", "77"}},
+		{"sendChatAction", "Bad Request: wrong parameter action in request", []string{"chat_id", "42", "action", "dancing"}},
+		{"setMessageReaction", "Bad Request: REACTION_INVALID", []string{"chat_id", "42", "message_id", theirs, "reaction", `[{"type":"emoji","emoji":"🧀"}]`}},
+		{"answerCallbackQuery", "Bad Request: query is too old and response timeout expired or query ID is invalid", []string{"callback_query_id", "1"}},
+		{"setMyCommands", "Bad Request: BOT_COMMAND_INVALID", []string{"commands", `[{"command":"New","description":"x"}]`}},
+		{"setMyCommands", "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID", []string{"commands", `[{"command":"new"}]`}},
+		{"getFile", "Bad Request: invalid file_id", []string{"file_id", "x"}},
+		{"sendDocument", "Bad Request: there is no document in the request", []string{"chat_id", "42"}},
+		{"sendDocument", "Bad Request: message caption is too long", []string{"chat_id", "42", "caption", strings.Repeat("a", 1025)}},
+		{"sendMessage", "Bad Request: strings must be encoded in UTF-8", []string{"chat_id", "42", "text", "\xff"}},
+		{"makeCoffee", "Not Found", nil},
+	}
+	before := len(c.s.View().Sent(42))
+	for _, r := range rows {
+		a := c.do(r.method, r.kv...)
+		if a.OK || a.Description != r.want {
+			t.Errorf("%s %v:\n got %q\nwant %q", r.method, r.kv, a.Description, r.want)
+		}
+	}
+	if n := len(c.s.View().Sent(42)); n != before {
+		t.Errorf("refused calls left %d messages, want %d", n, before)
+	}
+	if a := c.do("sendMessage", "text", "x", "chat_id", "-600"); a.Parameters.Migrate != -1002 {
+		t.Errorf("migrate_to_chat_id = %d, want -1002", a.Parameters.Migrate)
+	}
+}
+
+func TestTakesWhatTelegramTakes(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	topic := fmt.Sprint(c.peopled())
+	rows := [][]string{
+		{"sendMessage", "chat_id", "42", "text", strings.Repeat("😀", 2048)},
+		{"sendMessage", "chat_id", "42", "parse_mode", "HTML", "text", "<b>" + strings.Repeat("a", 4096) + "</b>"},
+		{"sendmessage", "chat_id", "42", "text", "the case of a method does not matter"},
+		{"sendMessage", "chat_id", fmt.Sprint(superID), "message_thread_id", topic, "text", "x"},
+		{"sendMessage", "chat_id", "42", "text", "x", "reply_parameters", `{"message_id":999,"allow_sending_without_reply":true}`},
+		{"sendChatAction", "chat_id", "42", "action", "typing"},
+		{"setMessageReaction", "chat_id", "42", "message_id", "1", "reaction", `[{"type":"emoji","emoji":"👀"}]`},
+		{"setMessageReaction", "chat_id", "42", "message_id", "1"},
+		{"editMessageText", "chat_id", "42", "message_id", "1", "text", "new"},
+		{"editMessageReplyMarkup", "chat_id", "42", "message_id", "1", "reply_markup", `{"inline_keyboard":[[{"text":"a","callback_data":"b"}]]}`},
+		{"deleteMessage", "chat_id", "42", "message_id", "1"},
+		{"getChat", "chat_id", "42"},
+		{"getMe"},
+		{"deleteMyCommands"},
+	}
+	for _, r := range rows {
+		if a := c.do(r[0], r[1:]...); !a.OK {
+			t.Errorf("%v: %s", r[:3:3], a.Description)
+		}
+	}
+}
+
+func TestWrongTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.s.Revoke()
+	if a := c.do("getMe"); a.Code != 401 || a.Description != "Unauthorized" {
+		t.Errorf("revoked token: %+v", a)
+	}
+	c.s.Restore()
+	if a := c.do("getMe"); !a.OK {
+		t.Errorf("restored token: %+v", a)
+	}
+}
+
+func TestOffsetConfirmsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{FirstUpdate: 100})
+	c.peopled()
+	for range 5 {
+		c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	}
+	steps := []struct {
+		kv   []string
+		want string
+	}{
+		{nil, "[100 101 102 103 104]"},
+		{nil, "[100 101 102 103 104]"}, // given, not confirmed: again
+		{[]string{"limit", "2"}, "[100 101]"},
+		{[]string{"offset", "101"}, "[101 102 103 104]"},
+		{[]string{"offset", "0"}, "[101 102 103 104]"},
+		{[]string{"offset", "50"}, "[101 102 103 104]"},
+		{[]string{"offset", "-2"}, "[103 104]"}, // forgets the older ones
+		{nil, "[103 104]"},
+		{[]string{"offset", "105"}, "[]"},
+		{nil, "[]"},
+	}
+	for i, st := range steps {
+		if got := fmt.Sprint(c.updates(st.kv...)); got != st.want {
+			t.Fatalf("step %d %v: %s, want %s", i, st.kv, got, st.want)
+		}
+	}
+	if v := c.s.View(); v.Pending() != 0 || v.Confirmed() != 104 {
+		t.Errorf("pending %d, confirmed %d", v.Pending(), v.Confirmed())
+	}
+}
+
+func TestLongPollWakesOnMessage(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{FirstUpdate: 7})
+	c.peopled()
+	got := make(chan []int64, 1)
+	go func() { got <- c.updates("timeout", "50") }()
+	c.wait(View.Polling)
+	c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	if ids := <-got; fmt.Sprint(ids) != "[7]" {
+		t.Errorf("long poll gave %v", ids)
+	}
+}
+
+func (c *client) wait(cond func(View) bool) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	defer cancel()
+	if err := c.s.WaitFor(ctx, cond); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func TestLongPollEndsEmptyAtItsTimeout(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	start := time.Now()
+	if ids := c.updates("timeout", "1"); len(ids) != 0 {
+		t.Errorf("got %v", ids)
+	}
+	if d := time.Since(start); d < 900*time.Millisecond {
+		t.Errorf("answered after %v, asked to wait 1 s", d)
+	}
+}
+
+func TestSecondPollerEndsTheFirst(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	first := make(chan answer, 1)
+	go func() {
+		a, _ := c.try(c.t.Context(), "getUpdates", "timeout", "50")
+		first <- a
+	}()
+	c.wait(View.Polling)
+	c.updates("timeout", "0")
+	if a := <-first; a.Code != 409 || !strings.HasPrefix(a.Description, "Conflict: terminated by other getUpdates") {
+		t.Errorf("first poller got %+v", a)
+	}
+}
+
+func TestWebhookForbidsPolling(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.s.SetWebhook("https://example.org/hook")
+	if a := c.do("getUpdates"); a.Code != 409 || !strings.Contains(a.Description, "webhook is active") {
+		t.Errorf("with a webhook: %+v", a)
+	}
+	if a := c.do("getWebhookInfo"); !strings.Contains(string(a.Result), "example.org/hook") {
+		t.Errorf("getWebhookInfo: %s", a.Result)
+	}
+	c.do("deleteWebhook")
+	if a := c.do("getUpdates"); !a.OK {
+		t.Errorf("after deleteWebhook: %+v", a)
+	}
+}
+
+func TestAllowedUpdatesAreRemembered(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.peopled()
+	id := c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	if c.s.React(42, id, ana, "", "👍") != 0 {
+		t.Error("message_reaction was queued although nobody asked for it")
+	}
+	c.updates("offset", "-1", "allowed_updates", `["message_reaction"]`)
+	c.updates() // says nothing about kinds
+	if c.s.React(42, id, ana, "", "👍") == 0 {
+		t.Error("message_reaction was dropped although it was asked for")
+	}
+	if up, _ := c.s.Inject(In{Chat: 42, From: ana, Text: "hi"}); up != 0 {
+		t.Error("message was queued although only message_reaction was asked for")
+	}
+}
+
+func TestRedeliveryIgnoresTheOffsetOnce(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{FirstUpdate: 1})
+	c.peopled()
+	c.s.Redeliver(Redelivery{Again: 1})
+	c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	seen := []string{fmt.Sprint(c.updates()), fmt.Sprint(c.updates("offset", "2")), fmt.Sprint(c.updates("offset", "2"))}
+	if got := strings.Join(seen, " "); got != "[1] [1] []" {
+		t.Errorf("polls gave %s", got)
+	}
+}
+
+func TestTwiceAndReorderSpoilABatch(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{FirstUpdate: 1, Seed: 3})
+	c.peopled()
+	c.s.Redeliver(Redelivery{Twice: 1, Reorder: true})
+	for range 10 {
+		c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	}
+	ids := c.updates()
+	if len(ids) != 20 {
+		t.Fatalf("%d updates, want each of 10 twice", len(ids))
+	}
+	ordered := true
+	for i := 1; i < len(ids); i++ {
+		ordered = ordered && ids[i] >= ids[i-1]
+	}
+	if ordered {
+		t.Errorf("in order: %v", ids)
+	}
+}
+
+func TestFloodLimits(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	c := newClient(t, Options{Now: func() time.Time { return now }})
+	c.peopled()
+	for i := range 40 {
+		c.s.AddPrivate(User{ID: 1000 + int64(i), First: "P"})
+	}
+	send := func(chat int64) answer { return c.do("sendMessage", "chat_id", fmt.Sprint(chat), "text", "x") }
+	burst := func(call func() answer) (n int, refused answer) {
+		for range 100 {
+			a := call()
+			if !a.OK {
+				return n, a
+			}
+			n++
+		}
+		return n, answer{}
+	}
+	n, a := burst(func() answer { return send(42) })
+	if n != 5 || a.Code != 429 || a.Parameters.Retry != 1 || a.Description != "Too Many Requests: retry after 1" {
+		t.Errorf("one chat: %d taken, then %+v", n, a)
+	}
+	now = now.Add(time.Second)
+	if a := send(42); !a.OK {
+		t.Errorf("after retry_after: %+v", a)
+	}
+	i := int64(0)
+	edit := func() answer {
+		i++
+		return c.do("editMessageText", "chat_id", "42", "message_id", "1", "text", fmt.Sprint(i))
+	}
+	n, a = burst(edit)
+	if n != 5 || a.Code != 429 {
+		t.Errorf("edits of one message: %d taken, then %+v", n, a)
+	}
+	now = now.Add(time.Minute)
+	i = 0
+	n, a = burst(func() answer { i++; return send(999 + i) })
+	if n != 30 || a.Code != 429 {
+		t.Errorf("overall: %d taken, then %+v", n, a)
+	}
+}
+
+func TestGroupTakesTwentyAMinute(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	c := newClient(t, Options{Now: func() time.Time { return now }, Limits: Limits{PerSecond: 100, Burst: 100, Overall: 1000}})
+	c.peopled()
+	taken := 0
+	var last answer
+	for range 40 {
+		if last = c.do("sendMessage", "chat_id", fmt.Sprint(groupID), "text", "x"); last.OK {
+			taken++
+		}
+	}
+	if taken != 20 || last.Code != 429 || last.Parameters.Retry != 3 {
+		t.Errorf("%d taken in one moment, last %+v", taken, last)
+	}
+}
+
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.peopled()
+	send := func() (answer, error) { return c.try(t.Context(), "sendMessage", "chat_id", "42", "text", "x") }
+	sent := func() int { return len(c.s.View().Sent(42)) }
+	rows := []struct {
+		name   string
+		fault  Fault
+		code   int  // 0: no readable answer
+		stored bool // the message was taken
+	}{
+		{"429", Fault{Do: Reply, Status: 429, After: 7 * time.Second}, 429, false},
+		{"500", Fault{Do: Reply, Status: 500}, 500, false},
+		{"HTML 502", Fault{Do: Reply, Status: 502, Body: BadGateway}, 0, false},
+		{"cut before", Fault{Do: CutBefore}, 0, false},
+		{"swallowed", Fault{Do: CutAfter}, 0, true},
+		{"cut in the middle", Fault{Do: CutMiddle}, 0, true},
+		{"delay", Fault{Do: Delay, After: time.Millisecond}, 200, true},
+	}
+	for _, r := range rows {
+		before := sent()
+		r.fault.Method, r.fault.Times = "sendMessage", 1
+		c.s.AddFault(r.fault)
+		a, err := send()
+		switch {
+		case r.code == 0 && err == nil:
+			t.Errorf("%s: readable answer %+v", r.name, a)
+		case r.code == 200 && !a.OK, r.code > 200 && a.Code != r.code:
+			t.Errorf("%s: %+v %v", r.name, a, err)
+		}
+		if stored := sent() > before; stored != r.stored {
+			t.Errorf("%s: stored %v, want %v", r.name, stored, r.stored)
+		}
+		if a, err := send(); err != nil || !a.OK {
+			t.Errorf("%s: the next call is spoiled too: %+v %v", r.name, a, err)
+		}
+	}
+}
+
+func TestFreezeNeverAnswers(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.s.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if a, err := c.try(ctx, "getMe"); err == nil || ctx.Err() == nil {
+		t.Errorf("frozen server answered %+v", a)
+	}
+	c.s.ClearFaults()
+	if !c.do("getMe").OK {
+		t.Error("thawed server does not answer")
+	}
+}
+
+func TestDownRefusesConnectionsUntilUp(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.s.Down()
+	if _, err := c.try(t.Context(), "getMe"); err == nil || !strings.Contains(err.Error(), "dial tcp") {
+		t.Errorf("down: %v", err)
+	}
+	if err := c.s.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if !c.do("getMe").OK {
+		t.Error("up again, and no answer")
+	}
+}
+
+func TestJSONAndMultipartBodies(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.peopled()
+	a, err := c.post(t.Context(), "sendMessage", "application/json; charset=utf-8",
+		strings.NewReader(`{"chat_id":42,"text":"a\"b","reply_markup":{"inline_keyboard":[[{"text":"Yes","callback_data":"y"}]]}}`))
+	if err != nil || !a.OK {
+		t.Fatalf("JSON: %+v %v", a, err)
+	}
+	var buf bytes.Buffer
+	w := multipart.NewWriter(&buf)
+	_ = w.WriteField("chat_id", "42")
+	_ = w.WriteField("caption", "see <b>this</b>")
+	_ = w.WriteField("parse_mode", "HTML")
+	f, _ := w.CreateFormFile("document", "a.txt")
+	_, _ = f.Write([]byte("hello"))
+	_ = w.Close()
+	a, err = c.post(t.Context(), "sendDocument", w.FormDataContentType(), &buf)
+	if err != nil || !a.OK {
+		t.Fatalf("multipart: %+v %v", a, err)
+	}
+	sent := c.s.View().Sent(42)
+	if len(sent) != 2 || sent[0].Text != `a"b` || sent[0].Buttons[0][0].Data != "y" {
+		t.Fatalf("sent %+v", sent)
+	}
+	doc := sent[1]
+	if doc.Text != "see this" || doc.Files[0].Name != "a.txt" || string(doc.Files[0].Data) != "hello" {
+		t.Errorf("document %+v", doc)
+	}
+	if e := doc.Entities; len(e) != 1 || e[0].Type != "bold" || e[0].Offset != 4 || e[0].Length != 4 {
+		t.Errorf("caption entities %+v", e)
+	}
+}
+
+func TestFileDownloads(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.peopled()
+	c.s.Message(In{Chat: 42, From: ana, Text: "cap", File: File{Type: "document", Name: "n.bin", Data: []byte("bytes")}})
+	c.s.Message(In{Chat: 42, From: ana, File: File{Type: "video", Size: maxDownload + 1}})
+	msgs := c.s.View().Messages(42)
+	a := c.do("getFile", "file_id", msgs[0].Files[0].ID)
+	var f struct {
+		Path string `json:"file_path"`
+	}
+	if err := json.Unmarshal(a.Result, &f); err != nil || f.Path == "" {
+		t.Fatalf("getFile: %s", a.Result)
+	}
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", c.s.URL()+"/file/bot"+c.s.Token()+"/"+f.Path, nil)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "bytes" {
+		t.Errorf("downloaded %q", body)
+	}
+	if a := c.do("getFile", "file_id", msgs[1].Files[0].ID); a.Description != "Bad Request: file is too big" {
+		t.Errorf("21 MB: %+v", a)
+	}
+}
+
+func TestPrivacyModeHidesOrdinaryMessages(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.s.AddChat(Chat{ID: groupID, Kind: Supergroup, Privacy: true})
+	c.do("sendMessage", "chat_id", fmt.Sprint(groupID), "text", "ask me")
+	rows := map[string]bool{
+		"hello": false, "@parley_test_bot hello": true, "x@parley_test_bot.example": false, "/new": true, "/new@other_bot": false,
+		"/new@parley_test_bot": true, "see /etc/passwd": false, "@PARLEY_test_bot": true,
+	}
+	for text, reaches := range rows {
+		up, _ := c.s.Inject(In{Chat: groupID, From: ana, Text: text})
+		if (up != 0) != reaches {
+			t.Errorf("%q reaches the bot: %v, want %v", text, up != 0, reaches)
+		}
+	}
+	if up, _ := c.s.Inject(In{Chat: groupID, From: ana, Text: "an answer", ReplyTo: 1}); up == 0 {
+		t.Error("an answer to the bot does not reach it")
+	}
+}
+
+func TestEditsAreRecorded(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.peopled()
+	c.do("sendMessage", "chat_id", "42", "text", "…")
+	c.do("editMessageText", "chat_id", "42", "message_id", "1", "text", "a")
+	c.do("editMessageText", "chat_id", "42", "message_id", "1", "text", "<b>b</b>", "parse_mode", "HTML")
+	m, _ := c.s.View().Message(42, 1)
+	if m.Text != "b" || m.Raw != "<b>b</b>" || len(m.Edits) != 2 || m.Edits[0].Text != "…" || m.Edits[1].Text != "a" {
+		t.Errorf("message %+v", m)
+	}
+	c.do("deleteMessage", "chat_id", "42", "message_id", "1")
+	if n := len(c.s.View().Sent(42)); n != 0 {
+		t.Errorf("%d messages after deletion", n)
+	}
+}
+
+func TestKeepBoundsMemory(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true, Keep: 3})
+	c.peopled()
+	for i := range 50 {
+		c.do("sendMessage", "chat_id", "42", "text", fmt.Sprint(i))
+	}
+	msgs := c.s.View().Messages(42)
+	if len(msgs) > 6 || msgs[len(msgs)-1].ID != 50 || msgs[len(msgs)-1].Text != "49" {
+		t.Errorf("%d kept, last %+v", len(msgs), msgs[len(msgs)-1])
+	}
+	if a := c.do("editMessageText", "chat_id", "42", "message_id", "50", "text", "new"); !a.OK {
+		t.Errorf("edit of a kept message: %+v", a)
+	}
+}
+
+func TestCloseLetsHangingCallsGo(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.try(context.WithoutCancel(t.Context()), "getUpdates", "timeout", "50")
+		ended <- err
+	}()
+	c.wait(View.Polling)
+	c.s.Close()
+	if err := <-ended; err == nil {
+		t.Error("the poll got an answer from a closed server")
+	}
+}
