@@ -1,0 +1,184 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"parley/agentloop/llm"
+	"parley/workspace"
+)
+
+// callOf is a chunk with one fragment of a tool call.
+func callOf(fragment string) string {
+	return `data: {"choices":[{"delta":{"tool_calls":[` + fragment + `]}}]}` + "\n\n"
+}
+
+func readAll(t *testing.T, stream string) (llm.Response, error) {
+	t.Helper()
+	m := &Model{}
+	a := &answer{}
+	if err := m.read(bufio.NewReaderSize(strings.NewReader(stream), 16), a); err != nil {
+		return llm.Response{}, err
+	}
+	return a.response("", map[string]bool{"call_0": true}), nil
+}
+
+func TestToolCallsOfCarelessServers(t *testing.T) {
+	t.Parallel()
+	frag := func(index, id, name, args string) string {
+		f := map[string]any{"function": map[string]string{"name": name, "arguments": args}}
+		if index != "" {
+			f["index"] = json.Number(index)
+		}
+		if id != "" {
+			f["id"] = id
+		}
+		b, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return callOf(string(b))
+	}
+	a, b := `{"a":1}`, `{"b":2}`
+	for name, stream := range map[string]string{
+		"all index 0, other ids":         frag("0", "x", "one", a) + frag("0", "y", "two", b),
+		"all index 0, no ids":            frag("0", "", "one", a) + frag("0", "", "two", b),
+		"all index 0, one id":            frag("0", "x", "one", a) + frag("0", "x", "two", b),
+		"no index":                       frag("", "x", "one", a) + frag("", "y", "two", b),
+		"no index, no ids":               frag("", "", "one", a) + frag("", "", "two", b),
+		"no index, no ids, fragments":    frag("", "", "one", `{"a"`) + frag("", "", "", ":1}") + frag("", "", "two", b),
+		"no index, ids repeated":         frag("", "x", "one", `{"a"`) + frag("", "x", "one", ":1}") + frag("", "y", "two", b),
+		"id and name with every piece":   frag("0", "x", "one", `{"a"`) + frag("0", "x", "one", ":1}") + frag("0", "x", "one", "") + frag("1", "y", "two", b),
+		"ids that the history has":       frag("0", "call_0", "one", a) + frag("1", "call_0", "two", b),
+		"arguments as an object":         callOf(`{"index":0,"id":"x","function":{"name":"one","arguments":{"a":1}}}`) + frag("1", "y", "two", b),
+		"wrapped into a string":          frag("0", "x", "one", `"{\"a\":1}"`) + frag("1", "y", "two", b),
+		"index from 1":                   frag("1", "x", "one", a) + frag("2", "y", "two", b),
+		"name late":                      frag("0", "x", "", "") + frag("0", "", "one", a) + frag("1", "y", "two", b),
+		"white space around":             frag("0", "x", "one", "\n"+a+" ") + frag("1", "y", "two", b),
+		"a nameless one is no call":      frag("0", "x", "one", a) + frag("1", "y", "two", b) + frag("2", "z", "", "{}"),
+		"both in one chunk, mixed":       callOf(`{"index":0,"id":"x","function":{"name":"one","arguments":"{\"a"}},{"index":1,"id":"y","function":{"name":"two","arguments":"{\"b"}}`) + frag("1", "", "", `":2}`) + frag("0", "", "", `":1}`),
+		"comments, CRLF, no blank lines": ": hi\r\n" + strings.ReplaceAll(frag("0", "x", "one", a)+frag("1", "y", "two", b), "\n\n", "\r\n"),
+	} {
+		r, err := readAll(t, stream+"data: [DONE]\n\n")
+		calls := r.ToolCalls()
+		if err != nil || len(calls) != 2 || r.Stop != llm.StopToolCalls {
+			t.Errorf("%s: %+v, %v", name, r, err)
+			continue
+		}
+		one, two := calls[0], calls[1]
+		if one.Name != "one" || two.Name != "two" || string(one.Args) != a || string(two.Args) != b {
+			t.Errorf("%s: %+v", name, calls)
+		}
+		if one.CallID == two.CallID || one.CallID == "call_0" || two.CallID == "call_0" || one.CallID == "" || two.CallID == "" {
+			t.Errorf("%s: ids %q %q", name, one.CallID, two.CallID)
+		}
+	}
+}
+
+func TestEndOfStream(t *testing.T) {
+	t.Parallel()
+	text, end := `data: {"choices":[{"delta":{"content":"hi"}}]}`, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`
+	for stream, ok := range map[string]bool{
+		text + "\n\n" + end + "\n\ndata: [DONE]\n\n": true,
+		text + "\n\n" + end + "\n\n":                 true,
+		text + "\n\n" + end:                          true,
+		text + "\n\ndata: [DONE]":                    true,
+		text + "\n\n":                                false,
+		text:                                         false,
+		"":                                           false,
+		"\xef\xbb\xbf" + text + "\n" + end:           true,
+	} {
+		r, err := readAll(t, stream)
+		if (err == nil) != ok || ok && (len(r.Content) != 1 || r.Content[0].Text != "hi") {
+			t.Errorf("%q: %+v, %v", stream, r, err)
+		}
+	}
+}
+
+func TestContentInParts(t *testing.T) {
+	t.Parallel()
+	r, err := readAll(t, `data: {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"hi"}]}}]}`+
+		"\n\ndata: [DONE]\n")
+	if err != nil || len(r.Content) != 2 || r.Content[0].Text != "hm" || r.Content[1].Text != "hi" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestDeepSeekAndOpenRouterCounters(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]workspace.Usage{
+		`{"prompt_tokens":10,"completion_tokens":1,"prompt_cache_hit_tokens":4}`:                                              {InputTokens: 6, OutputTokens: 1, CacheReadTokens: 4},
+		`{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4,"cache_write_tokens":5}}`:       {InputTokens: 1, OutputTokens: 1, CacheReadTokens: 4, CacheWriteTokens: 5},
+		`{"prompt_tokens":3,"completion_tokens":-1,"prompt_tokens_details":{"cached_tokens":40}}`:                             {CacheReadTokens: 40},
+		`{"prompt_tokens":10,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":{"x":{"y":"z"}}}`: {InputTokens: 10, OutputTokens: 1},
+	} {
+		var u usage
+		if err := json.Unmarshal([]byte(in), &u); err != nil {
+			t.Fatal(err)
+		}
+		if got := u.counted(); got != want {
+			t.Errorf("%s: %+v", in, got)
+		}
+	}
+}
+
+func TestTooManyCallsAreRefused(t *testing.T) {
+	t.Parallel()
+	one := callOf(`{"function":{"name":"x","arguments":"{}"}}`)
+	if _, err := readAll(t, strings.Repeat(one, maxCalls)+"data: [DONE]\n"); err != nil {
+		t.Error(err)
+	}
+	if _, err := readAll(t, strings.Repeat(one, maxCalls+1)+"data: [DONE]\n"); llm.KindOf(err) != llm.Malformed {
+		t.Error(err)
+	}
+}
+
+func FuzzEvents(f *testing.F) {
+	f.Add([]byte("event: x\r\ndata: a\n\n: c\ndata:b\ndata"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		read := func(size int) (out []string) {
+			e := events{r: bufio.NewReaderSize(bytes.NewReader(in), size)}
+			for {
+				name, data, err := e.next()
+				if err != nil {
+					if err != io.EOF {
+						t.Fatal(err)
+					}
+					return out
+				}
+				out = append(out, name+"\x00"+string(data))
+			}
+		}
+		// Where the buffer ends must not matter.
+		if small, big := read(16), read(1<<16); strings.Join(small, "\x01") != strings.Join(big, "\x01") {
+			t.Fatalf("%q, %q", small, big)
+		}
+	})
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(callOf(`{"index":0,"id":"x","function":{"name":"one","arguments":"{\"a"}}`) + "data: [DONE]\n"))
+	f.Add([]byte(`{"choices":[{"message":{"content":"hi","tool_calls":[{"function":{"name":"f","arguments":{}}}]}}]}`))
+	f.Add([]byte("data: {\"choices\":[{\"delta\":{\"content\":\"<think>a</think>b\"},\"finish_reason\":\"length\"}]}\n\nevent: error\ndata: []\n"))
+	f.Add([]byte(`data: {"error":{"message":[{}],"code":429.5}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		r, err := readAll(t, string(in))
+		if err != nil {
+			return
+		}
+		ids := map[string]bool{}
+		for _, c := range r.ToolCalls() {
+			if c.CallID == "" || ids[c.CallID] || c.Name == "" || !json.Valid(c.Args) {
+				t.Fatalf("call %+v", c)
+			}
+			ids[c.CallID] = true
+			if raw := c.Args[0] == '{'; raw == c.Error {
+				t.Fatalf("arguments %s, error %v", c.Args, c.Error)
+			}
+		}
+	})
+}

@@ -1,0 +1,440 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"sync"
+	"unicode/utf8"
+
+	"parley/agentloop/llm"
+	"parley/workspace"
+)
+
+// The request is appended by hand, not marshalled: the long and always equal start (tools, system) is encoded once
+// and copied after that, and a message of history costs one pass over its bytes. The order of fields is fixed, so
+// that two requests of a session share every byte up to the last user message.
+
+// body is the whole request.
+func (m *Model) body(req llm.Request, q quirk) []byte {
+	size := 512 + len(req.System) + len(req.Volatile)
+	for _, msg := range req.Messages {
+		for _, c := range msg.Content {
+			size += 64 + len(c.Text) + len(c.Args)
+		}
+	}
+	b := make([]byte, 0, size+size/8)
+	b = append(b, `{"model":`...)
+	b = appendString(b, m.o.Model)
+	b = append(b, `,"stream":true`...)
+	if q&noUsage == 0 {
+		b = append(b, `,"stream_options":{"include_usage":true}`...)
+	}
+	if n := m.limit(req); n > 0 {
+		field := `,"max_tokens":`
+		if q&completionTokens != 0 {
+			field = `,"max_completion_tokens":`
+		}
+		b = strconv.AppendInt(append(b, field...), int64(n), 10)
+	}
+	if m.official && req.CacheKey != "" {
+		// Hashed, since a session's key holds the ids of people.
+		sum := sha256.Sum256([]byte(req.CacheKey))
+		b = append(b, `,"prompt_cache_key":"`...)
+		b = append(hex.AppendEncode(b, sum[:16]), '"')
+	}
+	b = append(b, m.prefixes.encoded(req.System, req.Tools)...)
+	w := writer{m: m, q: q, b: b, first: req.System == ""}
+	w.messages(req)
+	return append(w.b, `]}`...)
+}
+
+func (m *Model) limit(req llm.Request) int {
+	if req.MaxTokens > 0 {
+		return req.MaxTokens
+	}
+	return m.o.MaxOutput
+}
+
+// prefixes remembers the encoded starts of the last few agents.
+type prefixes struct {
+	mu   sync.Mutex
+	kept []prefix // the latest used last
+}
+
+type prefix struct {
+	system string
+	tools  []llm.Tool
+	bytes  []byte // from ,"tools" to the system message
+}
+
+const maxPrefixes = 16
+
+// encoded is the tools and the system message, and opens the list of messages.
+func (p *prefixes) encoded(system string, tools []llm.Tool) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.kept) - 1; i >= 0; i-- {
+		if k := p.kept[i]; k.system == system && sameTools(k.tools, tools) {
+			copy(p.kept[i:], p.kept[i+1:])
+			p.kept[len(p.kept)-1] = k
+			return k.bytes
+		}
+	}
+	k := prefix{system: system, tools: append([]llm.Tool(nil), tools...), bytes: encodePrefix(system, tools)}
+	if len(p.kept) == maxPrefixes {
+		copy(p.kept, p.kept[1:])
+		p.kept = p.kept[:maxPrefixes-1]
+	}
+	p.kept = append(p.kept, k)
+	return k.bytes
+}
+
+func sameTools(a, b []llm.Tool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Name != b[i].Name || a[i].Description != b[i].Description || !bytes.Equal(a[i].Schema, b[i].Schema) {
+			return false
+		}
+	}
+	return true
+}
+
+func encodePrefix(system string, tools []llm.Tool) []byte {
+	var b []byte
+	for i, t := range tools {
+		if i == 0 {
+			b = append(b, `,"tools":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = append(b, `{"type":"function","function":{"name":`...)
+		b = appendString(b, t.Name)
+		b = append(b, `,"description":`...)
+		b = appendString(b, t.Description)
+		b = append(b, `,"parameters":`...)
+		b = appendSchema(b, t.Schema)
+		b = append(b, `}}`...)
+	}
+	if len(tools) > 0 {
+		b = append(b, ']')
+	}
+	b = append(b, `,"messages":[`...)
+	if system != "" {
+		b = append(b, `{"role":"system","content":`...)
+		b = append(appendString(b, system), '}')
+	}
+	return b
+}
+
+// appendSchema keeps one tool's broken schema (an MCP server wrote it) from spoiling the whole request.
+func appendSchema(b []byte, schema json.RawMessage) []byte {
+	var compact bytes.Buffer
+	if len(schema) == 0 || json.Compact(&compact, schema) != nil {
+		return append(b, `{"type":"object","properties":{}}`...)
+	}
+	return append(b, compact.Bytes()...)
+}
+
+// writer appends messages.
+type writer struct {
+	m      *Model
+	q      quirk
+	b      []byte
+	first  bool                // no message is written yet
+	images []workspace.Content // of tool results: only a user's message can show them
+}
+
+func (w *writer) messages(req llm.Request) {
+	at := volatileAt(req.Messages)
+	for i, msg := range req.Messages {
+		if msg.Role != llm.ToolRole {
+			w.toolImages()
+		}
+		fold := ""
+		if i == at && req.Volatile != "" {
+			if w.q&oneSystem != 0 && msg.Role == llm.User {
+				fold = req.Volatile
+			} else {
+				w.text("system", req.Volatile)
+			}
+		}
+		switch msg.Role {
+		case llm.Assistant:
+			w.assistant(msg)
+		case llm.ToolRole:
+			w.tool(msg)
+		default:
+			w.user(msg, fold)
+		}
+	}
+	w.toolImages()
+	if at == len(req.Messages) && req.Volatile != "" {
+		w.text("system", req.Volatile)
+	}
+}
+
+// volatileAt is the index of the first of the last run of user messages: what stands before it stays as it is for
+// the provider's cache. Without a user message it is the end.
+func volatileAt(msgs []llm.Message) int {
+	i := len(msgs) - 1
+	for i >= 0 && msgs[i].Role != llm.User {
+		i--
+	}
+	if i < 0 {
+		return len(msgs)
+	}
+	for i > 0 && msgs[i-1].Role == llm.User {
+		i--
+	}
+	return i
+}
+
+func (w *writer) open(role string) {
+	if !w.first {
+		w.b = append(w.b, ',')
+	}
+	w.first = false
+	w.b = append(w.b, `{"role":"`...)
+	w.b = append(w.b, role...)
+	w.b = append(w.b, '"')
+}
+
+func (w *writer) text(role, s string) {
+	w.open(role)
+	w.b = append(w.b, `,"content":`...)
+	w.b = append(appendString(w.b, s), '}')
+}
+
+// user writes a string where it can: many servers know no parts.
+func (w *writer) user(msg llm.Message, fold string) {
+	text, images := fold, []workspace.Content(nil)
+	for _, c := range msg.Content {
+		if c.Kind == workspace.Image {
+			images = append(images, c)
+			continue
+		}
+		text = join(text, words(c))
+	}
+	if len(images) == 0 {
+		w.text("user", text)
+		return
+	}
+	w.parts(text, images)
+}
+
+func (w *writer) parts(text string, images []workspace.Content) {
+	w.open("user")
+	w.b = append(w.b, `,"content":[{"type":"text","text":`...)
+	var shown [][]byte
+	var kept []workspace.Content
+	for _, c := range images {
+		data, err := w.m.blob(c.Blob)
+		if err != nil {
+			text = join(text, "[image "+c.Name+" cannot be shown]")
+			continue
+		}
+		shown, kept = append(shown, data), append(kept, c)
+	}
+	w.b = append(appendString(w.b, text), '}')
+	for i, c := range kept {
+		mime := c.MIME
+		if mime == "" {
+			mime = "image/png"
+		}
+		w.b = append(w.b, `,{"type":"image_url","image_url":{"url":`...)
+		w.b = appendString(w.b, "data:"+mime+";base64,")
+		w.b = base64.StdEncoding.AppendEncode(w.b[:len(w.b)-1], shown[i])
+		w.b = append(w.b, `"}}`...)
+	}
+	w.b = append(w.b, `]}`...)
+}
+
+func (m *Model) blob(ref string) ([]byte, error) {
+	if m.o.Blobs == nil {
+		return nil, errNoBlobs
+	}
+	return m.o.Blobs(ref)
+}
+
+// assistant writes text and calls; a message with neither (only reasoning, or nothing) would be refused.
+func (w *writer) assistant(msg llm.Message) {
+	var text, reasoning string
+	var calls []workspace.Content
+	for _, c := range msg.Content {
+		switch c.Kind {
+		case workspace.Reasoning:
+			reasoning = join(reasoning, c.Text)
+		case workspace.ToolCall:
+			calls = append(calls, c)
+		default:
+			text = join(text, words(c))
+		}
+	}
+	if text == "" && len(calls) == 0 {
+		return
+	}
+	w.open("assistant")
+	w.b = append(w.b, `,"content":`...)
+	if text == "" {
+		w.b = append(w.b, `null`...)
+	} else {
+		w.b = appendString(w.b, text)
+	}
+	if reasoning != "" && len(calls) > 0 && w.q&wantsReasoning != 0 {
+		w.b = append(w.b, `,"reasoning_content":`...)
+		w.b = appendString(w.b, reasoning)
+	}
+	for i, c := range calls {
+		if i == 0 {
+			w.b = append(w.b, `,"tool_calls":[`...)
+		} else {
+			w.b = append(w.b, ',')
+		}
+		w.call(c)
+	}
+	if len(calls) > 0 {
+		w.b = append(w.b, ']')
+	}
+	w.b = append(w.b, '}')
+}
+
+func (w *writer) call(c workspace.Content) {
+	w.b = append(w.b, `{"id":`...)
+	w.b = appendString(w.b, w.id(c.CallID))
+	w.b = append(w.b, `,"type":"function","function":{"name":`...)
+	w.b = appendString(w.b, c.Name)
+	w.b = append(w.b, `,"arguments":`...)
+	args := string(c.Args)
+	if c.Error || args == "" {
+		args = "{}" // servers that parse arguments refuse a history with broken ones; the result says what was wrong
+	}
+	w.b = append(appendString(w.b, args), '}')
+	var o opaque
+	if len(c.Opaque) > 0 && json.Unmarshal(c.Opaque, &o) == nil && o.Account == w.m.account {
+		w.b = append(w.b, `,"extra_content":`...)
+		w.b = append(w.b, o.Extra...)
+	}
+	w.b = append(w.b, '}')
+}
+
+// opaque is what a server wants back with its call (Gemini's thought signatures), marked with whose it is: another
+// server would refuse it.
+type opaque struct {
+	Account string          `json:"account"`
+	Extra   json.RawMessage `json:"extra_content"`
+}
+
+// tool writes one message a result. Content after a ToolResult belongs to it.
+func (w *writer) tool(msg llm.Message) {
+	text, id, started := "", "", false
+	flush := func() {
+		if started {
+			w.open("tool")
+			w.b = append(w.b, `,"tool_call_id":`...)
+			w.b = appendString(w.b, w.id(id))
+			w.b = append(w.b, `,"content":`...)
+			w.b = append(appendString(w.b, text), '}')
+		}
+	}
+	for _, c := range msg.Content {
+		switch {
+		case c.Kind == workspace.ToolResult:
+			flush()
+			text, id, started = c.Text, c.CallID, true
+		case c.Kind == workspace.Image:
+			w.images = append(w.images, c)
+		default:
+			text = join(text, words(c))
+		}
+	}
+	flush()
+}
+
+func (w *writer) toolImages() {
+	if len(w.images) > 0 {
+		images := w.images
+		w.images = nil
+		w.parts("Images of the tool results above.", images)
+	}
+}
+
+// id is the call's id, or nine letters and digits made from it where the server wants that.
+func (w *writer) id(id string) string {
+	if w.q&shortIDs == 0 || len(id) == 9 {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:5])[:9]
+}
+
+// words are what a piece says as text.
+func words(c workspace.Content) string {
+	switch c.Kind {
+	case workspace.FileRef, workspace.Image:
+		s := "[file " + c.Name
+		if c.MIME != "" {
+			s += ", " + c.MIME
+		}
+		return join(s+"]", c.Text)
+	case workspace.JSON:
+		if c.Text == "" {
+			return string(c.Args)
+		}
+	case workspace.Reasoning:
+		return ""
+	}
+	return c.Text
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n\n" + b
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string (RFC 8259 §7); bytes that are no UTF-8 become U+FFFD.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(append(b, s[from:i]...), "\ufffd"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		b = append(b, s[from:i]...)
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\t':
+			b = append(b, '\\', 't')
+		case '\r':
+			b = append(b, '\\', 'r')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		}
+		i++
+		from = i
+	}
+	return append(append(b, s[from:]...), '"')
+}

@@ -1,0 +1,184 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"parley/agentloop/llm"
+	"parley/agentloop/llm/llmtest"
+	"parley/workspace"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func tools() []llm.Tool {
+	return []llm.Tool{
+		{Name: "read_file", Description: "Reads \"a\" file.", Schema: json.RawMessage(`{"type": "object", "properties": {"path": {"type": "string"}}}`)},
+		{Name: "broken", Description: "From a stranger.", Schema: json.RawMessage(`{"type": `)},
+		{Name: "bare"},
+	}
+}
+
+func toolTurn() []llm.Message {
+	return []llm.Message{
+		{Role: llm.Assistant, Content: []workspace.Content{
+			{Kind: workspace.Reasoning, Text: "private"},
+			{Kind: workspace.Text, Text: "Looking."},
+			{Kind: workspace.ToolCall, CallID: "call_1", Name: "read_file", Args: json.RawMessage(`{"path":"a \"b\".txt"}`)},
+			{Kind: workspace.ToolCall, CallID: "call_2", Name: "exec", Args: json.RawMessage(`"{broken"`), Error: true},
+		}},
+		{Role: llm.ToolRole, Content: []workspace.Content{
+			{Kind: workspace.ToolResult, CallID: "call_1", Text: "line\n"},
+			{Kind: workspace.JSON, Text: `{"n":1}`},
+			{Kind: workspace.Image, Name: "plot.png", MIME: "image/png", Blob: "b1"},
+			{Kind: workspace.ToolResult, CallID: "call_2", Text: "arguments were not JSON", Error: true},
+		}},
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	var pretty strings.Builder
+	var v any
+	if err := json.Unmarshal(got, &v); err != nil {
+		t.Fatalf("body is no JSON: %v\n%s", err, got)
+	}
+	e := json.NewEncoder(&pretty)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", name+".json")
+	if *update {
+		if err := os.WriteFile(path, []byte(pretty.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pretty.String() != string(want) {
+		t.Errorf("%s differs (-update writes it):\n%s", path, pretty.String())
+	}
+}
+
+// sent is the body that reaches the server for req.
+func sent(t *testing.T, srv *llmtest.Server, m *Model, req llm.Request) string {
+	t.Helper()
+	if _, err := m.Stream(t.Context(), req, nil); err != nil {
+		t.Fatal(err)
+	}
+	b := srv.Bodies()
+	return b[len(b)-1]
+}
+
+func TestRequestBody(t *testing.T) {
+	t.Parallel()
+	req := llm.Request{System: "You are\thelpful.\n", Volatile: "It is Monday.", Tools: tools(), MaxTokens: 100, CacheKey: "agent:a:telegram:1"}
+	req.Messages = append([]llm.Message{user("old"), user("older")}, toolTurn()...)
+	req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.Reasoning, Text: "nothing said"}}},
+		llm.Message{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Text, Text: "what is this?"},
+			{Kind: workspace.Image, Name: "cat.jpg", MIME: "image/jpeg", Blob: "b2"}, {Kind: workspace.Image, Name: "gone.jpg", MIME: "image/jpeg", Blob: "gone"},
+			{Kind: workspace.FileRef, Name: "notes.pdf", MIME: "application/pdf"}}})
+	srv, m := serve(t, llmtest.Echo)
+	m.o.Blobs = func(ref string) ([]byte, error) {
+		if ref == "gone" {
+			return nil, errors.New("gone")
+		}
+		return []byte(ref), nil
+	}
+	golden(t, "plain", []byte(sent(t, srv, m, req)))
+	m.learned.Store(uint32(noUsage | completionTokens | oneSystem | wantsReasoning | shortIDs))
+	golden(t, "quirks", m.body(req, quirk(m.learned.Load())))
+	golden(t, "empty", m.body(llm.Request{Volatile: "now"}, 0))
+	m.official = true
+	if b := string(m.body(req, 0)); !strings.Contains(b, `"prompt_cache_key":"`) || strings.Contains(b, "telegram:1") {
+		t.Error("the cache key is absent or tells the session")
+	}
+}
+
+func TestImagesWithoutABlobStoreAreNamed(t *testing.T) {
+	t.Parallel()
+	_, m := serve(t, llmtest.Echo)
+	b := string(m.body(llm.Request{Messages: []llm.Message{{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Image, Name: "cat.jpg"}}}}}, 0))
+	if !strings.Contains(b, "cat.jpg") || strings.Contains(b, "image_url") {
+		t.Error(b)
+	}
+}
+
+// The provider's cache hits only while the start of a request is, byte for byte, the start of the one before.
+func TestPrefixIsByteStableOverTurns(t *testing.T) {
+	t.Parallel()
+	srv, m := serve(t, llmtest.Echo)
+	mark := `{"role":"system","content":"Volatile `
+	req := llm.Request{System: "Sys", Tools: tools(), CacheKey: "k"}
+	var before string
+	for turn := range 6 {
+		req.Volatile = "Volatile " + strings.Repeat("x", turn)
+		req.Messages = append(req.Messages, user("question"))
+		body := sent(t, srv, m, req)
+		stable, _, found := strings.Cut(body, mark)
+		if !found {
+			t.Fatalf("no volatile message in %s", body)
+		}
+		if !strings.HasPrefix(stable, before) {
+			t.Fatalf("turn %d changed the prefix:\n%s\n%s", turn, before, stable)
+		}
+		before = stable
+		// Within the turn everything before the tools' results stays, the volatile message included.
+		req.Messages = append(req.Messages, toolTurn()...)
+		again := sent(t, srv, m, req)
+		if !strings.HasPrefix(again, strings.TrimSuffix(body, "]}")) {
+			t.Fatalf("turn %d: the second call does not go on from the first:\n%s\n%s", turn, body, again)
+		}
+		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.Text, Text: "done"}}})
+	}
+}
+
+func TestPrefixCacheForgetsTheOldestAndNeverMixes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var p prefixes
+		for range rapid.IntRange(1, 60).Draw(t, "calls") {
+			sys := strings.Repeat("s", rapid.IntRange(0, 30).Draw(t, "system"))
+			ts := tools()[:rapid.IntRange(0, 3).Draw(t, "tools")]
+			if got, want := string(p.encoded(sys, ts)), string(encodePrefix(sys, ts)); got != want {
+				t.Fatalf("got %s want %s", got, want)
+			}
+			if len(p.kept) > maxPrefixes {
+				t.Fatal("grows")
+			}
+		}
+	})
+}
+
+func FuzzAppendString(f *testing.F) {
+	f.Add("a\x00\"\\\n\u2028\xff<é😀")
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		if err := json.Unmarshal(appendString(nil, s), &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.ToValidUTF8(s, ""); utf8.ValidString(s) && got != want {
+			t.Fatalf("%q became %q", s, got)
+		}
+		std, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want string
+		if err := json.Unmarshal(std, &want); err != nil || got != want {
+			t.Fatalf("%q: %q, encoding/json says %q", s, got, want)
+		}
+	})
+}

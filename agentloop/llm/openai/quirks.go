@@ -1,0 +1,55 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+
+	"parley/agentloop/llm"
+)
+
+// quirk is a set of habits in which a server differs from OpenAI. They are learnt from its refusals and remembered
+// once the changed request has worked.
+type quirk uint32
+
+const (
+	noUsage          quirk = 1 << iota // refuses stream_options
+	completionTokens                   // wants max_completion_tokens instead of max_tokens
+	oneSystem                          // a system message only at the start: Volatile goes into the user's
+	wantsReasoning                     // reasoning must come back with its tool calls (DeepSeek, Kimi)
+	shortIDs                           // call ids of nine letters and digits (Mistral)
+)
+
+// adapt says how to ask again after err. guess is true when the server did not say what it dislikes.
+func (q quirk) adapt(err error, req llm.Request, proven bool) (next quirk, guess, ok bool) {
+	var e *llm.Error
+	var s *serverError
+	if !errors.As(err, &e) || !errors.As(err, &s) || e.Kind != llm.Rejected && e.Status != 500 {
+		return 0, false, false
+	}
+	said := strings.ToLower(s.text)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(said, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case q&noUsage == 0 && has("stream_options", "include_usage"):
+		return q | noUsage, false, true
+	case has("max_completion_tokens") && !proven:
+		return q ^ completionTokens, false, true
+	case q&completionTokens == 0 && has("max_completion_tokens"):
+		return q | completionTokens, false, true
+	case q&oneSystem == 0 && req.Volatile != "" && (has("must alternate") || has("system") && has("beginning", "first", "role", "start")):
+		return q | oneSystem, false, true
+	case q&wantsReasoning == 0 && has("reasoning_content"):
+		return q | wantsReasoning, false, true
+	case q&shortIDs == 0 && has("length of 9"):
+		return q | shortIDs, false, true
+	case q&noUsage == 0 && !proven && (e.Status == 400 || e.Status == 422):
+		return q | noUsage, true, true
+	}
+	return 0, false, false
+}
