@@ -22,7 +22,7 @@ type Arrival struct {
 	// Begin starts this run on the input in the same commit; the session must be idle.
 	Begin   *Begin
 	Replies []NewOutbound // RoomID empty: the input's room
-	Pairing *Pairing
+	Pairing *workspace.Pairing
 	Handle  string
 }
 
@@ -99,8 +99,10 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 			return err
 		}
 	}
-	if err := t.pairing(a.Pairing, in.RoomID); err != nil {
-		return err
+	if a.Pairing != nil {
+		if err := t.putPairing(*a.Pairing, in.RoomID); err != nil {
+			return err
+		}
 	}
 	for _, r := range a.Replies {
 		if r.RoomID == "" {

@@ -2,45 +2,31 @@ package store
 
 import (
 	"fmt"
-	"time"
 
-	"parley/channels"
 	"parley/workspace"
 )
 
-// Pairing is a stranger's request to be known. Its code lives ten minutes, the request seven days.
-type Pairing struct {
-	ID        string
-	Channel   string
-	Network   channels.Network
-	Account   channels.AccountID
-	User      channels.UserID
-	Name      string
-	CodeHash  string
-	State     string // open, approved, denied, expired
-	Created   time.Time
-	CodeUntil time.Time
-	Until     time.Time
-	Tries     int
-	DecidedBy workspace.PersonID
-	Role      workspace.Role
-	RoomID    workspace.RoomID
+// putPairing stores a request as it now is.
+func (t *tx) putPairing(p workspace.Pairing, room workspace.RoomID) error {
+	_, err := t.exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by, room_id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state,
+		code_hash = excluded.code_hash, issued = excluded.issued, tries = excluded.tries, decided = excluded.decided, decided_by = excluded.decided_by
+		WHERE pairings.state = 'open'`,
+		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), clean(p.Name), string(p.State), millis(p.Requested), p.CodeHash,
+		millis(p.Issued), p.Tries, millis(p.Decided), string(p.DecidedBy), string(room))
+	return err
 }
 
-// pairing stores a request, or gives the open one of the same sender a new code.
-func (t *tx) pairing(p *Pairing, room workspace.RoomID) error {
-	if p == nil {
+// PutPairings stores requests that are still open or were not, with their tries; one that was decided stays so.
+func (s *Store) PutPairings(list ...workspace.Pairing) error {
+	return s.do("put pairings", func(t *tx) error {
+		for _, p := range list {
+			if err := t.putPairing(p, ""); err != nil {
+				return err
+			}
+		}
 		return nil
-	}
-	n, err := t.exec(`UPDATE pairings SET code_hash = ?, code_until = ?, name = ?, tries = 0 WHERE state = 'open' AND network = ? AND account = ? AND "user" = ?`,
-		p.CodeHash, millis(p.CodeUntil), p.Name, string(p.Network), string(p.Account), string(p.User))
-	if err != nil || n > 0 {
-		return err
-	}
-	_, err = t.exec(`INSERT INTO pairings (id, channel, network, account, "user", name, code_hash, state, created, code_until, until, room_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, 'open', ?, ?, ?, ?)`, p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), p.Name, p.CodeHash,
-		t.now, millis(p.CodeUntil), millis(p.Until), string(room))
-	return err
+	})
 }
 
 // guest makes the person and account of a sender who is not known yet.
@@ -57,59 +43,50 @@ func (t *tx) guest(a *workspace.Account) error {
 	return err
 }
 
-// DecidePairing ends an open request: approved makes the sender a person of the role, in one commit.
-func (s *Store) DecidePairing(id string, approve bool, role workspace.Role, by workspace.PersonID, notice *NewOutbound) (workspace.Account, []workspace.Outbound, error) {
-	var acc workspace.Account
+// DecidePairing stores a decided request; approved, it makes the sender a person of the role, in the same commit.
+// workspace.ErrConflict means that somebody else decided first.
+func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound) (workspace.Account, []workspace.Outbound, error) {
+	acc := workspace.Account{Network: p.Network, Account: p.Account, User: p.User}
 	var out []workspace.Outbound
 	err := s.do("decide pairing", func(t *tx) error {
 		out = nil
-		state := "denied"
-		if approve {
-			state = "approved"
-		}
-		if err := t.one("decide pairing", `UPDATE pairings SET state = ?, decided_by = ?, role = ? WHERE id = ? AND state = 'open' AND until > ?`,
-			state, string(by), string(role), id, t.now); err != nil {
+		if err := t.one("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ? AND state = 'open'`,
+			string(p.State), millis(p.Decided), string(p.DecidedBy), p.ID); err != nil {
 			return err
 		}
-		if !approve {
-			return t.notice(notice, &out)
+		if p.State == workspace.PairingApproved {
+			if err := t.approve(&acc, p.Name, role); err != nil {
+				return err
+			}
 		}
-		var name string
-		if err := t.row(`SELECT network, account, "user", name FROM pairings WHERE id = ?`, []any{id}, &acc.Network, &acc.Account, &acc.User, &name); err != nil {
+		if notice == nil {
+			return nil
+		}
+		var room string
+		if err := t.row(`SELECT room_id FROM pairings WHERE id = ?`, []any{p.ID}, &room); err != nil {
 			return err
 		}
-		err := t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
-			[]any{string(acc.Network), string(acc.Account), string(acc.User)}, &acc.Person)
-		if err == workspace.ErrNotFound {
-			acc.Person = workspace.PersonID(s.ids.New())
-			_, err = t.exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
-				string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), name)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role`,
-			string(acc.Person), string(role), name, t.now); err != nil {
-			return err
-		}
-		return t.notice(notice, &out)
+		n := *notice
+		n.RoomID = workspace.RoomID(room)
+		return t.outbounds([]NewOutbound{n}, &out)
 	})
 	return acc, out, err
 }
 
-func (t *tx) notice(n *NewOutbound, out *[]workspace.Outbound) error {
-	if n == nil {
-		return nil
+func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) error {
+	err := t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
+		[]any{string(acc.Network), string(acc.Account), string(acc.User)}, &acc.Person)
+	if err == workspace.ErrNotFound {
+		acc.Person = workspace.PersonID(t.w.s.ids.New())
+		_, err = t.exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
+			string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), clean(name))
 	}
-	return t.outbounds([]NewOutbound{*n}, out)
-}
-
-// PairingTried counts a wrong code; after five the request's code is void.
-func (s *Store) PairingTried(id string) error {
-	return s.do("pairing tried", func(t *tx) error {
-		_, err := t.exec(`UPDATE pairings SET tries = tries + 1, code_until = CASE WHEN tries >= 4 THEN 0 ELSE code_until END WHERE id = ? AND state = 'open'`, id)
+	if err != nil {
 		return err
-	})
+	}
+	_, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role`,
+		string(acc.Person), string(role), clean(name), t.now)
+	return err
 }
 
 // SyncPeople makes the configured people and accounts what the configuration says. Those it no longer names keep

@@ -418,24 +418,33 @@ func (s *Store) People() (people []workspace.Person, accounts []workspace.Accoun
 	return people, accounts, err
 }
 
-// Pairings lists requests, newest first; open ones only unless all.
-func (s *Store) Pairings(all bool) ([]Pairing, error) {
-	where := `state = 'open'`
-	if all {
-		where = `state <> ''`
-	}
-	var out []Pairing
-	err := s.many(`SELECT id, channel, network, account, "user", name, code_hash, state, created, code_until, until, tries, decided_by, role, room_id
-		FROM pairings WHERE `+where+` ORDER BY id DESC LIMIT 200`, nil, func(scan func(...any) error) error {
-		var p Pairing
-		var created, codeUntil, until int64
-		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.CodeHash, &p.State, &created, &codeUntil, &until, &p.Tries,
-			&p.DecidedBy, &p.Role, &p.RoomID)
-		p.Created, p.CodeUntil, p.Until = fromMillis(created), fromMillis(codeUntil), fromMillis(until)
+const pairingColumns = `id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by`
+
+func (s *Store) pairings(where string, args ...any) ([]workspace.Pairing, error) {
+	var out []workspace.Pairing
+	err := s.many(`SELECT `+pairingColumns+` FROM pairings WHERE `+where, args, func(scan func(...any) error) error {
+		var p workspace.Pairing
+		var requested, issued, decided int64
+		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.State, &requested, &p.CodeHash, &issued, &p.Tries, &decided, &p.DecidedBy)
+		p.Requested, p.Issued, p.Decided = fromMillis(requested), fromMillis(issued), fromMillis(decided)
 		out = append(out, p)
 		return err
 	})
 	return out, err
+}
+
+// Pairings lists the newest requests, newest first.
+func (s *Store) Pairings(limit int) ([]workspace.Pairing, error) {
+	return s.pairings(`state <> '' ORDER BY id DESC LIMIT ?`, limit)
+}
+
+// LastPairing is a sender's latest request; the zero Pairing when there is none.
+func (s *Store) LastPairing(network channels.Network, account channels.AccountID, user channels.UserID) (workspace.Pairing, error) {
+	list, err := s.pairings(`network = ? AND account = ? AND "user" = ? ORDER BY id DESC LIMIT 1`, string(network), string(account), string(user))
+	if err != nil || len(list) == 0 {
+		return workspace.Pairing{}, err
+	}
+	return list[0], nil
 }
 
 // Newest is the newest journalled message of every room of an account.

@@ -12,10 +12,10 @@ CREATE TABLE accounts (
 ) WITHOUT ROWID;
 CREATE TABLE pairings (
   id TEXT PRIMARY KEY, channel TEXT NOT NULL, network TEXT NOT NULL, account TEXT NOT NULL, "user" TEXT NOT NULL, name TEXT NOT NULL DEFAULT '',
-  code_hash TEXT NOT NULL, state TEXT NOT NULL, created INTEGER NOT NULL, code_until INTEGER NOT NULL, until INTEGER NOT NULL,
-  tries INTEGER NOT NULL DEFAULT 0, decided_by TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT '', room_id TEXT NOT NULL DEFAULT ''
+  state TEXT NOT NULL, requested INTEGER NOT NULL, code_hash TEXT NOT NULL DEFAULT '', issued INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
+  decided INTEGER NOT NULL DEFAULT 0, decided_by TEXT NOT NULL DEFAULT '', room_id TEXT NOT NULL DEFAULT ''
 );
-CREATE INDEX pairings_open ON pairings (network, account, "user") WHERE state = 'open';
+CREATE INDEX pairings_sender ON pairings (network, account, "user");
 
 CREATE TABLE rooms (
   id TEXT PRIMARY KEY, network TEXT NOT NULL, account TEXT NOT NULL, peer_kind TEXT NOT NULL, peer TEXT NOT NULL, thread TEXT NOT NULL DEFAULT '',
