@@ -1,0 +1,214 @@
+package lane
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"parley/agentloop"
+	"parley/workspace"
+)
+
+// Turn is the lane's side of a turn under way. Its methods are for the Handler.
+type Turn struct {
+	Key         string
+	Inputs      []workspace.Input // all that it has taken so far, of one requester
+	Begun       any               // of Start and Resume; nil: the handler begins the run
+	Interrupted any               // what Stash kept of the turn that this one replaces
+
+	lanes     *Lanes
+	lane      *lane
+	needsSlot bool
+	command   *workspace.Input
+	late      *workspace.Input
+
+	// under Lanes.mu
+	ctx      context.Context //nolint:containedctx // one try of the turn, replaced by Restart
+	cancel   context.CancelCauseFunc
+	cause    error // restart or interrupt asked for
+	shown    bool
+	sealed   bool
+	restarts int
+	last     time.Time // arrival of its newest message
+	stash    any
+	ended    error // of a stop: outlives a restart that was under way
+}
+
+func (ls *Lanes) newTurn(l *lane, begun any, inputs []workspace.Input) *Turn {
+	t := &Turn{Key: l.key, Inputs: inputs, Begun: begun, lanes: ls, lane: l, last: ls.now()}
+	t.ctx, t.cancel = context.WithCancelCause(ls.base)
+	return t
+}
+
+func (t *Turn) requester() workspace.PersonID {
+	if len(t.Inputs) == 0 {
+		return ""
+	}
+	return t.Inputs[0].Person
+}
+
+func (t *Turn) has(seq int64) bool {
+	return slices.ContainsFunc(t.Inputs, func(in workspace.Input) bool { return in.Seq == seq }) ||
+		t.command != nil && t.command.Seq == seq || t.late != nil && t.late.Seq == seq
+}
+
+// Context is that of the present try. It ends with agentloop.ErrRestart, ErrInterrupted, ErrStopped or ErrShutdown.
+func (t *Turn) Context() context.Context {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	return t.ctx
+}
+
+// Cancel ends the present try with a cause.
+func (t *Turn) Cancel(cause error) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.cancel(cause)
+}
+
+// Shown notes that something was shown or done: from now on no message restarts the turn.
+func (t *Turn) Shown() {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.shown = true
+}
+
+// Boundary takes the waiting messages of the requester into the turn, where the mode is steer.
+func (t *Turn) Boundary() []workspace.Input {
+	mode := t.lanes.settings(t.Key).Mode
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.shown = true
+	if mode != Steer {
+		return nil
+	}
+	inputs := t.lane.takeOf(t.requester(), t.lanes.now())
+	t.Inputs = append(t.Inputs, inputs...)
+	return inputs
+}
+
+// Restart begins the next try after agentloop.ErrRestart and returns the messages that it takes as well.
+func (t *Turn) Restart() []workspace.Input {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.cancel(nil)
+	t.ctx, t.cancel = context.WithCancelCause(t.lanes.base)
+	t.cause = nil
+	if t.ended != nil {
+		t.cancel(t.ended)
+		return nil
+	}
+	inputs := t.lane.takeOf(t.requester(), t.lanes.now())
+	t.Inputs = append(t.Inputs, inputs...)
+	return inputs
+}
+
+// Seal is called before the end is committed. From then on the turn cannot be disturbed; an error says that it has
+// been already: agentloop.ErrRestart or ErrInterrupted.
+func (t *Turn) Seal() error {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	if t.cause != nil {
+		return t.cause
+	}
+	t.sealed = true
+	return nil
+}
+
+// Stash keeps how an interrupted turn ended for the one that replaces it: both are one commit.
+func (t *Turn) Stash(end any) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.stash = end
+}
+
+// Cancel ends the running turn of a session with a cause, if match accepts its requester. It says whether it did.
+func (ls *Lanes) Cancel(key string, cause error, match func(requester workspace.PersonID) bool) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lanes[key]
+	if l == nil || l.turn == nil || l.turn.sealed || !match(l.turn.requester()) {
+		return false
+	}
+	l.turn.cause, l.turn.ended = nil, cause // a stop outranks a restart that was asked for
+	l.turn.shown = true
+	l.turn.cancel(cause)
+	return true
+}
+
+// Remove takes inputs out of a queue that were ended elsewhere: stopped, deleted.
+func (ls *Lanes) Remove(key string, seqs ...int64) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if l := ls.lanes[key]; l != nil {
+		l.waiting = slices.DeleteFunc(l.waiting, func(w item) bool { return slices.Contains(seqs, w.Seq) })
+	}
+}
+
+// Replace gives a waiting input its edited text.
+func (ls *Lanes) Replace(key string, seq int64, text string) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lanes[key]
+	if l == nil {
+		return
+	}
+	for i := range l.waiting {
+		if l.waiting[i].Seq == seq {
+			l.waiting[i].Text = text
+		}
+	}
+}
+
+// View of one lane, for /status and /queue.
+type View struct {
+	Running   bool
+	Run       []workspace.Input // inputs of the turn
+	Requester workspace.PersonID
+	Waiting   []workspace.Input
+}
+
+// Look returns what a session is doing.
+func (ls *Lanes) Look(key string) View {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	l := ls.lanes[key]
+	if l == nil {
+		return View{}
+	}
+	v := View{Running: l.turn != nil && l.turn.command == nil}
+	if l.turn != nil {
+		v.Run, v.Requester = slices.Clone(l.turn.Inputs), l.turn.requester()
+	}
+	for _, w := range l.waiting {
+		v.Waiting = append(v.Waiting, w.Input)
+	}
+	return v
+}
+
+// Count is how many lanes have work, and how many turns run.
+func (ls *Lanes) Count() (lanes, turns int) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return len(ls.lanes), len(ls.slots)
+}
+
+// Drain takes up nothing new, lets running turns end until ctx does, then ends them with agentloop.ErrShutdown:
+// their runs stay running and the next boot resumes them. It returns when every goroutine has ended.
+func (ls *Lanes) Drain(ctx context.Context) {
+	ls.mu.Lock()
+	ls.shut = true
+	ls.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		ls.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		ls.stop(agentloop.ErrShutdown)
+		<-done
+	}
+	ls.stop(nil)
+}
