@@ -4,10 +4,11 @@ import "time"
 
 // Config is the whole configuration with defaults applied. A value that Load returned is never changed: share it freely.
 //
-// The tags say everything else about a key: default (YAML), doc, example, enum (values separated by |), min and max
-// (in the key's own unit), required, and format (checked by Load).
+// The tags say everything else about a key: default (YAML), doc, example (YAML), enum (values separated by |), min and max
+// (in the key's own unit), zero (what 0 means where min is above it), maxitems, keys (of a map), required, format (formats in
+// check.go), blank (empty list items are fine), secret, path (a file name, made absolute) and restart (a change waits for one).
 type Config struct {
-	DataDir     string      `yaml:"data_dir" doc:"Folder of everything that is kept: database, agents' files, token. Made with mode 0700. A leading ~ is the home directory. Default: $XDG_DATA_HOME/parley, else ~/.local/share/parley." example:"~/.local/share/parley"`
+	DataDir     string      `yaml:"data_dir" path:"true" restart:"true" doc:"Folder of everything that is kept: database, agents' files, token. Made with mode 0700. A leading ~ is the home directory; a relative path starts at this file. Default: $XDG_DATA_HOME/parley, else ~/.local/share/parley." example:"~/.local/share/parley"`
 	Gateway     Gateway     `yaml:"gateway" doc:"The one HTTP listener: WebChat, API, webhooks."`
 	Models      []Model     `yaml:"models" doc:"Language models. With none, the gateway looks for ANTHROPIC_API_KEY, OPENAI_API_KEY (with OPENAI_BASE_URL), a local server on port 11434, 1234 or 8080, and else answers by itself, offline."`
 	Agents      []Agent     `yaml:"agents" doc:"The durable workers. With none, there is one: assistant."`
@@ -16,36 +17,38 @@ type Config struct {
 	Routes      []Route     `yaml:"routes" doc:"Which agent and session answers where. All fields that are given must match; the most specific rule wins: thread, peer, server and role, server, team, channel, type, default agent."`
 	Sessions    Sessions    `yaml:"sessions" doc:"How messages become sessions and turns."`
 	Replies     Replies     `yaml:"replies" doc:"When something is shown, and what happens to late or doubtful answers."`
-	Concurrency Concurrency `yaml:"concurrency" doc:"How much runs side by side."`
+	Concurrency Concurrency `yaml:"concurrency" restart:"true" doc:"How much runs side by side."`
 	Budgets     []Budget    `yaml:"budgets" doc:"Spending caps over all agents."`
-	MCP         []MCP       `yaml:"mcp" doc:"MCP servers that agents may use by name."`
+	MCP         []MCP       `yaml:"mcp" restart:"true" doc:"MCP servers that agents may use by name."`
 	Hooks       []Hook      `yaml:"hooks" doc:"Webhooks that start a turn."`
 	Domains     []Domain    `yaml:"domains" doc:"Kinds of action that keep an owner of their own, who is asked before each."`
 	Approvals   Approvals   `yaml:"approvals" doc:"Questions to people before a tool call."`
-	Sandbox     Sandbox     `yaml:"sandbox" doc:"Where exec runs. Fixed by the operator: nothing in a chat can change it."`
+	Sandbox     Sandbox     `yaml:"sandbox" restart:"true" doc:"Where exec runs. Fixed by the operator: nothing in a chat can change it."`
 	Retention   Retention   `yaml:"retention" doc:"How long things are kept."`
 
 	// Path is the file it was read from, absolute; empty: there was none.
 	Path string `yaml:"-"`
+
+	revealed []string // what came from ${file:…}, for Secrets
 }
 
 // Gateway is the HTTP listener.
 type Gateway struct {
-	Listen       string   `yaml:"listen" default:"127.0.0.1:8420" doc:"Address as host:port; port 0 takes a free one. A host that is not loopback is refused unless tls and token are set." example:"0.0.0.0:8443"`
-	Token        Secret   `yaml:"token" default:"${PARLEY_TOKEN:-}" doc:"Bearer token of the API. When empty, one is made at the first start and kept in data_dir/token (mode 0600). At least 16 characters." example:"${file:/run/secrets/parley_token}"`
+	Listen       string   `yaml:"listen" restart:"true" default:"127.0.0.1:8420" doc:"Address as host:port; port 0 takes a free one. A host that is not loopback is refused unless tls and token are set." example:"0.0.0.0:8443"`
+	Token        Secret   `yaml:"token" default:"${PARLEY_TOKEN:-}" doc:"Bearer token of the API. When empty, one is made at the first start and kept in data_dir/token (mode 0600). At least 22 characters when listen is not loopback." example:"${file:/run/secrets/parley_token}"`
 	AllowedHosts []string `yaml:"allowed_hosts" doc:"Host names, beside loopback, by which browsers may reach it; without port." example:"[\"parley.example.org\"]"`
 	TLS          TLS      `yaml:"tls" doc:"Certificate of the listener."`
 }
 
 // TLS of the listener. Both or none.
 type TLS struct {
-	Cert string `yaml:"cert" doc:"PEM file with the certificate chain, relative to this file." example:"cert.pem"`
-	Key  string `yaml:"key" doc:"PEM file with its private key, relative to this file." example:"key.pem"`
+	Cert string `yaml:"cert" path:"true" restart:"true" doc:"PEM file with the certificate chain, relative to this file." example:"cert.pem"`
+	Key  string `yaml:"key" path:"true" restart:"true" doc:"PEM file with its private key, relative to this file." example:"key.pem"`
 }
 
 // Model is one language model.
 type Model struct {
-	Name            string `yaml:"name" required:"true" doc:"Its name here, unique." example:"claude"`
+	Name            string `yaml:"name" required:"true" format:"name" doc:"Its name here, unique, without spaces." example:"claude"`
 	API             string `yaml:"api" default:"openai" enum:"anthropic|openai|offline" doc:"Wire format of the server. offline is the built-in scripted responder."`
 	BaseURL         string `yaml:"base_url" doc:"http(s) address of the server; that of openai includes its /v1. Default: https://api.anthropic.com or https://api.openai.com/v1." example:"http://127.0.0.1:11434/v1"`
 	APIKey          Secret `yaml:"api_key" doc:"Credential. May be empty only for a server on loopback or api offline." example:"${OPENAI_API_KEY}"`
@@ -59,13 +62,13 @@ type Model struct {
 
 // Agent is a durable worker.
 type Agent struct {
-	ID             string      `yaml:"id" required:"true" format:"id" doc:"Its id, unique: lower-case letters, digits, - and _, at most 64. Names its folder and session keys, so it cannot be changed later." example:"assistant"`
+	ID             string      `yaml:"id" required:"true" format:"id" doc:"Its id, unique: letters, digits, - _ and ., at most 64. Names its folder and session keys, so it cannot be changed later." example:"assistant"`
 	Name           string      `yaml:"name" doc:"What people see. Default: the id." example:"Assistant"`
 	Default        bool        `yaml:"default" default:"false" doc:"Answers where no route matches. Exactly one agent is the default; with one agent, that one."`
 	Model          string      `yaml:"model" doc:"Its primary model, by name. Default: the first of models." example:"claude"`
 	Fallbacks      []string    `yaml:"fallbacks" doc:"Models to try, in order, when the primary cannot answer." example:"[\"local\"]"`
 	Models         []string    `yaml:"models" doc:"Further models that it may be switched to." example:"[\"local\"]"`
-	Workspace      string      `yaml:"workspace" doc:"Folder of the agent's files. Default: data_dir/agents/<id>." example:"~/agents/assistant"`
+	Workspace      string      `yaml:"workspace" path:"true" restart:"true" doc:"Folder of the agent's files, relative to this file. Default: data_dir/agents/<id>." example:"~/agents/assistant"`
 	WorkspaceScope string      `yaml:"workspace_scope" default:"session" enum:"session|agent" doc:"Whether tools work in a folder for each session or one for the agent."`
 	Roles          ModelRoles  `yaml:"roles" doc:"Models for special work, by name; empty: the primary."`
 	Skills         []string    `yaml:"skills" doc:"Skills that are switched on, by name." example:"[\"release-notes\"]"`
@@ -90,7 +93,7 @@ type ModelRoles struct {
 
 // Folder is an owner's own directory.
 type Folder struct {
-	Path string `yaml:"path" required:"true" doc:"The directory; a leading ~ is the home directory." example:"~/notes"`
+	Path string `yaml:"path" required:"true" path:"true" doc:"The directory, relative to this file; a leading ~ is the home directory." example:"~/notes"`
 	As   string `yaml:"as" required:"true" format:"id" doc:"Its name inside the work folder." example:"notes"`
 	Mode string `yaml:"mode" default:"ro" enum:"ro|rw" doc:"Read only, or also written."`
 }
@@ -129,7 +132,7 @@ type AgentTools struct {
 // ExecRule is one command that needs no approval. Only a line that parses to one simple command of literal words can match.
 type ExecRule struct {
 	Program string   `yaml:"program" required:"true" doc:"Program, by name or absolute path." example:"git"`
-	Args    []string `yaml:"args" doc:"Its arguments, word for word; * as the last stands for any rest." example:"[\"status\", \"*\"]"`
+	Args    []string `yaml:"args" blank:"true" doc:"Its arguments, word for word; * as the last stands for any rest." example:"[\"status\", \"*\"]"`
 }
 
 // RoleTools is the policy of people of one role.
@@ -165,7 +168,7 @@ type AgentBudget struct {
 
 // Person is a human known by name.
 type Person struct {
-	ID       string    `yaml:"id" required:"true" format:"id" doc:"Their id, unique: lower-case letters, digits, - and _, at most 64." example:"ana"`
+	ID       string    `yaml:"id" required:"true" format:"id" doc:"Their id, unique: letters, digits, - _ and ., at most 64." example:"ana"`
 	Name     string    `yaml:"name" doc:"What others see. Default: the id." example:"Ana"`
 	Role     string    `yaml:"role" default:"guest" enum:"owner|member|guest" doc:"What they may do; docs/rights.md is the table."`
 	TZ       string    `yaml:"tz" format:"zone" doc:"Time zone, an IANA name; empty: the gateway's." example:"Europe/Berlin"`
@@ -180,7 +183,7 @@ type Account struct {
 
 // Channel is one transport account. Options holds the adapter's own keys.
 type Channel struct {
-	Name   string `yaml:"name" required:"true" format:"id" doc:"Its name, unique: lower-case letters, digits, - and _, at most 64." example:"tg"`
+	Name   string `yaml:"name" required:"true" format:"id" doc:"Its name, unique: letters, digits, - _ and ., at most 64." example:"tg"`
 	Type   string `yaml:"type" required:"true" doc:"The network." example:"telegram"`
 	Stream string `yaml:"stream" default:"edit" enum:"edit|off" doc:"Whether an answer grows while it is written, by editing the message."`
 	Access Access `yaml:"access" doc:"Who may speak here."`
@@ -208,7 +211,7 @@ type Route struct {
 	Peer    string   `yaml:"peer" doc:"The network's id of a user, group or room; needs channel." example:"\"123\""`
 	Thread  string   `yaml:"thread" doc:"The network's id of a thread or topic; needs peer." example:"\"42\""`
 	Agent   string   `yaml:"agent" required:"true" doc:"Who answers, by id." example:"assistant"`
-	Session string   `yaml:"session" format:"id?" doc:"A named session of that agent; empty: the usual one." example:"watch"`
+	Session string   `yaml:"session" format:"id" doc:"A named session of that agent; empty: the usual one." example:"watch"`
 	Fanout  []string `yaml:"fanout" maxitems:"3" doc:"Agents, by id, that get a copy and answer too; at most 3." example:"[\"research\"]"`
 }
 
@@ -268,9 +271,9 @@ type Budget struct {
 // MCP is one MCP server, started by command or reached by url.
 type MCP struct {
 	Name    string   `yaml:"name" required:"true" format:"id" doc:"Its name, unique; its tools are called mcp_<name>_<tool>." example:"tracker"`
-	Command []string `yaml:"command" doc:"Program and arguments of a local server." example:"[\"tracker-mcp\", \"--stdio\"]"`
+	Command []string `yaml:"command" blank:"true" doc:"Program and arguments of a local server." example:"[\"tracker-mcp\", \"--stdio\"]"`
 	URL     string   `yaml:"url" doc:"http(s) address of a remote server. Either this or command." example:"https://mcp.example.org/"`
-	SHA256  string   `yaml:"sha256" format:"sha256" doc:"Hash of its tool list, 64 hex digits; a change switches the server off. Empty: pinned at first use." example:"\"\""`
+	SHA256  string   `yaml:"sha256" format:"sha256" doc:"Hash of its tool list, 64 hex digits; a change switches the server off. Empty: pinned at first use." example:"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"`
 }
 
 // Hook is a webhook that starts a turn.
@@ -278,7 +281,7 @@ type Hook struct {
 	Name    string `yaml:"name" required:"true" format:"id" doc:"Its name, unique, the last part of its address." example:"deploy"`
 	Secret  Secret `yaml:"secret" doc:"Key of its HMAC signature, at least 16 characters. Without one the hook does not start." example:"${DEPLOY_SECRET}"`
 	Agent   string `yaml:"agent" doc:"Who works on it, by id. Default: the default agent." example:"assistant"`
-	Session string `yaml:"session" format:"id?" doc:"A named session of that agent; empty: one by the hook's name." example:"deploys"`
+	Session string `yaml:"session" format:"id" doc:"A named session of that agent; empty: one by the hook's name." example:"deploys"`
 }
 
 // Domain is a kind of action that keeps an owner of its own.
@@ -289,7 +292,7 @@ type Domain struct {
 	Handler            string        `yaml:"handler" default:"internal" enum:"internal|webhook|command|deny" doc:"Who is asked: a person here, another system by a signed POST, a program, or nobody."`
 	URL                string        `yaml:"url" doc:"Address for handler webhook." example:"https://pay.example.org/approvals"`
 	Secret             Secret        `yaml:"secret" doc:"Key of the signature for handler webhook, at least 16 characters." example:"${PAY_SECRET}"`
-	Command            []string      `yaml:"command" doc:"Program and arguments for handler command: JSON on its input, exit code 0 approves." example:"[\"/usr/local/bin/pay-approve\"]"`
+	Command            []string      `yaml:"command" blank:"true" doc:"Program and arguments for handler command: JSON on its input, exit code 0 approves." example:"[\"/usr/local/bin/pay-approve\"]"`
 	TTL                time.Duration `yaml:"ttl" default:"10m" min:"10s" max:"24h" doc:"How long the question stands."`
 	SingleUse          bool          `yaml:"single_use" default:"true" doc:"An approval is good for one call. Only true is allowed."`
 	RequesterMayDecide bool          `yaml:"requester_may_approve" default:"false" doc:"The one who asked may approve."`

@@ -7,7 +7,8 @@ import (
 )
 
 // Secret is a credential. However it is printed, marshalled or logged, it shows [secret], or nothing when it is empty; only
-// Reveal gives it.
+// Reveal gives it. Two things in Go look past a type's methods: it must not be the key of a map that is marshalled to JSON, nor
+// be printed with %p.
 type Secret string
 
 const masked = "[secret]"
@@ -35,7 +36,7 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, text) // fmt.State keeps no error
 }
 
-// MarshalText is the mask, for JSON, XML, flags and map keys.
+// MarshalText is the mask, for XML and flags.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalJSON is the mask.
