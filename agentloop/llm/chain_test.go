@@ -1,0 +1,393 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fake is a model whose answers are scripted; it is called with the number of the call, from 1.
+type fake struct {
+	name, account string
+	answer        func(ctx context.Context, n int, onDelta func(Delta)) (Response, error)
+
+	mu   sync.Mutex
+	n    int
+	at   []time.Time
+	busy atomic.Int32
+	most atomic.Int32
+}
+
+func (f *fake) Info() Info { return Info{Name: f.name, Model: "p/" + f.name, ContextWindow: 1000} }
+
+func (f *fake) Account() string {
+	if f.account != "" {
+		return f.account
+	}
+	return f.name
+}
+
+func (f *fake) Stream(ctx context.Context, _ Request, onDelta func(Delta)) (Response, error) {
+	f.mu.Lock()
+	f.n++
+	n := f.n
+	f.at = append(f.at, time.Now())
+	f.mu.Unlock()
+	for b := f.busy.Add(1); ; {
+		m := f.most.Load()
+		if b <= m || f.most.CompareAndSwap(m, b) {
+			break
+		}
+	}
+	defer f.busy.Add(-1)
+	return f.answer(ctx, n, onDelta)
+}
+
+func (f *fake) calls() []time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]time.Time(nil), f.at...)
+}
+
+func ok(name string) Response { return Response{Model: name, Stop: StopEnd} }
+
+// works answers at once.
+func works(name string) *fake {
+	return &fake{name: name, answer: func(context.Context, int, func(Delta)) (Response, error) { return ok(name), nil }}
+}
+
+// fails gives the errors in turn and then answers; with for ever set the last error stays.
+func fails(name string, forEver bool, errs ...Error) *fake {
+	return &fake{name: name, answer: func(_ context.Context, n int, _ func(Delta)) (Response, error) {
+		if n > len(errs) && !forEver {
+			return ok(name), nil
+		}
+		e := errs[min(n, len(errs))-1]
+		e.Model = name
+		return Response{}, &e
+	}}
+}
+
+// takes waits for d, or until ctx ends.
+func takes(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return &Error{Kind: Cancelled, Err: context.Cause(ctx)}
+	}
+}
+
+type listened struct {
+	mu    sync.Mutex
+	notes []string
+}
+
+func (l *listened) wait(s string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notes = append(l.notes, s)
+}
+
+func (l *listened) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.notes, "\n")
+}
+
+func registry(t *testing.T, o RegistryOptions, models ...*fake) (*Registry, []string) {
+	t.Helper()
+	var ms []Model
+	var names []string
+	for _, m := range models {
+		ms = append(ms, m)
+		names = append(names, m.name)
+	}
+	r, err := NewRegistry(o, ms...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, names
+}
+
+func open(t *testing.T, r *Registry, onWait func(string), names ...string) Model {
+	t.Helper()
+	m, err := r.Chain(names, onWait)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// gaps between calls.
+func gaps(at []time.Time) []time.Duration {
+	var out []time.Duration
+	for i := 1; i < len(at); i++ {
+		out = append(out, at[i].Sub(at[i-1]))
+	}
+	return out
+}
+
+func between(t *testing.T, what string, got, low, high time.Duration) {
+	t.Helper()
+	if got < low || got > high {
+		t.Errorf("%s: %s, want %s to %s", what, got, low, high)
+	}
+}
+
+func TestOverloadIsAskedAgainWithGrowingWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fails("m", false, Error{Kind: Overload}, Error{Kind: Overload}, Error{Kind: Overload})
+		r, names := registry(t, RegistryOptions{}, f)
+		resp, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		if err != nil || resp.Model != "m" {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		g := gaps(f.calls())
+		for i, want := range []time.Duration{250, 500, 1000} {
+			want *= time.Millisecond
+			between(t, fmt.Sprint("wait ", i), g[i], want*8/10, want*12/10)
+		}
+		if h := r.Health()[0]; h.Failures != 0 || h.Down || h.LastKind != "" || h.LastOK.IsZero() {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+func TestRetryAfterComesBeforeOurOwnWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fails("m", false, Error{Kind: Limited, Status: 429, After: 7 * time.Second})
+		r, names := registry(t, RegistryOptions{}, f)
+		var l listened
+		if _, err := open(t, r, l.wait, names...).Stream(t.Context(), Request{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		between(t, "wait", gaps(f.calls())[0], 7*time.Second, 7*time.Second)
+		if l.String() != "model busy, retry in 7 s" {
+			t.Errorf("notes: %s", &l)
+		}
+	})
+}
+
+func TestLoneModelIsAskedUntilTheTurnEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fails("m", true, Error{Kind: Overload, Status: 503})
+		r, names := registry(t, RegistryOptions{}, f)
+		cause := errors.New("stopped by a person")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		stop := time.AfterFunc(5*time.Minute+time.Second, func() { cancel(cause) })
+		defer stop.Stop()
+		start := time.Now()
+		_, err := open(t, r, nil, names...).Stream(ctx, Request{}, nil)
+		if KindOf(err) != Cancelled || !errors.Is(err, cause) || !strings.Contains(err.Error(), "503") {
+			t.Errorf("%v", err)
+		}
+		between(t, "end", time.Since(start), 5*time.Minute+time.Second, 5*time.Minute+time.Second)
+		if n := len(f.calls()); n < 50 || n > 70 {
+			t.Errorf("%d calls in five minutes", n)
+		}
+	})
+}
+
+func TestWaitBeyondTheTurnEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fails("m", true, Error{Kind: Limited, After: time.Hour})
+		r, names := registry(t, RegistryOptions{}, f)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := open(t, r, nil, names...).Stream(ctx, Request{}, nil)
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != Limited || e.After != time.Hour || time.Since(start) != 0 {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+func TestFallbacksAreAskedInOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err   Error
+		calls int // of the primary
+		least time.Duration
+		most  time.Duration
+	}{
+		{Error{Kind: Auth}, 1, 0, 0},
+		{Error{Kind: Rejected}, 1, 0, 0},
+		{Error{Kind: Overload}, 4, 1400 * time.Millisecond, 2100 * time.Millisecond},
+		{Error{Kind: Malformed}, 4, 1400 * time.Millisecond, 2100 * time.Millisecond},
+		{Error{Kind: Cut}, 3, 600 * time.Millisecond, 900 * time.Millisecond},
+		{Error{Kind: Limited, After: 31 * time.Second}, 1, 0, 0},
+		{Error{Kind: Limited, After: 10 * time.Second}, 4, 30 * time.Second, 30 * time.Second},
+		{Error{Kind: Limited, After: 20 * time.Second}, 2, 20 * time.Second, 20 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			one, two, three := fails("one", true, c.err), fails("two", true, Error{Kind: Auth}), works("three")
+			r, names := registry(t, RegistryOptions{}, one, two, three)
+			var l listened
+			start := time.Now()
+			resp, err := open(t, r, l.wait, names...).Stream(t.Context(), Request{}, nil)
+			if err != nil || resp.Model != "three" {
+				t.Fatalf("%s: %+v, %v", c.err.Kind, resp, err)
+			}
+			if n := len(one.calls()); n != c.calls || len(two.calls()) != 1 {
+				t.Errorf("%v: %d calls of the primary, %d of the second", c.err, n, len(two.calls()))
+			}
+			between(t, string(c.err.Kind), time.Since(start), c.least, c.most)
+			if !strings.Contains(l.String(), "asking two") || !strings.Contains(l.String(), "asking three") {
+				t.Errorf("notes: %s", &l)
+			}
+		})
+	}
+}
+
+func TestSlowTimeoutsGoToTheFallbackAfterHalfAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := &fake{name: "one", answer: func(ctx context.Context, _ int, _ func(Delta)) (Response, error) {
+			if err := takes(ctx, time.Minute); err != nil {
+				return Response{}, err
+			}
+			return Response{}, &Error{Kind: TimedOut}
+		}}
+		r, names := registry(t, RegistryOptions{}, one, works("two"))
+		resp, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		if err != nil || resp.Model != "two" || len(one.calls()) != 1 {
+			t.Errorf("%+v, %v, %d calls", resp, err, len(one.calls()))
+		}
+	})
+}
+
+func TestNoneLeftSaysTheLastReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, names := registry(t, RegistryOptions{}, fails("one", true, Error{Kind: Rejected}), fails("two", true, Error{Kind: Auth, Status: 401}))
+		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != NoneLeft || KindOf(e.Err) != Auth || e.Status != 401 {
+			t.Errorf("%v", err)
+		}
+		_, err = open(t, r, nil, "two").Stream(t.Context(), Request{}, nil)
+		if KindOf(err) != Auth {
+			t.Errorf("a chain of one: %v", err)
+		}
+	})
+}
+
+func TestBusyPrimaryAndDeadFallbackStillEndInAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy := Error{Kind: Limited, After: time.Minute}
+		one, two := fails("one", false, busy, busy), fails("two", true, Error{Kind: Auth})
+		r, names := registry(t, RegistryOptions{}, one, two)
+		resp, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		if err != nil || resp.Model != "one" || len(two.calls()) != 1 {
+			t.Errorf("%+v, %v", resp, err)
+		}
+		for _, g := range gaps(one.calls()) {
+			between(t, "wait", g, time.Minute, time.Minute)
+		}
+	})
+}
+
+func TestOverflowGoesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		two := works("two")
+		r, names := registry(t, RegistryOptions{}, fails("one", true, Error{Kind: Overflow}), two)
+		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		if KindOf(err) != Overflow || len(two.calls()) != 0 {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// half streams half a text and is cut, cuts times.
+func half(name string, cuts int) *fake {
+	return &fake{name: name, answer: func(_ context.Context, n int, onDelta func(Delta)) (Response, error) {
+		if n > cuts {
+			onDelta(Delta{Text: "whole"})
+			return ok(name), nil
+		}
+		onDelta(Delta{Text: "ha"})
+		return Response{}, &Error{Kind: Cut, Model: name, Partial: "ha"}
+	}}
+}
+
+func TestCutStreamIsDiscardedAndAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, names := registry(t, RegistryOptions{}, half("m", 2))
+		var seen []string
+		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, func(d Delta) {
+			if d.Discard {
+				d.Text = "<discard>"
+			}
+			seen = append(seen, d.Text)
+		})
+		if got := strings.Join(seen, " "); err != nil || got != "ha <discard> ha <discard> whole" {
+			t.Errorf("%s, %v", got, err)
+		}
+	})
+}
+
+func TestThirdCutEndsTheModelAndKeepsWhatWasShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := half("m", 100)
+		r, names := registry(t, RegistryOptions{}, m)
+		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, func(Delta) {})
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != Cut || e.Partial != "ha" || len(m.calls()) != 3 {
+			t.Errorf("%v, %d calls", err, len(m.calls()))
+		}
+	})
+}
+
+func TestStopWhileWaitingKeepsWhatIsStillShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, names := registry(t, RegistryOptions{}, half("m", 100))
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := time.AfterFunc(100*time.Millisecond, cancel)
+		defer stop.Stop()
+		_, err := open(t, r, nil, names...).Stream(ctx, Request{}, func(Delta) {})
+		var e *Error
+		if !errors.As(err, &e) || e.Kind != Cancelled || e.Partial != "ha" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestCancelIsNoFailureOfTheModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &fake{name: "m", answer: func(ctx context.Context, _ int, _ func(Delta)) (Response, error) {
+			return Response{}, takes(ctx, time.Hour)
+		}}
+		r, names := registry(t, RegistryOptions{}, m)
+		for range 2 * failuresToCool {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := open(t, r, nil, names...).Stream(ctx, Request{}, nil)
+			cancel()
+			if KindOf(err) != Cancelled || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+		}
+		if h := r.Health()[0]; h.Failures != 0 || h.Down || h.Busy != 0 {
+			t.Errorf("%+v", h)
+		}
+	})
+}

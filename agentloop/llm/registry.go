@@ -1,0 +1,269 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/workspace"
+)
+
+// How hard a model that fails is asked again.
+const (
+	failuresToCool = 5               // failures in a row that begin a cool-down
+	probeEvery     = 5 * time.Second // one call may try a cooling model in this time
+	maxCool        = time.Minute     // a longer Retry-After delays its own call only
+)
+
+// RegistryOptions of NewRegistry.
+type RegistryOptions struct {
+	PerModel int // calls at once to one model; 0: 64
+}
+
+// Registry holds the configured models with what became of the latest calls to them. All turns share it: when a
+// model fails five times in a row it cools down, and then one call per five seconds tries it, however many turns
+// wait. It is safe for concurrent use.
+type Registry struct {
+	models map[string]*entry
+	order  []*entry
+
+	mu sync.Mutex
+	up chan struct{} // closed, and made anew, when a model ends its cool-down
+}
+
+// entry is a configured model. Models with one account share its state.
+type entry struct {
+	Model
+	info    Info
+	account *account
+}
+
+// account is what is known of one (key, model).
+type account struct {
+	slots chan struct{}
+
+	mu       sync.Mutex
+	waiting  int // for a slot
+	failures int // in a row
+	down     bool
+	probeAt  time.Time // the next call that is let through while down
+	last     *Error
+	lastAt   time.Time
+	okAt     time.Time
+}
+
+// NewRegistry takes the models in the order of the configuration. A name that comes twice is an error. A model
+// that has an Account() string shares limits and cool-down with those of the same account.
+func NewRegistry(o RegistryOptions, models ...Model) (*Registry, error) {
+	if o.PerModel <= 0 {
+		o.PerModel = 64
+	}
+	r := &Registry{models: map[string]*entry{}, up: make(chan struct{})}
+	accounts := map[string]*account{}
+	for _, m := range models {
+		e := &entry{Model: m, info: m.Info()}
+		if r.models[e.info.Name] != nil {
+			return nil, fmt.Errorf("model %q: named twice: %w", e.info.Name, workspace.ErrInvalid)
+		}
+		id := "name:" + e.info.Name
+		if a, ok := m.(interface{ Account() string }); ok {
+			id = "account:" + a.Account()
+		}
+		if accounts[id] == nil {
+			accounts[id] = &account{slots: make(chan struct{}, o.PerModel)}
+		}
+		e.account = accounts[id]
+		r.models[e.info.Name] = e
+		r.order = append(r.order, e)
+	}
+	return r, nil
+}
+
+// Chain is the named models, the first with its fallbacks, as one Model. onWait may be nil; it is called from the
+// goroutine that calls Stream with a sentence on why nothing happens. An unknown name is workspace.ErrNotFound.
+func (r *Registry) Chain(names []string, onWait func(note string)) (Model, error) {
+	c := &chain{registry: r, onWait: onWait}
+	for i, name := range names {
+		e := r.models[name]
+		if e == nil {
+			return nil, fmt.Errorf("model %q: %w", name, workspace.ErrNotFound)
+		}
+		if !named(names[:i], name) {
+			c.entries = append(c.entries, e)
+		}
+	}
+	if len(c.entries) == 0 {
+		return nil, fmt.Errorf("no model named: %w", workspace.ErrInvalid)
+	}
+	return c, nil
+}
+
+func named(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// ModelHealth is the state of one model for /status.
+type ModelHealth struct {
+	Name, Model string
+	Offline     bool
+	Down        bool // cooling down
+	Failures    int  // in a row
+	NextProbe   time.Time
+	LastKind    Kind // of the last failure; empty: none since the last success
+	LastError   string
+	LastErrorAt time.Time
+	LastOK      time.Time
+	Busy        int // calls under way
+	Waiting     int // calls that wait for a slot
+	Limit       int // calls at once
+}
+
+// Health of the models in the order of the configuration.
+func (r *Registry) Health() []ModelHealth {
+	out := make([]ModelHealth, 0, len(r.order))
+	for _, e := range r.order {
+		out = append(out, e.health())
+	}
+	return out
+}
+
+func (e *entry) health() ModelHealth {
+	a := e.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h := ModelHealth{
+		Name: e.info.Name, Model: e.info.Model, Offline: e.info.Offline, Down: a.down, Failures: a.failures,
+		LastOK: a.okAt, Busy: len(a.slots), Waiting: a.waiting, Limit: cap(a.slots),
+	}
+	if a.down {
+		h.NextProbe = a.probeAt
+	}
+	if a.last != nil {
+		h.LastKind, h.LastError, h.LastErrorAt = a.last.Kind, a.last.Error(), a.lastAt
+	}
+	return h
+}
+
+// enter takes a slot, when the model may be asked now; leave gives it back. A cooling model is Kind CoolDown. wait
+// is told before the call has to wait.
+func (e *entry) enter(ctx context.Context, wait func()) *Error {
+	a := e.account
+	select {
+	case a.slots <- struct{}{}:
+	default:
+		wait()
+		a.queued(1)
+		defer a.queued(-1)
+		select {
+		case a.slots <- struct{}{}:
+		case <-ctx.Done():
+			return &Error{Kind: Cancelled, Model: e.info.Name, Err: context.Cause(ctx)}
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.down {
+		return nil
+	}
+	now := time.Now()
+	if now.Before(a.probeAt) {
+		<-a.slots
+		return &Error{Kind: CoolDown, Model: e.info.Name, After: a.probeAt.Sub(now), Err: a.last}
+	}
+	a.probeAt = now.Add(probeEvery)
+	return nil
+}
+
+func (a *account) leave() { <-a.slots }
+
+func (a *account) queued(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting += n
+}
+
+// readyAt is when the account may be asked: zero for now.
+func (a *account) readyAt() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.down {
+		return time.Time{}
+	}
+	return a.probeAt
+}
+
+// report takes in how a call ended.
+func (r *Registry) report(e *entry, err *Error) {
+	a := e.account
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if err != nil && err.Kind == Cancelled {
+		return
+	}
+	if err == nil || err.answered() {
+		if a.down {
+			a.down = false
+			r.wake()
+		}
+		a.failures, a.last = 0, nil
+		if err == nil {
+			a.okAt = now
+			return
+		}
+		a.last, a.lastAt = err, now
+		return
+	}
+	a.failures++
+	a.last, a.lastAt = err, now
+	if a.failures >= failuresToCool {
+		at := now.Add(max(min(err.After, maxCool), probeEvery))
+		// A call that began before the cool-down and fails late does not prolong it.
+		if !a.down || err.After > 0 && at.After(a.probeAt) {
+			a.probeAt = at
+		}
+		a.down = true
+	}
+}
+
+// answered says that the server works and it is this request, or the key, that it refuses.
+func (e *Error) answered() bool {
+	return e.Kind == Auth || e.Kind == Rejected || e.Kind == Overflow
+}
+
+func (r *Registry) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.up)
+	r.up = make(chan struct{})
+}
+
+// woken is closed when the next cool-down ends.
+func (r *Registry) woken() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.up
+}
+
+// asError is err as an *Error of model name; a provider that returns another error is taken as refused.
+func asError(ctx context.Context, name string, err error) *Error {
+	var e *Error
+	if ctx.Err() != nil {
+		out := &Error{Kind: Cancelled, Model: name, Err: context.Cause(ctx)}
+		if errors.As(err, &e) {
+			out.Partial = e.Partial
+		}
+		return out
+	}
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Kind: Rejected, Model: name, Err: err}
+}
