@@ -1,0 +1,45 @@
+// Package builtin holds the tools that come with the gateway, a file each, with the text that the model reads of
+// it beside it. They see the host through the turn's workspace.Root alone. It is not the place for policy: who
+// may use a tool is decided before it is called. It starts no goroutine.
+package builtin
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"parley/tools"
+	"parley/workspace"
+)
+
+// All lists the tools of this package that need nothing but the work folder.
+func All() []tools.Tool {
+	return []tools.Tool{readFile{}, listDir{}, resolvePath{}}
+}
+
+// fileSpec describes a tool that only reads the work folder and takes its path as "path".
+func fileSpec(name, description, schema string) tools.Spec {
+	return tools.Spec{
+		Name: name, Description: strings.TrimSpace(description), Schema: json.RawMessage(schema),
+		Effect: workspace.Pure, Group: tools.GroupFiles, Roots: []string{"path"},
+	}
+}
+
+var errNoRoot = errors.New("the turn has no work folder")
+
+// rootOf is the turn's work folder.
+func rootOf(c tools.Call) (*workspace.Root, error) {
+	if c.Root == nil {
+		return nil, workspace.Say(errNoRoot, "There is no work folder in this conversation.")
+	}
+	return c.Root, nil
+}
+
+// say makes the refusal of a path the sentence that the model reads: it is short and clean already.
+func say(err error) error {
+	var pe *workspace.PathError
+	if errors.As(err, &pe) {
+		return workspace.Say(err, "%s.", pe.Error())
+	}
+	return err
+}
