@@ -1,0 +1,14 @@
+// Package all lists the networks that are built in. It is a list and nothing else: no registry, no init.
+package all
+
+import (
+	"parley/channels"
+	"parley/channels/telegram"
+)
+
+// Factories are the networks, in the order in which help and documents show them.
+func Factories() []channels.Factory {
+	return []channels.Factory{
+		telegram.Factory(),
+	}
+}

@@ -1,0 +1,187 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"parley/channels"
+)
+
+const (
+	pollTimeout = 50 * time.Second // how long Telegram holds an empty poll
+	pollSlack   = 15 * time.Second // beyond it the line counts as dead
+	pollLimit   = 100              // updates in one answer, the most there is
+)
+
+// Run polls until ctx ends. It returns a Fatal error when Telegram refuses the token, and nil after ctx ended.
+func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
+	var calls errgroup.Group
+	calls.SetLimit(16)
+	defer func() { _ = calls.Wait() }() // they return nothing
+	r := &receiver{c: c, in: in, watch: newWatch(c, in)}
+	r.answer = func(callback string) {
+		calls.TryGo(func() error { // when too many are on their way, a spinner more or less is no loss
+			c.answerCallback(ctx, callback)
+			return nil
+		})
+	}
+	err := r.run(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// receiver is one Run.
+type receiver struct {
+	c      *Channel
+	in     channels.Intake
+	watch  *watch
+	self   *identity
+	offset int64 // of the next poll: confirms all below it. 0: not known, Telegram begins with the oldest
+	answer func(callback string)
+}
+
+func (r *receiver) run(ctx context.Context) error {
+	if err := r.identify(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		// After trouble, and at the start, ask without waiting, so that success is known at once.
+		wait := pollTimeout
+		if !r.watch.answered {
+			wait = 0
+		}
+		raws, err := r.poll(ctx, wait)
+		if err == nil {
+			r.watch.heard(ctx, len(raws))
+			err = r.take(ctx, raws)
+		}
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if channels.ClassOf(err) == channels.Fatal {
+			r.watch.fatal(err)
+			return err
+		}
+		channels.Sleep(ctx, r.watch.failed(ctx, err))
+	}
+	return nil
+}
+
+// identify asks until the network says who we are, or that the token is wrong.
+func (r *receiver) identify(ctx context.Context) error {
+	r.watch.report(channels.Status{State: channels.Connecting})
+	for {
+		self, err := r.c.whoami(ctx)
+		if err == nil {
+			r.self = self
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if channels.ClassOf(err) == channels.Fatal {
+			r.watch.fatal(err)
+			return err
+		}
+		if !channels.Sleep(ctx, r.watch.failed(ctx, err)) {
+			return nil
+		}
+	}
+}
+
+// poll asks for updates. The call itself confirms everything below the offset.
+func (r *receiver) poll(ctx context.Context, wait time.Duration) ([]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+pollSlack, errDeaf)
+	defer cancel()
+	var body form
+	if r.offset != 0 {
+		body = body.add("offset", decimal(r.offset))
+	}
+	body = body.add("timeout", decimal(int64(wait/time.Second))).
+		add("limit", decimal(pollLimit)).
+		add("allowed_updates", allowedUpdates)
+	raws, err := post[[]json.RawMessage](ctx, r.c.api, "getUpdates", body)
+	if err != nil && errors.Is(context.Cause(ctx), errDeaf) {
+		err = errDeaf
+	}
+	return raws, err
+}
+
+// take journals a batch and only then moves the offset. While the journal refuses, the same batch is offered
+// again: nothing else could come before it anyway.
+func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
+	if len(raws) == 0 {
+		return nil
+	}
+	batch := make([]channels.Inbound, 0, len(raws))
+	var pressed []string
+	next := r.offset
+	for _, raw := range raws {
+		got := r.self.read(raw)
+		if got.id != 0 {
+			next = max(next, got.id+1)
+		}
+		if got.callback != "" {
+			pressed = append(pressed, got.callback)
+		}
+		if !got.keep {
+			continue
+		}
+		if got.post.chat != 0 && r.c.own.made(ctx, got.post) {
+			got.in.From = channels.Sender{User: channels.UserID(r.self.account), Name: r.self.Name, Bot: true}
+		}
+		batch = append(batch, got.in)
+	}
+	if len(batch) > 0 {
+		if err := r.offer(ctx, batch); err != nil {
+			return err
+		}
+	}
+	if next == r.offset {
+		return errNoID // it would come again at once, for ever
+	}
+	r.offset = next
+	for _, callback := range pressed {
+		r.answer(callback)
+	}
+	return nil
+}
+
+var errNoID = errors.New("telegram getUpdates: no update of the batch has an id")
+
+func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) error {
+	for try := 0; ; try++ {
+		err := r.in.Receive(ctx, batch...)
+		if err == nil {
+			if try > 0 {
+				r.watch.taken()
+			}
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r.watch.refused(err)
+		if !channels.Sleep(ctx, backoff(try, 50*time.Millisecond, 5*time.Second)) {
+			return ctx.Err()
+		}
+	}
+}
+
+// answerCallback stops the spinner on the pressed button. "query is too old" is harmless.
+func (c *Channel) answerCallback(ctx context.Context, callback string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if _, err := post[json.RawMessage](ctx, c.api, "answerCallbackQuery", form(nil).add("callback_query_id", callback)); err != nil {
+		c.log.Debug("answer a button press", "err", err)
+	}
+}
