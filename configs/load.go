@@ -130,7 +130,10 @@ func read(data []byte, path string, sections []Section, env environment) (*Confi
 	root := reflect.ValueOf(c).Elem()
 	d.defaults("", root)
 	if node := d.parse(data); node != nil {
+		c.empty = node.ShortTag() == "!!null"
 		d.value("", node, root, "")
+	} else {
+		c.empty = true
 	}
 	d.override("", root, env)
 	d.complete(c)

@@ -1,0 +1,92 @@
+package configs
+
+import (
+	"reflect"
+	"slices"
+)
+
+// NeedsRestart names the keys that differ and take effect at the next start only, items of lists by their name:
+// gateway.listen, channels[tg].token, channels[tg] for one that was added or removed.
+func NeedsRestart(old, new *Config) []string {
+	var keys []string
+	diff("", reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", func(path string) { keys = append(keys, path) })
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// diff reports what differs between a and b where restart, a field's tag or one above it, says so: "true" for the value,
+// "items" for items that come or go.
+func diff(path string, a, b reflect.Value, restart string, report func(path string)) {
+	switch {
+	case restart == "true":
+		if a.Kind() == reflect.Struct && !isScalar(a.Type()) {
+			diffFields(path, a, b, restart, report)
+		} else if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+			report(path)
+		}
+	case a.Kind() == reflect.Struct && !isScalar(a.Type()):
+		diffFields(path, a, b, "", report)
+	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct:
+		diffItems(path, a, b, restart, report)
+	}
+}
+
+func diffFields(path string, a, b reflect.Value, restart string, report func(path string)) {
+	for _, f := range fieldsOf(a.Type()) {
+		tag := restart
+		if tag == "" {
+			tag = f.tag.Get("restart")
+		}
+		diff(key(path, f.name), a.FieldByIndex(f.index), b.FieldByIndex(f.index), tag, report)
+	}
+	if a.Type() == channelType {
+		diffOptions(path, a.Interface().(Channel), b.Interface().(Channel), report)
+	}
+}
+
+// diffOptions: an adapter is made once, so that each of its own keys waits for a restart.
+func diffOptions(path string, a, b Channel, report func(path string)) {
+	x, y := optionsOf(a), optionsOf(b)
+	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
+		return // the type differs, and is reported
+	}
+	common := names(fieldsOf(channelType))
+	for _, f := range fieldsOf(x.Type()) {
+		if !slices.Contains(common, f.name) {
+			diff(key(path, f.name), x.FieldByIndex(f.index), y.FieldByIndex(f.index), "true", report)
+		}
+	}
+}
+
+// diffItems compares the items that have the same name.
+func diffItems(path string, a, b reflect.Value, restart string, report func(path string)) {
+	olds, news := byName(a), byName(b)
+	for name, x := range olds {
+		y, still := news[name]
+		switch {
+		case still:
+			diff(path+"["+name+"]", x, y, "", report)
+		case restart == "items":
+			report(path + "[" + name + "]")
+		}
+	}
+	for name := range news {
+		if _, was := olds[name]; !was && restart == "items" {
+			report(path + "[" + name + "]")
+		}
+	}
+}
+
+// byName are the items of a list that have an id or name.
+func byName(list reflect.Value) map[string]reflect.Value {
+	items := map[string]reflect.Value{}
+	for i := range list.Len() {
+		for _, f := range fieldsOf(list.Type().Elem()) {
+			if f.name == "id" || f.name == "name" {
+				items[list.Index(i).FieldByIndex(f.index).String()] = list.Index(i)
+				break
+			}
+		}
+	}
+	return items
+}

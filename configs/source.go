@@ -1,0 +1,193 @@
+package configs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// quiet is how long a file must rest before it is read again: editors save in several steps.
+const quiet = 250 * time.Millisecond
+
+// ErrEmpty says that the file has nothing in it where it had something before: a save that is half done, most likely.
+var ErrEmpty = errors.New("the file is empty")
+
+// Source keeps the configuration in force and replaces it, as a whole, by a good one only.
+type Source struct {
+	opts    LoadOptions
+	current atomic.Pointer[Config]
+	ask     chan struct{}
+}
+
+// NewSource makes a source of what o describes. It reads nothing yet.
+func NewSource(o LoadOptions) *Source {
+	return &Source{opts: o, ask: make(chan struct{}, 1)}
+}
+
+// Load reads for the first time. From then on the same file is meant, wherever the process goes.
+func (s *Source) Load() (*Config, error) {
+	c, err := Load(s.opts)
+	if err != nil {
+		return nil, err
+	}
+	s.current.Store(c)
+	return c, nil
+}
+
+// Current is the configuration in force; nil before Load. Keep the result for one piece of work, so that its parts agree.
+func (s *Source) Current() *Config { return s.current.Load() }
+
+// Reload has Watch read again at once, also what ${VAR} and ${file:…} stand for: it is for SIGHUP. It does not wait.
+func (s *Source) Reload() {
+	select {
+	case s.ask <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// Watch reads again whenever the file rests after a change, and when Reload asks. It blocks until ctx ends and calls back from
+// its own goroutine, one call at a time: onChange after a different configuration came into force, onError when the old one
+// stays, with the reason. Load must have succeeded. Files that ${file:…} names are not watched.
+func (s *Source) Watch(ctx context.Context, onChange func(old, new *Config), onError func(error)) {
+	w := watch{names: map[string]bool{}}
+	if err := w.open(); err != nil {
+		onError(fmt.Errorf("watch configuration: %w; only a signal reloads it", err))
+	}
+	defer w.close()
+	again := func() {
+		w.follow(s.Current().Path) // before reading: a change from here on is an event
+		old, new, err := s.again()
+		switch {
+		case err != nil:
+			onError(err)
+		case old != new:
+			onChange(old, new)
+		}
+	}
+	w.follow(s.Current().Path)
+	rest := time.NewTimer(quiet) // running: it may have changed since Load
+	defer rest.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.ask:
+			again()
+		case <-rest.C:
+			again()
+		case event := <-w.events:
+			if w.names[filepath.Clean(event.Name)] {
+				rest.Reset(quiet)
+			}
+		case <-w.errors: // events were lost: look
+			rest.Reset(quiet)
+		}
+	}
+}
+
+// again reads once more. old and new are the same when nothing changed or an error is returned.
+func (s *Source) again() (old, new *Config, err error) {
+	old = s.Current()
+	o := s.opts
+	o.Path = either(old.Path, o.Path)
+	new, err = Load(o)
+	switch {
+	case err != nil:
+		return old, old, fmt.Errorf("the configuration in force stays: %w", err)
+	case new.empty && !old.empty:
+		return old, old, fmt.Errorf("the configuration in force stays: %s: %w", new.Path, ErrEmpty)
+	case reflect.DeepEqual(old, new):
+		return old, old, nil
+	}
+	s.current.Store(new)
+	return old, new, nil
+}
+
+// watch follows one file through links, renames and folders that come and go. Folders are watched, not files: a watch on a
+// file is lost when another takes its name.
+type watch struct {
+	*fsnotify.Watcher
+	events chan fsnotify.Event
+	errors chan error
+	names  map[string]bool // whose changes matter; the folder may hold a busy log
+}
+
+func (w *watch) open() error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	w.Watcher, w.events, w.errors = watcher, watcher.Events, watcher.Errors
+	return nil
+}
+
+func (w *watch) close() {
+	if w.Watcher != nil {
+		_ = w.Watcher.Close() // it returns no error
+	}
+}
+
+// follow watches the folders that decide what path leads to now. A folder that cannot be watched is left out: Reload works.
+func (w *watch) follow(path string) {
+	if w.Watcher == nil || path == "" {
+		return
+	}
+	clear(w.names)
+	var folders []string
+	for _, name := range steps(path) {
+		w.names[name] = true
+		folders = append(folders, filepath.Dir(name))
+	}
+	for _, old := range w.WatchList() {
+		if !slices.Contains(folders, old) {
+			_ = w.Remove(old) // it may be gone already
+		}
+	}
+	for _, folder := range folders {
+		_ = w.Add(folder) // watching twice is fine
+	}
+}
+
+// steps are the names whose change can change what path leads to: each link on the way, the folder of the file, and the file,
+// or else the first thing on the way that is missing.
+func steps(path string) []string {
+	var names []string
+	for range 40 { // links that lead in a circle end somewhere
+		link := ""
+		at := string(filepath.Separator)
+		parts := strings.Split(filepath.Clean(path), string(filepath.Separator))
+		for i, part := range parts {
+			at = filepath.Join(at, part)
+			info, err := os.Lstat(at)
+			if errors.Is(err, fs.ErrNotExist) {
+				return append(names, at)
+			}
+			if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+				continue
+			}
+			names = append(names, at)
+			if link, err = os.Readlink(at); err != nil {
+				return names
+			}
+			if !filepath.IsAbs(link) {
+				link = filepath.Join(filepath.Dir(at), link)
+			}
+			path = filepath.Join(append([]string{link}, parts[i+1:]...)...)
+			break
+		}
+		if link == "" {
+			return append(names, filepath.Dir(path), path)
+		}
+	}
+	return names
+}
