@@ -1,5 +1,10 @@
 package configs
 
+import (
+	"reflect"
+	"slices"
+)
+
 // Section is a network that channels may have, with its adapter's own options.
 type Section struct {
 	Type string // the network's name in channels[].type
@@ -22,12 +27,12 @@ type LoadOptions struct {
 	Sections []Section
 }
 
-// Section finds the network's section.
-func (o LoadOptions) section(network string) (Section, bool) {
-	for _, s := range o.Sections {
-		if s.Type == network {
-			return s, true
-		}
+// own are the keys of the adapter's options beside those that every channel has.
+func (s Section) own() []field {
+	t := reflect.TypeOf(s.Options())
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil
 	}
-	return Section{}, false
+	common := names(fieldsOf(channelType))
+	return slices.DeleteFunc(fieldsOf(t.Elem()), func(f field) bool { return slices.Contains(common, f.name) })
 }
