@@ -9,9 +9,9 @@ import (
 
 // model is one line of a provider's file.
 type model struct {
-	ID     string        `json:"id"`
-	Match  match         `json:"match"`
-	Prices []conditional `json:"prices"` // empty: no chat model
+	ID     string          `json:"id"`
+	Match  match           `json:"match"`
+	Prices json.RawMessage `json:"prices"` // []conditional, read only of the one that matches; none: no chat model
 }
 
 // conditional rates count from a day, or in some hours of each day. The last whose condition holds counts.
@@ -44,9 +44,12 @@ func lookup(provider, name string) ([]conditional, bool) {
 		return nil, false
 	}
 	for _, m := range models {
-		if m.Match.matches(name) {
-			return m.Prices, len(m.Prices) > 0
+		if !m.Match.matches(name) {
+			continue
 		}
+		var rates []conditional
+		ok := m.Prices != nil && json.Unmarshal(m.Prices, &rates) == nil && len(rates) > 0
+		return rates, ok
 	}
 	return nil, false
 }

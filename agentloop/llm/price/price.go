@@ -31,8 +31,7 @@ type Table struct {
 
 type provider struct {
 	ID  string `json:"id"`
-	API string `json:"api"`
-	api *regexp.Regexp
+	API string `json:"api"` // regexp of its base URLs
 }
 
 // Rates of one model. Input is what was neither read from a cache nor written to one.
@@ -82,12 +81,6 @@ func Load(overrides io.Reader, now func() time.Time) (*Table, error) {
 		return nil, fmt.Errorf("read the embedded prices: %w", err)
 	}
 	t := &Table{date: index.Date, source: index.Source, now: now, providers: index.Providers, overrides: map[string]Rates{}}
-	for i := range t.providers {
-		p := &t.providers[i]
-		if p.api, err = regexp.Compile("^(?:" + p.API + ")"); err != nil {
-			return nil, fmt.Errorf("embedded prices of %s: %w", p.ID, err)
-		}
-	}
 	if overrides == nil {
 		return t, nil
 	}
@@ -145,9 +138,10 @@ func (t *Table) Date() (date, source string) { return t.date, t.source }
 // Ref names a model for Find and Cost by the server that has it: "openai/gpt-5", or with the host of a server that
 // has no prices, "localhost:11434/llama3".
 func (t *Table) Ref(baseURL, model string) string {
-	for i := range t.providers {
-		if t.providers[i].api.MatchString(baseURL) {
-			return t.providers[i].ID + "/" + model
+	for _, p := range t.providers {
+		// Compiled here, since it is asked once per configured model and most starts need the first one only.
+		if re, err := regexp.Compile("^(?:" + p.API + ")"); err == nil && re.MatchString(baseURL) {
+			return p.ID + "/" + model
 		}
 	}
 	if u, err := url.Parse(baseURL); err == nil && u.Host != "" {

@@ -85,6 +85,9 @@ func TestEveryProviderCanBeRead(t *testing.T) {
 		t.Errorf("%q %q", date, source)
 	}
 	for _, p := range table.providers {
+		if _, err := regexp.Compile(p.API); err != nil {
+			t.Error(err)
+		}
 		raw, err := embedded.ReadFile("data/" + p.ID + ".json")
 		if err != nil {
 			t.Fatal(err)
