@@ -145,10 +145,10 @@ func amount(v reflect.Value) float64 {
 // amountOf reads a min or max tag. The tags are our own; a test reads them all.
 func amountOf(text string, t reflect.Type) float64 {
 	switch t {
-	case durationType:
+	case reflect.TypeFor[time.Duration]():
 		d, _ := ParseDuration(text)
 		return float64(d)
-	case sizeType:
+	case reflect.TypeFor[Size]():
 		s, _ := ParseSize(text)
 		return float64(s)
 	}

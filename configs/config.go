@@ -190,7 +190,7 @@ type Channel struct {
 	Access Access `yaml:"access" doc:"Who may speak here."`
 
 	// Options is what the section's Options function made, filled in: a pointer to the adapter's own struct.
-	Options any `yaml:"-"`
+	Options any `yaml:"-" json:"-"`
 }
 
 // Access says who may speak on a channel.

@@ -222,7 +222,7 @@ func (d *decoder) list(path string, n *yaml.Node, v reflect.Value, tag reflect.S
 			d.add(at, "is empty")
 			continue
 		}
-		if fresh.Type() == channelType {
+		if isChannel(fresh.Type()) {
 			d.channel(at, in, fresh)
 		} else {
 			if fresh.Kind() == reflect.Struct && !isScalar(fresh.Type()) {
@@ -354,7 +354,7 @@ func (d *decoder) scalar(path string, n *yaml.Node, v reflect.Value, tag reflect
 func assign(v reflect.Value, n *yaml.Node, text string) error {
 	wrong := fmt.Errorf("must be %s, not %s", typeName(v.Type()), quote(text))
 	switch {
-	case v.Type() == durationType:
+	case isDuration(v.Type()):
 		if text == "" {
 			v.SetInt(0)
 			return nil
@@ -362,11 +362,11 @@ func assign(v reflect.Value, n *yaml.Node, text string) error {
 		d, err := ParseDuration(text)
 		v.SetInt(int64(d))
 		return err
-	case v.Type() == sizeType:
+	case isSize(v.Type()):
 		s, err := ParseSize(text)
 		v.SetInt(int64(s))
 		return err
-	case reflect.PointerTo(v.Type()).Implements(textType):
+	case reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 		return v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text))
 	}
 	kind := n.ShortTag()

@@ -43,7 +43,7 @@ func (w *docWriter) section(path string, f field) {
 		fmt.Fprintf(w, "Keys: `%s`.\n", strings.ReplaceAll(keys, "|", "`, `"))
 	}
 	w.keys(fieldsOf(t), true)
-	if t == channelType {
+	if isChannel(t) {
 		w.networks(path)
 	}
 	for _, inner := range fieldsOf(t) {
@@ -113,9 +113,9 @@ func docType(f field) string {
 
 func typeWord(t reflect.Type) string {
 	switch {
-	case t == durationType:
+	case isDuration(t):
 		return "duration"
-	case t == sizeType:
+	case isSize(t):
 		return "size"
 	case isText(t):
 		return "text"
@@ -144,6 +144,9 @@ func docDefault(f field) string {
 	}
 	if f.tag.Get("required") == "true" {
 		return "required"
+	}
+	if strings.Contains(f.tag.Get("doc"), "Default: ") {
+		return "see there"
 	}
 	switch k := elem(f.typ).Kind(); {
 	case f.typ.Kind() == reflect.Slice:

@@ -7,12 +7,9 @@ import (
 	"time"
 )
 
-var (
-	durationType = reflect.TypeFor[time.Duration]()
-	sizeType     = reflect.TypeFor[Size]()
-	channelType  = reflect.TypeFor[Channel]()
-	textType     = reflect.TypeFor[encoding.TextUnmarshaler]()
-)
+func isDuration(t reflect.Type) bool { return t == reflect.TypeFor[time.Duration]() }
+func isSize(t reflect.Type) bool     { return t == reflect.TypeFor[Size]() }
+func isChannel(t reflect.Type) bool  { return t == reflect.TypeFor[Channel]() }
 
 // field is one key of a struct.
 type field struct {
@@ -61,7 +58,7 @@ func isSecret(t reflect.Type, tag reflect.StructTag) bool {
 
 // isScalar says whether the type is written as one YAML scalar.
 func isScalar(t reflect.Type) bool {
-	if reflect.PointerTo(t).Implements(textType) {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return true
 	}
 	switch t.Kind() {
@@ -75,15 +72,15 @@ func isScalar(t reflect.Type) bool {
 
 // isText says whether ${…} is expanded in values of the type.
 func isText(t reflect.Type) bool {
-	return t.Kind() == reflect.String || isScalar(t) && reflect.PointerTo(t).Implements(textType)
+	return t.Kind() == reflect.String || isScalar(t) && reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // typeName is what a value of the type is called, for people.
 func typeName(t reflect.Type) string {
 	switch {
-	case t == durationType:
+	case isDuration(t):
 		return "a duration such as 30s"
-	case t == sizeType:
+	case isSize(t):
 		return "a size such as 512MiB"
 	case isText(t):
 		return "a text"
@@ -117,7 +114,7 @@ func walk(path string, v reflect.Value, visit func(path string, v reflect.Value,
 	for _, f := range fieldsOf(v.Type()) {
 		walkValue(key(path, f.name), v.FieldByIndex(f.index), f.tag, visit)
 	}
-	if v.Type() == channelType {
+	if isChannel(v.Type()) {
 		if options := optionsOf(v.Interface().(Channel)); options.IsValid() {
 			walk(path, options, visit)
 		}

@@ -39,7 +39,7 @@ func diffFields(path string, a, b reflect.Value, restart string, report func(pat
 		}
 		diff(key(path, f.name), a.FieldByIndex(f.index), b.FieldByIndex(f.index), tag, report)
 	}
-	if a.Type() == channelType {
+	if isChannel(a.Type()) {
 		diffOptions(path, a.Interface().(Channel), b.Interface().(Channel), report)
 	}
 }
@@ -50,7 +50,7 @@ func diffOptions(path string, a, b Channel, report func(path string)) {
 	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
 		return // the type differs, and is reported
 	}
-	common := names(fieldsOf(channelType))
+	common := names(fieldsOf(reflect.TypeFor[Channel]()))
 	for _, f := range fieldsOf(x.Type()) {
 		if !slices.Contains(common, f.name) {
 			diff(key(path, f.name), x.FieldByIndex(f.index), y.FieldByIndex(f.index), "true", report)

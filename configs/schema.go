@@ -36,7 +36,7 @@ func Schema(sections []Section) ([]byte, error) {
 }
 
 func structSchema(t reflect.Type, sections []Section) object {
-	if t == channelType {
+	if isChannel(t) {
 		return channelSchema(sections)
 	}
 	s := object{"type": "object", "additionalProperties": false}
@@ -62,7 +62,7 @@ func properties(s object, fields []field, sections []Section) {
 // channelSchema joins the common keys and, by type, those of its adapter.
 func channelSchema(sections []Section) object {
 	s := object{"type": "object", "unevaluatedProperties": false}
-	properties(s, fieldsOf(channelType), sections)
+	properties(s, fieldsOf(reflect.TypeFor[Channel]()), sections)
 	types, choices := []string{}, []any{}
 	for _, section := range sections {
 		types = append(types, section.Type)
@@ -97,7 +97,7 @@ func fieldSchema(f field, sections []Section) object {
 func tagValue(text string, t reflect.Type) any {
 	var v any
 	if node := parseTag(text, t); node != nil && node.Decode(&v) == nil {
-		if t == durationType || t == sizeType {
+		if isDuration(t) || isSize(t) {
 			return text
 		}
 		return v
@@ -107,9 +107,9 @@ func tagValue(text string, t reflect.Type) any {
 
 func valueSchema(t reflect.Type, tag reflect.StructTag, sections []Section) object {
 	switch {
-	case t == durationType: // 0 may stand without quotes
+	case isDuration(t): // 0 may stand without quotes
 		return object{"anyOf": []any{object{"type": "string", "pattern": durationPattern}, object{"const": 0}}}
-	case t == sizeType:
+	case isSize(t):
 		return object{"type": "string", "pattern": sizePattern}
 	case isText(t):
 		return textSchema(t, tag)

@@ -105,7 +105,8 @@ func TestT12_ShowMasksTheWholeConfig(t *testing.T) {
 		t.Errorf("%d masks in:\n%s", n, out)
 	}
 	var logged bytes.Buffer
-	slog.New(slog.NewJSONHandler(&logged, nil)).Info("models", "models", c.Models, "gateway", c.Gateway, "hooks", c.Hooks)
+	slog.New(slog.NewJSONHandler(&logged, nil)).Info("models", "models", c.Models, "gateway", c.Gateway, "hooks", c.Hooks, "channels", c.Channels)
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("channels", "channel", c.Channels[0], "all", c.Channels, "gateway", c.Gateway)
 	if text := strings.ReplaceAll(logged.String()+fmt.Sprintf("%+v", c.Gateway), "x.example/"+canary, ""); leaks(text) {
 		t.Errorf("logs show it: %s", text)
 	}

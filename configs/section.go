@@ -33,6 +33,6 @@ func (s Section) own() []field {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil
 	}
-	common := names(fieldsOf(channelType))
+	common := names(fieldsOf(reflect.TypeFor[Channel]()))
 	return slices.DeleteFunc(fieldsOf(t.Elem()), func(f field) bool { return slices.Contains(common, f.name) })
 }

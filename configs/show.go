@@ -56,7 +56,7 @@ func (s shower) node(v reflect.Value, tag reflect.StructTag) *yaml.Node {
 	switch v.Kind() {
 	case reflect.Struct:
 		s.fields(n, v)
-		if v.Type() == channelType {
+		if isChannel(v.Type()) {
 			if options := optionsOf(v.Interface().(Channel)); options.IsValid() {
 				s.fields(n, options)
 			}

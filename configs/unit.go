@@ -11,19 +11,23 @@ import (
 // Size is a number of bytes.
 type Size int64
 
-// sizeUnits are the units of a size, longest name first.
-var sizeUnits = []struct {
+type unit struct {
 	name  string
 	bytes int64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+}
+
+// sizeUnits are the units of a size: four binary ones, then four decimal ones.
+func sizeUnits() []unit {
+	return []unit{
+		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+		{"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+	}
 }
 
 // String writes the largest binary unit that divides it: 512MiB.
 func (s Size) String() string {
 	for i := 3; i >= 0; i-- {
-		if u := sizeUnits[i]; s != 0 && int64(s)%u.bytes == 0 {
+		if u := sizeUnits()[i]; s != 0 && int64(s)%u.bytes == 0 {
 			return strconv.FormatInt(int64(s)/u.bytes, 10) + u.name
 		}
 	}
@@ -38,7 +42,7 @@ func ParseSize(text string) (Size, error) {
 	if unit == "B" {
 		scale = 1
 	}
-	for _, u := range sizeUnits {
+	for _, u := range sizeUnits() {
 		if u.name == unit {
 			scale = u.bytes
 		}
