@@ -1,0 +1,50 @@
+# One screen. What a target does stands beside it; `make help` prints that.
+GO       ?= go
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+FLAGS    := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+PKG      ?= ./...
+FUZZTIME ?= 10s
+KILLS    ?= 20
+LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help build run check full race lint fuzz crash bench ids
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## make bin/parley, one static binary
+	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/parley ./cmd/parley
+
+run: build ## start the gateway; in a terminal also a chat with it, and both end together
+	@if [ -t 0 ] && [ -t 1 ]; then set -m; bin/parley gateway 2>bin/gateway.log & gateway=$$!; set +m; \
+		trap 'kill $$gateway 2>/dev/null; wait $$gateway' EXIT; \
+		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
+	else exec bin/parley gateway; fi
+
+check: lint ids race ## the gate, the same here and in CI: under 12 minutes on two cores
+
+full: check ## the gate, then all that takes longer
+	$(MAKE) fuzz FUZZTIME=60s
+	$(MAKE) crash KILLS=500
+	$(GO) test -race -count=5 -timeout 60m $(PKG)
+
+race: ## every test under the race detector, on SQLite and on PostgreSQL
+	.ci/postgres $(GO) test -race -timeout 10m $(PKG)
+
+lint: ## gofmt, vet and staticcheck
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w" $$unformatted; exit 1; }
+	$(GO) vet $(PKG)
+	$(GO) run $(LINTER) $(PKG)
+
+fuzz: ## each fuzz test for FUZZTIME (10s)
+	@mkdir -p bin; for p in $$($(GO) list $(PKG)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
+		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; done; done
+
+crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
+	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
+
+bench: ## the benchmarks, with allocations
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(PKG)
+
+ids: ## every promise that is due has a test with its id
+	@.ci/ids

@@ -1,0 +1,248 @@
+package gateway_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "parley/"
+
+// Who may import whom. Arrows point down only. The first line whose left side fits a package holds for it; "*" is
+// one element of a path, "..." any number of them.
+const arrows = `
+cmd/echobot               ->
+cmd/*                     -> gateway gateway/client configs tools/sandbox
+gateway/client            ->
+gateway/bus               -> channels
+gateway/control           -> gateway/bus agentloop channels routes tools workspace
+gateway/api               -> gateway/control gateway/bus agentloop channels workspace
+gateway/command           -> gateway/control gateway/bus agentloop channels workspace
+gateway/task              -> gateway/control gateway/bus agentloop channels workspace
+gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
+configs                   ->
+agentloop/llm             -> workspace
+agentloop/llm/*           -> agentloop/llm workspace
+agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
+agentloop/lane            -> agentloop agentloop/budget agentloop/llm tools workspace
+agentloop                 -> agentloop/llm tools workspace
+tools/*                   -> tools workspace workspace/memory workspace/skill
+tools                     -> workspace
+routes                    -> channels workspace
+workspace/storetest       -> workspace/store workspace channels
+workspace/*               -> workspace channels
+workspace                 -> channels
+channels/all              -> channels channels/*
+channels/channeltest      -> channels channels/markup
+channels/markup           -> channels
+channels/webchat          -> channels channels/markup channels/webchat/ui
+channels/webchat/ui       ->
+channels/*/*              -> channels
+channels/*                -> channels channels/markup
+channels                  ->
+`
+
+func TestArrowsPointDown(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := 0
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; seen++ {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range wrongImports(p.ImportPath, p.Imports) {
+			t.Error(wrong)
+		}
+	}
+	if seen < 10 {
+		t.Errorf("go list told of %d packages", seen)
+	}
+}
+
+// wrongImports names what a package may not import, or that no arrow begins at it.
+func wrongImports(pkg string, imports []string) (wrong []string) {
+	pkg = strings.TrimPrefix(pkg, module)
+	for line := range strings.Lines(strings.TrimSpace(arrows)) {
+		left, right, _ := strings.Cut(line, "->")
+		if !fits(strings.TrimSpace(left), pkg) {
+			continue
+		}
+		may := strings.Fields(right)
+		for _, i := range imports {
+			to, ours := strings.CutPrefix(i, module)
+			if ours && !slices.ContainsFunc(may, func(pattern string) bool { return fits(pattern, to) }) {
+				wrong = append(wrong, pkg+" imports "+to+"; it may import only: "+strings.Join(may, " "))
+			}
+		}
+		return wrong
+	}
+	return []string{pkg + " has no line in the table of arrows"}
+}
+
+func fits(pattern, pkg string) bool {
+	if above, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return pkg == above || strings.HasPrefix(pkg, above+"/")
+	}
+	ok, err := path.Match(pattern, pkg)
+	return ok && err == nil
+}
+
+func TestArrowsBite(t *testing.T) {
+	t.Parallel()
+	for _, edge := range []string{
+		"cmd/parley workspace/store", "cmd/echobot channels", "configs workspace", "channels workspace", "channels/telegram routes", "channels/telegram channels/slack",
+		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory",
+		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
+		"gateway/api gateway/command", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/control workspace/store", "gateway/control gateway/api",
+		"gateway/bus workspace", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
+	} {
+		from, to, _ := strings.Cut(edge, " ")
+		if len(wrongImports(module+from, []string{"fmt", module + to})) != 1 {
+			t.Errorf("%s may import %s", from, to)
+		}
+	}
+	for _, edge := range []string{
+		"cmd/parley gateway", "gateway workspace/store", "gateway routes", "gateway/api gateway/control", "channels/all channels/telegram", "channels/telegram channels/markup",
+		"agentloop/llm/openai agentloop/llm", "agentloop/lane agentloop", "routes channels", "workspace/store workspace", "tools/builtin tools",
+	} {
+		from, to, _ := strings.Cut(edge, " ")
+		if wrong := wrongImports(module+from, []string{"fmt", module + to}); len(wrong) != 0 {
+			t.Error(wrong)
+		}
+	}
+}
+
+// Where context.Background may stand outside cmd and tests: a folder or file, and why.
+var background = map[string]string{
+	"workspace/store/": "a unit is local and short; one that has begun is not given up halfway",
+}
+
+func TestSourcesKeepTheHouseRules(t *testing.T) {
+	t.Parallel()
+	documented := map[string]bool{} // by folder, of those with code
+	checked := 0
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); base == "node_modules" || base == "testdata" || base == ".git" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		checked++
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(strings.TrimPrefix(name, ".."+string(filepath.Separator)))
+		if !strings.HasSuffix(name, "_test.go") {
+			documented[path.Dir(name)] = documented[path.Dir(name)] || f.Doc != nil
+		}
+		for _, wrong := range wrongCode(set, f, name) {
+			t.Error(wrong)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: the package has no comment that says what it is for", dir)
+		}
+	}
+	if checked < 30 {
+		t.Errorf("only %d files were read", checked)
+	}
+}
+
+// wrongCode names what a file holds against the rules, each with its line.
+func wrongCode(set *token.FileSet, f *ast.File, name string) (wrong []string) {
+	say := func(n ast.Node, what string) {
+		wrong = append(wrong, set.Position(n.Pos()).String()+": "+what)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if n.Name.Name == "init" && n.Recv == nil {
+				say(n, "init() hides when something happens; call it from where it is used")
+			}
+		case *ast.SelectorExpr:
+			pkg, ok := n.X.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch {
+			case pkg.Name == "time" && n.Sel.Name == "Sleep":
+				say(n, "time.Sleep cannot be stopped; wait on a channel, a timer with ctx, or in a synctest bubble")
+			case pkg.Name == "context" && (n.Sel.Name == "Background" || n.Sel.Name == "TODO") && !mayBackground(name):
+				say(n, "context."+n.Sel.Name+" belongs to cmd and tests; pass a ctx on, or add a reason to the list")
+			}
+		}
+		return true
+	})
+	return wrong
+}
+
+// mayBackground holds for commands, tests, and packages such as telegramtest that only tests use.
+func mayBackground(name string) bool {
+	if strings.HasPrefix(name, "cmd/") || strings.HasSuffix(name, "_test.go") || strings.HasSuffix(path.Dir(name), "test") {
+		return true
+	}
+	for place := range background {
+		if strings.HasPrefix(name, place) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHouseRulesBite(t *testing.T) {
+	t.Parallel()
+	const source = `package p
+import ("context"; "time")
+func init() {}
+func (x T) init() { time.Sleep(1); wait := time.Sleep; wait(2) }
+var a, b = context.Background(), context.TODO()
+`
+	for name, want := range map[string]int{
+		"gateway/x.go": 5, "workspace/store/x.go": 3, "workspace/store.go": 5, "gateway/x_test.go": 3, "cmd/parley/main.go": 3,
+		"channels/telegram/telegramtest/x.go": 3,
+	} {
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, name, source, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := wrongCode(set, f, name); len(got) != want {
+			t.Errorf("%s: %d faults, want %d: %s", name, len(got), want, strings.Join(got, "; "))
+		}
+	}
+}
