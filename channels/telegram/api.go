@@ -165,6 +165,9 @@ func (t *carrier) Do(req *http.Request) (*http.Response, error) {
 	}))
 	resp, err := t.http.Do(req)
 	if err != nil {
+		if req.Body != nil {
+			req.Body.Close() // lets the SDK's writer of an upload go, whatever the transport did
+		}
 		return nil, err
 	}
 	t.status = resp.StatusCode

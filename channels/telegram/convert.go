@@ -28,21 +28,32 @@ type incoming struct {
 
 // read turns one raw update into an incoming. It never fails: what cannot be read, or panics while being read,
 // becomes KindUnparsed, so that one odd update holds up nobody.
-func (s *identity) read(raw json.RawMessage) (got incoming) {
+func (s *identity) read(raw json.RawMessage) incoming {
+	return s.rescue(raw, func() (incoming, error) {
+		var u update
+		if err := json.Unmarshal(raw, &u); err != nil {
+			return incoming{}, err
+		}
+		if u.ID == 0 {
+			return incoming{}, errShape
+		}
+		got, err := s.convert(&u)
+		got.id = u.ID
+		return got, err
+	})
+}
+
+// rescue replaces what went wrong, in whichever way, by the raw update.
+func (s *identity) rescue(raw json.RawMessage, read func() (incoming, error)) (got incoming) {
 	defer func() {
 		if p := recover(); p != nil {
 			got = s.unparsed(raw)
 		}
 	}()
-	var u update
-	if err := json.Unmarshal(raw, &u); err != nil {
+	got, err := read()
+	if err != nil {
 		return s.unparsed(raw)
 	}
-	got, err := s.convert(&u)
-	if err != nil || u.ID == 0 {
-		return s.unparsed(raw)
-	}
-	got.id = u.ID
 	return got
 }
 

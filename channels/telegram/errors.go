@@ -85,12 +85,8 @@ func classifyAnswer(code int, said *tgbotapi.Error) channels.Class {
 		return channels.PeerGone
 	case code == http.StatusConflict:
 		return channels.Retry
-	case code == http.StatusBadGateway || code == http.StatusGatewayTimeout:
+	case code >= 500: // the server went wrong somewhere on the way: perhaps after it was taken
 		return channels.Unknown
-	case code >= 500 && (strings.Contains(text, "restart") || strings.Contains(text, "deleted")):
-		return channels.Unknown // the server went down, or the message away, after it was taken
-	case code >= 500:
-		return channels.Retry
 	case code >= 400:
 		return channels.BadMessage
 	}

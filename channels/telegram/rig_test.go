@@ -209,12 +209,12 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 
 // journal is an Intake that keeps what it takes.
 type journal struct {
-	mu      sync.Mutex
-	taken   []channels.Inbound
-	offers  int
-	refuse  func(offer int) error // nil: takes all; offer counts from 1
-	before  func()
-	states  []channels.Status
+	mu     sync.Mutex
+	taken  []channels.Inbound
+	offers int
+	refuse func(offer int) error // nil: takes all; offer counts from 1
+	before func()
+	states []channels.Status
 }
 
 func newJournal() *journal { return &journal{} }

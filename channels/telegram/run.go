@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -62,6 +63,7 @@ func (r *receiver) run(ctx context.Context) error {
 			err = r.take(ctx, raws)
 		}
 		if err == nil {
+			r.watch.well()
 			continue
 		}
 		if ctx.Err() != nil {
@@ -116,8 +118,8 @@ func (r *receiver) poll(ctx context.Context, wait time.Duration) ([]json.RawMess
 	return raws, err
 }
 
-// take journals a batch and only then moves the offset. While the journal refuses, the same batch is offered
-// again: nothing else could come before it anyway.
+// take journals a batch and only then moves the offset. A batch that the journal refuses is polled again, with
+// whatever has come since.
 func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 	if len(raws) == 0 {
 		return nil
@@ -143,7 +145,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 	}
 	if len(batch) > 0 {
 		if err := r.offer(ctx, batch); err != nil {
-			return err
+			return &refused{err}
 		}
 	}
 	if next == r.offset {
@@ -158,24 +160,22 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 
 var errNoID = errors.New("telegram getUpdates: no update of the batch has an id")
 
-func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) error {
-	for try := 0; ; try++ {
-		err := r.in.Receive(ctx, batch...)
-		if err == nil {
-			if try > 0 {
-				r.watch.taken()
-			}
-			return nil
+// offer hands the batch over. A panic of the other side takes nothing, like an error.
+func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.c.log.Error("panic while a batch was taken", "err", p, "stack", string(debug.Stack()))
+			err = errors.New("the gateway failed while it took the batch")
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r.watch.refused(err)
-		if !channels.Sleep(ctx, backoff(try, 50*time.Millisecond, 5*time.Second)) {
-			return ctx.Err()
-		}
-	}
+	}()
+	return r.in.Receive(ctx, batch...)
 }
+
+// refused says that the journal did not take a batch.
+type refused struct{ err error }
+
+func (r *refused) Error() string { return "messages wait at Telegram: " + r.err.Error() }
+func (r *refused) Unwrap() error { return r.err }
 
 // answerCallback stops the spinner on the pressed button. "query is too old" is harmless.
 func (c *Channel) answerCallback(ctx context.Context, callback string) {

@@ -76,7 +76,9 @@ func call[T any](ctx context.Context, a *api, method string, p params) (T, error
 // params are a method's parameters, in order.
 type params [][2]string
 
-func (p params) add(key, value string) params { return append(p[:len(p):len(p)], [2]string{key, value}) }
+func (p params) add(key, value string) params {
+	return append(p[:len(p):len(p)], [2]string{key, value})
+}
 
 func (p params) text(key, text string, markup bool) params {
 	p = p.add(key, text)

@@ -33,27 +33,19 @@ const (
 	maxCallback = 64       // bytes of an action's value
 )
 
-// Values of Options.Stream.
-const (
-	streamEdit = "edit"
-	streamOff  = "off"
-)
-
 // Options is a telegram section of the configuration.
 type Options struct {
 	Token  Secret `yaml:"token" secret:"true" required:"true" doc:"Bot token from @BotFather." example:"${TELEGRAM_TOKEN}"`
 	APIURL string `yaml:"api_url" doc:"Another Bot API server, without /bot. Default: https://api.telegram.org." example:"http://127.0.0.1:8081"`
-	Stream string `yaml:"stream" default:"edit" enum:"edit|off" doc:"Show an answer while it is written, by editing its message, or only when it is whole."`
 }
 
 // Channel is one bot. It is safe for concurrent use.
 type Channel struct {
-	api    *api
-	log    *slog.Logger
-	clock  channels.Clock
-	stream string
-	self   atomic.Pointer[identity] // nil until getMe has answered
-	own    *ownPosts
+	api   *api
+	log   *slog.Logger
+	clock channels.Clock
+	self  atomic.Pointer[identity] // nil until getMe has answered
+	own   *ownPosts
 }
 
 var (
@@ -73,7 +65,7 @@ var (
 func Factory() channels.Factory {
 	return channels.Factory{
 		Network: Network,
-		Options: func() any { return &Options{Stream: streamEdit} },
+		Options: func() any { return &Options{} },
 		New: func(name string, options any, d channels.Deps) (channels.Channel, error) {
 			o, ok := options.(*Options)
 			if !ok {
@@ -95,11 +87,10 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 		return nil, fmt.Errorf("channel %s: %w", name, err)
 	}
 	return &Channel{
-		api:    newAPI(base, o.Token, d.HTTP),
-		log:    d.Log.With("channel", name),
-		clock:  d.Clock,
-		stream: o.Stream,
-		own:    newOwnPosts(),
+		api:   newAPI(base, o.Token, d.HTTP),
+		log:   d.Log.With("channel", name),
+		clock: d.Clock,
+		own:   newOwnPosts(),
 	}, nil
 }
 
@@ -109,11 +100,6 @@ func (o Options) validate() (*url.URL, error) {
 		problems = append(problems, errors.New("token is missing: @BotFather gives one"))
 	} else if strings.ContainsFunc(o.Token.Reveal(), notInToken) {
 		problems = append(problems, errors.New("token has characters that no bot token has"))
-	}
-	switch o.Stream {
-	case streamEdit, streamOff, "":
-	default:
-		problems = append(problems, fmt.Errorf("stream is %q: write edit or off", o.Stream))
 	}
 	raw := o.APIURL
 	if raw == "" {
@@ -144,9 +130,9 @@ func (c *Channel) Account() channels.AccountID {
 	return ""
 }
 
-// Traits are the Bot API's limits. With stream off EditEvery is 0: no streamed edits.
+// Traits are the Bot API's limits, and the pace that it bears.
 func (c *Channel) Traits() channels.Traits {
-	t := channels.Traits{
+	return channels.Traits{
 		Unit:        channels.UTF16,
 		MaxUnits:    maxText,
 		Dialect:     channels.Telegram,
@@ -159,10 +145,6 @@ func (c *Channel) Traits() channels.Traits {
 		MaxFile:     maxUpload,
 		MaxParts:    5,
 	}
-	if c.stream == streamOff {
-		t.EditEvery, t.EditGroup = 0, 0
-	}
-	return t
 }
 
 // identity is what getMe says about the bot.

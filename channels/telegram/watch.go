@@ -28,6 +28,7 @@ type watch struct {
 	answered bool      // the last poll was
 	failures int       // in a row
 	since    time.Time // of the first of them
+	refusals int       // by the journal, in a row
 	empty    int       // empty polls in a row
 	held     int       // times in a row that the server held updates which we were not given
 }
@@ -52,6 +53,11 @@ func (w *watch) heard(ctx context.Context, n int) {
 		w.empty = 0
 		w.listen(ctx)
 	}
+}
+
+// well notes that what was heard was also taken.
+func (w *watch) well() {
+	w.refusals = 0
 	if w.held < 2 {
 		w.report(channels.Status{State: channels.Ready})
 	}
@@ -81,6 +87,10 @@ func (w *watch) listen(ctx context.Context) {
 
 // failed notes a failed call, reports it, and says how long to wait.
 func (w *watch) failed(ctx context.Context, err error) time.Duration {
+	var away *refused
+	if errors.As(err, &away) {
+		return w.turnedAway(err)
+	}
 	now := w.c.clock.Now()
 	if w.failures == 0 {
 		w.since = now
@@ -120,16 +130,16 @@ func (w *watch) fatal(err error) {
 	})
 }
 
-// refused notes that the journal did not take a batch.
-func (w *watch) refused(err error) {
+// turnedAway notes that the journal did not take a batch, and says how long to wait.
+func (w *watch) turnedAway(err error) time.Duration {
+	w.answered = false
+	w.refusals++
 	w.report(channels.Status{
-		State: channels.Deaf, Cause: "messages wait at Telegram: " + err.Error(), Err: err,
+		State: channels.Deaf, Cause: err.Error(), Err: err,
 		Hint: "Nothing is lost; messages are taken as soon as the gateway can write and has room again.",
 	})
+	return backoff(w.refusals-1, 50*time.Millisecond, 5*time.Second)
 }
-
-// taken notes that the journal takes again.
-func (w *watch) taken() { w.report(channels.Status{State: channels.Ready}) }
 
 // backoff doubles from base to ceiling, with jitter over its upper half so that many gateways do not come as one.
 func backoff(try int, base, ceiling time.Duration) time.Duration {
