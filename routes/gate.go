@@ -36,7 +36,7 @@ type Access struct {
 type Facts struct {
 	Channel string // configured name that the event came through
 	In      channels.Inbound
-	Person  workspace.Person // behind the sender's id, configured or paired; the zero Person: not known here
+	Person  workspace.Person // behind the sender's id; the zero Person: there is no record of them
 	// Addressed says that the message which this event answers, reacts to, edits or deletes is ours, or was
 	// addressed to us: what the gateway can look up and the adapter cannot.
 	Addressed  bool
@@ -123,7 +123,7 @@ func gateDM(a Access, f Facts) Verdict {
 		return refuse("dm:policy", "the dm policy is not known", "sender")
 	}
 	switch {
-	case f.Person.ID != "":
+	case f.Person.Known(): // not so a guest who was once let into a group, or came while the door was open (T09)
 		return admit(f, "dm:known", "sender", "dm:known")
 	case a.allowsSender(f.In.From):
 		return admit(f, "dm:allow", "sender", "dm:allow")

@@ -31,8 +31,11 @@ func mentioned(f *routes.Facts) {
 }
 func kind(k channels.Kind) func(*routes.Facts) { return func(f *routes.Facts) { f.In.Kind = k } }
 func person(r workspace.Role) func(*routes.Facts) {
-	return func(f *routes.Facts) { f.Person = workspace.Person{ID: "p1", Role: r} }
+	return func(f *routes.Facts) { f.Person = workspace.Person{ID: "p1", Role: r, Vouched: true} }
 }
+
+// passing is a guest with a record whom nobody approved.
+func passing(f *routes.Facts) { f.Person = workspace.Person{ID: "p1", Role: workspace.Guest} }
 
 var roomAllowed = routes.Access{Groups: routes.Allowlist, Allow: []string{"-100"}, RequireMention: true}
 
@@ -58,6 +61,10 @@ func TestGateDecidesEachCase(t *testing.T) {
 		{"a DM's room id is not its sender's id", routes.Access{DM: "allowlist", Allow: []string{"D9"}},
 			said(func(f *routes.Facts) { f.In.To.Peer = "D9" }), routes.Refuse, "", "dm:allowlist"},
 		{"an unlisted id", routes.Access{DM: "allowlist", Allow: []string{"8"}}, said(), routes.Refuse, "", "dm:allowlist"},
+		{"a guest of an allowed group is a stranger in a DM", routes.Access{}, said(passing), routes.Pair, "", "dm:pairing"},
+		{"nor is he on the allow-list", routes.Access{DM: "allowlist"}, said(passing), routes.Refuse, "", "dm:allowlist"},
+		{"he may come by an open door again", routes.Access{DM: "open"}, said(passing), routes.Admit, workspace.Guest, "dm:open"},
+		{"and speak in the group", roomAllowed, said(inRoom, mentioned, passing), routes.Admit, workspace.Guest, "group:allow"},
 		{"open lets strangers in as guests", routes.Access{DM: "open"}, said(), routes.Admit, workspace.Guest, "dm:open"},
 		{"open keeps a known role", routes.Access{DM: "open"}, said(person(workspace.Owner)), routes.Admit, workspace.Owner, "dm:known"},
 		{"disabled is for owners too", routes.Access{DM: "disabled"}, said(person(workspace.Owner)), routes.Refuse, "", "dm:disabled"},
@@ -172,7 +179,7 @@ func drawFacts(t *rapid.T) (routes.Access, routes.Facts) {
 		f.In.From.Alt = []channels.UserID{channels.UserID(alt)}
 	}
 	if rapid.Bool().Draw(t, "known") {
-		f.Person = workspace.Person{ID: "p1", Role: rapid.SampledFrom([]workspace.Role{"owner", "member", "guest", "", "admin"}).Draw(t, "role")}
+		f.Person = workspace.Person{ID: "p1", Role: rapid.SampledFrom([]workspace.Role{"owner", "member", "guest", "", "admin"}).Draw(t, "role"), Vouched: rapid.Bool().Draw(t, "vouched")}
 	}
 	f.Addressed = rapid.Bool().Draw(t, "addressed")
 	f.Activation = rapid.SampledFrom([]string{"", "always", "mention"}).Draw(t, "activation")
@@ -266,6 +273,21 @@ func TestT09_PairingGrantsNothingInGroups(t *testing.T) {
 	if v := routes.Gate(routes.Access{Allow: []string{"7"}}, paired); v.Outcome != routes.Refuse {
 		t.Errorf("paired and listed, in a foreign room: %v", v)
 	}
+}
+
+// A record alone opens no DM: whoever was let into a group, or came while the door was open, is still to be paired.
+func TestT09_ADMNeedsMoreThanARecord(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		a, f := drawFacts(t)
+		f.In.To.Kind = channels.DM
+		passing(&f)
+		withRecord := routes.Gate(a, f)
+		f.Person = workspace.Person{}
+		if stranger := routes.Gate(a, f); withRecord.String() != stranger.String() {
+			t.Errorf("a stranger: %v\nwith a record: %v", stranger, withRecord)
+		}
+	})
 }
 
 // In a group each speaks with their own rights: the quoted owner's text lends none.

@@ -13,7 +13,14 @@ type Person struct {
 	Role Role
 	Name string
 	TZ   string // IANA name; empty: the gateway's
+	// Vouched says that the configuration names this person, or an owner approved the account that was looked up. A
+	// guest who merely came through an open door, or speaks in an allowed group, has a record too, and is not.
+	Vouched bool
 }
+
+// Known says whether this is more than a guest of an open door. Roles above guest are only ever given by the
+// configuration or an owner's approval.
+func (p Person) Known() bool { return p.ID != "" && (p.Vouched || p.Role.AtLeast(Member)) }
 
 // Account is a network user that belongs to a person.
 type Account struct {
@@ -276,13 +283,13 @@ const (
 
 // EntryBody is the stored form of an entry.
 type EntryBody struct {
-	Type    string    `json:"type,omitempty"` // of an event: turn.started, turn.ended, error …
+	Type string `json:"type,omitempty"` // of an event: turn.started, turn.ended, error …
 	// Text of a user's entry is kept once, in its input; readers put it into Content.
 	Context []ContextLine `json:"context,omitempty"` // what others said before, quoted as data
-	Content []Content `json:"content,omitempty"`
-	Name    string    `json:"name,omitempty"` // label of the speaker
-	Reason  string    `json:"reason,omitempty"`
-	Partial bool      `json:"partial,omitempty"` // cut by a stop
+	Content []Content     `json:"content,omitempty"`
+	Name    string        `json:"name,omitempty"` // label of the speaker
+	Reason  string        `json:"reason,omitempty"`
+	Partial bool          `json:"partial,omitempty"` // cut by a stop
 }
 
 // Plain joins the text pieces.
