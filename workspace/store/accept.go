@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"time"
@@ -17,9 +18,11 @@ type Arrival struct {
 	Room  channels.Address // zero: an input without a room
 	Title string
 	Key   workspace.Key // zero: an input without a session (refused)
-	// Guest makes the sender's person and account in the same commit, when they are not known yet.
+	// Guest makes the sender's person and account in the same commit, when they are not known yet. When they are
+	// by now, the stored input (and the run's requester) is theirs.
 	Guest *workspace.Account
-	// Begin starts this run on the input in the same commit; the session must be idle.
+	// Begin starts this run on the input in the same commit. Where the session has a live run after all, the
+	// input stays queued and Begun is nil.
 	Begin   *Begin
 	Replies []NewOutbound // RoomID empty: the input's room
 	Pairing *workspace.Pairing
@@ -54,33 +57,36 @@ func (s *Store) Accept(batch ...Arrival) ([]Accepted, error) {
 		}
 		return nil
 	})
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 	in := a.Input
-	if a.Room != (channels.Address{}) {
-		if in.RoomID, err = t.room(a.Room, a.Title); err != nil {
+	if amends := in.Kind == channels.KindEdit || in.Kind == channels.KindDelete; amends && in.TargetKey != "" {
+		// a second copy must not amend again what has changed since
+		out.Input, err = t.inputByKey(in.Source, in.Account, in.Key)
+		if !errors.Is(err, workspace.ErrNotFound) {
+			out.Duplicate = true
 			return err
 		}
 	}
-	if !a.Key.IsZero() {
-		ses, err := t.session(a.Key)
-		if err != nil {
-			return err
-		}
-		in.SessionID, in.Partition = ses.id, a.Key.Partition()
+	if err := t.place(a, &in); err != nil {
+		return err
 	}
-	if in.TargetKey != "" && in.State == workspace.InputQueued {
+	if in.State == workspace.InputQueued {
 		if err := t.amend(&in, out); err != nil {
 			return err
 		}
 	}
-	if a.Begin != nil {
+	begins := a.Begin != nil && in.State == workspace.InputQueued
+	if begins {
 		in.State, in.RunID = workspace.InputTaken, a.Begin.Run.ID
 	}
 	t.cache().seq++
-	in.Seq, in.Received = t.cache().seq, time.UnixMilli(t.now)
+	in.Seq, in.Received = t.cache().seq, fromMillis(t.now)
 	stored, err := t.insertInput(&in, a.Handle)
 	if err != nil {
 		return err
@@ -90,15 +96,12 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 		out.Input, err = t.inputByKey(in.Source, in.Account, in.Key)
 		return err
 	}
-	out.Input = in
-	if err := t.guest(a.Guest); err != nil {
-		return err
-	}
-	if a.Begin != nil {
-		if out.Begun, err = t.begin(a.Begin, in.SessionID, in.RoomID, []workspace.Input{in}); err != nil {
+	if begins {
+		if err := t.beginOn(a.Begin, a.Guest != nil, &in, out); err != nil {
 			return err
 		}
 	}
+	out.Input = in
 	if a.Pairing != nil {
 		if err := t.putPairing(*a.Pairing, in.RoomID); err != nil {
 			return err
@@ -115,6 +118,40 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 		out.Replies = append(out.Replies, o)
 	}
 	return nil
+}
+
+// place finds or makes the room, session and person of an arrival.
+func (t *tx) place(a *Arrival, in *workspace.Input) (err error) {
+	if a.Room != (channels.Address{}) {
+		if in.RoomID, err = t.room(a.Room, a.Title); err != nil {
+			return err
+		}
+	}
+	if !a.Key.IsZero() {
+		ses, err := t.session(a.Key)
+		if err != nil {
+			return err
+		}
+		in.SessionID, in.Partition = ses.id, a.Key.Partition()
+	}
+	if a.Guest != nil {
+		in.Person, err = t.guest(a.Guest)
+	}
+	return err
+}
+
+// beginOn starts the run of an arrival that was stored as taken; with a live run in the way the input waits.
+func (t *tx) beginOn(b *Begin, guest bool, in *workspace.Input, out *Accepted) (err error) {
+	begin := *b
+	if guest {
+		begin.Run.Requester = in.Person
+	}
+	out.Begun, err = t.begin(&begin, in.SessionID, in.RoomID, []workspace.Input{*in})
+	if !errors.Is(err, errLiveRun) {
+		return err
+	}
+	in.State, in.RunID = workspace.InputQueued, ""
+	return t.one("queue an input", `UPDATE inputs SET state = 'queued', run_id = '' WHERE seq = ? AND state = 'taken'`, in.Seq)
 }
 
 const insertInput = `INSERT INTO inputs (seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent,
@@ -138,18 +175,23 @@ func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err e
 	if err != nil {
 		return false, err
 	}
+	text := clean(in.Text)
 	n, err := t.exec(insertInput, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
 		string(in.Person), string(in.Role), in.Sender, string(in.SessionID), string(in.Agent), in.Partition, string(decision), string(binding),
 		string(in.Mode), string(in.State), in.Reason, string(in.RunID), millis(in.Deadline), t.now, millis(in.Sent), handle,
-		clean(in.Text), string(data), sumInput(clean(in.Text), string(data)))
+		text, string(data), sumInput(text, string(data)))
 	return n == 1, err
 }
 
 // amend applies an edit or delete to its target: what is queued is replaced or cancelled, what is running is
 // steered, what was answered is noted. It decides the amending input's own state.
 func (t *tx) amend(in *workspace.Input, out *Accepted) error {
+	deleted := in.Kind == channels.KindDelete
+	if in.TargetKey == "" || !deleted && in.Kind != channels.KindEdit {
+		return nil
+	}
 	target, err := t.inputByKey(in.Source, in.Account, in.TargetKey)
-	if err == workspace.ErrNotFound {
+	if errors.Is(err, workspace.ErrNotFound) {
 		in.State, in.Reason = workspace.InputNoted, "its message is not known here"
 		return nil
 	}
@@ -161,14 +203,16 @@ func (t *tx) amend(in *workspace.Input, out *Accepted) error {
 		return nil
 	}
 	out.Amended = &Amended{Target: target, Was: target.State}
-	deleted := in.Kind == channels.KindDelete
 	switch {
 	case target.State == workspace.InputQueued && deleted:
 		in.State = workspace.InputNoted
 		return t.one("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
+	case target.State == workspace.InputStale && deleted: // parked: nothing to cancel, but it must not come back
+		in.State = workspace.InputNoted
+		return t.replaceText(target, "", "deleted")
 	case target.State == workspace.InputQueued || target.State == workspace.InputStale:
 		in.State = workspace.InputNoted
-		return t.replaceText(target, in.Text)
+		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputTaken:
 		in.State = workspace.InputQueued // steered in at the next boundary
 	case target.State == workspace.InputContext && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
@@ -179,14 +223,14 @@ func (t *tx) amend(in *workspace.Input, out *Accepted) error {
 	return nil
 }
 
-func (t *tx) replaceText(in workspace.Input, text string) error {
+func (t *tx) replaceText(in workspace.Input, text, reason string) error {
 	data, err := json.Marshal(in.Data)
 	if err != nil {
 		return err
 	}
 	text = clean(text)
-	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ? WHERE seq = ? AND state IN ('queued', 'stale')`,
-		text, string(data), sumInput(text, string(data)), in.Seq)
+	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale')`,
+		text, string(data), sumInput(text, string(data)), reason, in.Seq)
 }
 
 // Ending is how a unit ends an input outside of a run.
@@ -227,6 +271,10 @@ type Command struct {
 	Failed bool
 	Reason string
 	Reply  *NewOutbound
+	// Text, when set, writes Reply's text from what the unit did. It may be called more than once.
+	Text func(Did) string
+	// Note, when set, writes the reply into the session's transcript as an event, for surfaces without a room.
+	Note   func(Did) string
 	Effect Effect
 }
 
@@ -269,11 +317,30 @@ func (s *Store) RunCommand(c Command) (Did, error) {
 			return err
 		}
 		if c.Reply == nil {
-			return nil
+			return t.noteReply(c, did)
 		}
-		return t.outbounds([]NewOutbound{*c.Reply}, &did.Reply)
+		reply := *c.Reply
+		if c.Text != nil {
+			reply.Text = c.Text(did)
+			reply.Spans = []Span{{To: len(reply.Text)}}
+		}
+		return t.outbounds([]NewOutbound{reply}, &did.Reply)
 	})
 	return did, err
+}
+
+// noteReply keeps a command and its reply in the transcript of a local session: its surfaces read nothing else.
+func (t *tx) noteReply(c Command, did Did) error {
+	if c.Note == nil || c.Input.SessionID == "" {
+		return nil
+	}
+	session := c.Input.SessionID
+	if did.Session != "" {
+		session = did.Session
+	}
+	_, err := t.appendEntries(session, []workspace.Entry{{InputID: c.Input.ID, Role: workspace.RoleEvent,
+		Body: workspace.EntryBody{Type: "command", Content: []workspace.Content{{Kind: workspace.Text, Text: c.Note(did)}}}}})
+	return err
 }
 
 func (t *tx) effect(e Effect, did *Did) (err error) {
@@ -296,7 +363,7 @@ func (t *tx) effect(e Effect, did *Did) (err error) {
 		}
 		did.Session = next.id
 		// what waits behind the command belongs to the new generation
-		if _, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND state IN ('queued', 'taken', 'stale', 'context') AND state = 'queued'`,
+		if _, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND `+openInput+` AND state = 'queued'`,
 			string(next.id), string(old.id)); err != nil {
 			return err
 		}
@@ -332,13 +399,15 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+// castagnoli is a table that package crc32 makes once and then hands out.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // sum is the crc32c of a payload.
-func sum(body string) int64 { return int64(crc32.Checksum([]byte(body), castagnoli)) }
+func sum(body string) int64 { return int64(crc32.Checksum([]byte(body), castagnoli())) }
 
 // sumInput is the crc32c of text, 0x00, data.
 func sumInput(text, data string) int64 {
+	castagnoli := castagnoli()
 	c := crc32.Update(0, castagnoli, []byte(text))
 	c = crc32.Update(c, castagnoli, []byte{0})
 	return int64(crc32.Update(c, castagnoli, []byte(data)))

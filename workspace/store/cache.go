@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+
 	"parley/channels"
 	"parley/workspace"
 )
@@ -47,8 +49,8 @@ func (t *tx) room(a channels.Address, title string) (workspace.RoomID, error) {
 	var id string
 	err := t.row(`SELECT id FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
 		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &id)
-	if err == workspace.ErrNotFound {
-		id = t.w.s.ids.New()
+	if errors.Is(err, workspace.ErrNotFound) {
+		id = t.s.ids.New()
 		_, err = t.exec(`INSERT INTO rooms (id, network, account, peer_kind, peer, thread, title) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			id, string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread), title)
 	}
@@ -69,7 +71,7 @@ func (t *tx) session(key workspace.Key) (session, error) {
 	}
 	var s session
 	err := t.row(`SELECT id, gen FROM sessions WHERE key = ? ORDER BY gen DESC LIMIT 1`, []any{text}, &s.id, &s.gen)
-	if err == workspace.ErrNotFound {
+	if errors.Is(err, workspace.ErrNotFound) {
 		return t.newGeneration(key, 1)
 	}
 	if err != nil {
@@ -80,7 +82,7 @@ func (t *tx) session(key workspace.Key) (session, error) {
 }
 
 func (t *tx) newGeneration(key workspace.Key, gen int) (session, error) {
-	s := session{id: workspace.SessionID(t.w.s.ids.New()), gen: gen}
+	s := session{id: workspace.SessionID(t.s.ids.New()), gen: gen}
 	_, err := t.exec(`INSERT INTO sessions (id, key, gen, agent, name, partition, created) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 		string(s.id), key.String(), s.gen, string(key.Agent), key.Name, key.Partition(), t.now)
 	if err != nil {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,25 +21,40 @@ const (
 	Well       Health = "ok"
 	Degraded   Health = "degraded"   // checking after an unclean end
 	Unwritable Health = "unwritable" // disk full, read-only or gone: heals by itself
-	Damaged    Health = "damaged"    // a check failed: restore from a backup
+	Damaged    Health = "damaged"    // a check failed: nothing is written any more; restore from a backup
 )
 
+// ErrDamaged says that a row's payload does not match its checksum, or that a check of the database failed.
+var ErrDamaged = errors.New("the database is damaged")
+
+// errTaken says that the database counted a boot that is not ours.
+var errTaken = errors.New("another process has taken the database")
+
 type health struct {
-	unwritableNow, checking, damagedNow, unclean atomic.Bool
-	reason                                       atomic.Value // string
+	unwritable, damaged atomic.Pointer[string] // why; nil: it is not
+	checking            atomic.Bool
+	unclean             bool // the last end, set before any goroutine
 }
 
-func (h *health) writable() bool { return !h.unwritableNow.Load() && !h.damagedNow.Load() }
+func (h *health) writable() bool { return h.unwritable.Load() == nil && h.damaged.Load() == nil }
+
+func (h *health) damage() (why string, damaged bool) {
+	p := h.damaged.Load()
+	if p == nil {
+		return "", false
+	}
+	return *p, true
+}
 
 // Health is the worst that is known, with its reason.
 func (s *Store) Health() (Health, string) {
-	reason, _ := s.health.reason.Load().(string)
-	switch {
-	case s.health.damagedNow.Load():
-		return Damaged, reason
-	case s.health.unwritableNow.Load():
-		return Unwritable, reason
-	case s.health.checking.Load():
+	if why := s.health.damaged.Load(); why != nil {
+		return Damaged, *why
+	}
+	if why := s.health.unwritable.Load(); why != nil {
+		return Unwritable, *why
+	}
+	if s.health.checking.Load() {
 		return Degraded, "checking the database after an unclean end"
 	}
 	return Well, ""
@@ -50,41 +67,64 @@ func (s *Store) tell() {
 	}
 }
 
-// fail notes that nothing can be written, and says whether freeing the ballast is worth one more try.
+func (s *Store) unwritable(err error) bool { return errors.Is(err, errTaken) || s.d.unwritable(err) }
+
+// fail notes that nothing can be written, and says whether the ballast was there to be freed: worth one more try.
 func (s *Store) fail(err error) (freed bool) {
-	s.health.reason.Store(err.Error())
-	if s.health.unwritableNow.CompareAndSwap(false, true) {
+	why := err.Error()
+	if s.health.unwritable.Swap(&why) == nil {
 		s.log.Error("store cannot write", "err", err)
 		s.tell()
 	}
-	name := filepath.Join(s.opt.Dir, "ballast")
+	name := s.ballastName()
 	info, statErr := os.Stat(name)
-	if statErr != nil || info.Size() == 0 {
-		return false
-	}
-	return os.Remove(name) == nil
+	return statErr == nil && info.Size() > 0 && os.Remove(name) == nil
 }
 
-// heal is called after a commit went well: with the ballast back in place the store is writable again.
+// heal is called when all that waited is written: when a probe can be written too and the ballast is back in its
+// place, the store is writable again.
 func (w *writer) heal() {
 	s := w.s
-	if !s.health.unwritableNow.Load() {
+	if s.health.unwritable.Load() == nil {
 		return
 	}
-	if err := w.transaction([]*unit{{name: "probe", run: func(t *tx) error {
+	probe := &unit{name: "probe", run: func(t *tx) error {
 		_, err := t.exec(`INSERT INTO settings (name, value) VALUES ('probe', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, fmt.Sprint(t.now))
 		return err
-	}}}); err != nil {
-		w.forget()
+	}}
+	if _, err := w.transaction([]*unit{probe}); err != nil || !s.ballast() {
+		w.doubt = "" // a probe changes nothing that anybody relies on
 		return
 	}
-	if !s.ballast() {
-		return
-	}
-	s.health.unwritableNow.Store(false)
+	s.health.unwritable.Store(nil)
 	s.log.Info("store can write again")
 	s.tell()
 }
+
+// stillOurs refuses a database that was opened by somebody else while our connection was away.
+func (s *Store) stillOurs(ctx context.Context, conn *sql.Conn) error {
+	var epoch int64
+	err := conn.QueryRowContext(ctx, s.d.bigint(`SELECT CAST(value AS INTEGER) FROM settings WHERE name = 'epoch'`)).Scan(&epoch)
+	if err != nil {
+		return err
+	}
+	if epoch != s.epoch {
+		return fmt.Errorf("it counts boot %d, this is %d: %w", epoch, s.epoch, errTaken)
+	}
+	return nil
+}
+
+// damaged notes that a stored row or page is not what was written: the store stops writing.
+func (s *Store) damaged(err error) error {
+	why := err.Error()
+	if s.health.damaged.CompareAndSwap(nil, &why) {
+		s.log.Error("store is damaged", "err", err)
+		s.tell()
+	}
+	return err
+}
+
+func (s *Store) ballastName() string { return filepath.Join(s.opt.Dir, "ballast") }
 
 // ballast lays a file aside that is freed when the disk is full. It says whether the file stands.
 func (s *Store) ballast() bool {
@@ -92,109 +132,35 @@ func (s *Store) ballast() bool {
 	if size < 0 || s.opt.Postgres != "" {
 		return true
 	}
-	name := filepath.Join(s.opt.Dir, "ballast")
+	name := s.ballastName()
 	if info, err := os.Stat(name); err == nil && info.Size() == size {
 		return true
+	}
+	if !roomFor(s.opt.Dir, size+ballastMargin) {
+		return false
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return false
 	}
-	block := make([]byte, 1<<20)
-	for left := size; left > 0 && err == nil; left -= int64(len(block)) {
-		if int64(len(block)) > left {
-			block = block[:left]
-		}
-		_, err = f.Write(block)
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = errors.Join(reserve(f, size), f.Close()); err != nil {
 		_ = os.Remove(name) // half a ballast only takes room
 		return false
 	}
 	return true
 }
 
-// damaged notes that a stored row or page is not what was written: the store stops writing.
-func (s *Store) damaged(err error) error {
-	s.health.reason.Store(err.Error())
-	if s.health.damagedNow.CompareAndSwap(false, true) {
-		s.log.Error("store is damaged", "err", err)
-		s.tell()
-	}
-	return err
-}
+// ballastMargin must be free besides the ballast before it is laid: otherwise laying it would fill the disk.
+const ballastMargin = 1 << 20
 
-const (
-	walPassive = 16 << 20 // a checkpoint is begun above this
-	walRestart = 64 << 20 // … and waits for readers above this
-	checkEvery = 24 * time.Hour
-)
-
-// keep is the keeper goroutine: checkpoints on a connection of their own, and checks.
-func (s *Store) keep() {
-	lite, ok := s.d.(sqlite)
-	if !ok {
-		<-s.quit
-		return
-	}
-	if s.health.unclean.Load() {
-		s.health.checking.Store(true)
-		s.tell()
-		s.check("quick_check")
-		s.health.checking.Store(false)
-		s.tell()
-	}
-	daily := time.NewTicker(checkEvery)
-	defer daily.Stop()
-	for {
-		select {
-		case <-s.quit:
-			return
-		case <-daily.C:
-			s.check("integrity_check")
-		case <-s.care:
-			s.checkpoint(lite.path + "-wal")
+// fill writes zeros: a hole would reserve nothing.
+func fill(f *os.File, size int64) error {
+	block := make([]byte, 1<<20)
+	for left := size; left > 0; left -= int64(len(block)) {
+		block = block[:min(left, int64(len(block)))]
+		if _, err := f.Write(block); err != nil {
+			return err
 		}
 	}
-}
-
-func (s *Store) checkpoint(wal string) {
-	info, err := os.Stat(wal)
-	if err != nil || info.Size() < walPassive {
-		return
-	}
-	mode := "PASSIVE"
-	if info.Size() > walRestart {
-		mode = "RESTART"
-	}
-	if _, err := s.db.ExecContext(context.Background(), "PRAGMA wal_checkpoint("+mode+")"); err != nil && s.health.writable() {
-		s.log.Warn("checkpoint failed", "err", err)
-	}
-}
-
-// check asks SQLite whether its pages hang together. It stops when the store closes.
-func (s *Store) check(how string) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() {})
-	defer stop()
-	go func() { // ends with ctx, which ends with this function
-		select {
-		case <-s.quit:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	var said string
-	err := s.read.QueryRowContext(ctx, "PRAGMA "+how+"(1)").Scan(&said)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		_ = s.damaged(fmt.Errorf("%s: %w", how, err)) // logged and told by damaged itself
-	case said != "ok":
-		_ = s.damaged(fmt.Errorf("%s: %s", how, said))
-	}
+	return nil
 }

@@ -9,7 +9,8 @@ import (
 	"parley/workspace"
 )
 
-// NewOutbound is an answer to store. Its key makes it happen once: a second one with the same key changes nothing.
+// NewOutbound is an answer to store. Its key makes it happen once: a second one with the same key changes nothing,
+// except that it finds the open (streamed) one of an earlier try and goes on with that.
 type NewOutbound struct {
 	ID        workspace.OutboundID
 	Key       string
@@ -65,7 +66,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 		return o, nil
 	}
 	o = workspace.Outbound{ID: n.ID, Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: clean(n.Text), BodyRef: n.Ref,
-		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: time.UnixMilli(t.now)}
+		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.now)}
 	if o.OnUnknown == "" {
 		o.OnUnknown = workspace.MarkUnknown
 	}
@@ -76,7 +77,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 		return t.finishStreamed(o, n)
 	}
 	if o.ID == "" {
-		o.ID = workspace.OutboundID(t.w.s.ids.New())
+		o.ID = workspace.OutboundID(t.s.ids.New())
 	}
 	if o.N, err = t.nextOutbound(o.RoomID); err != nil {
 		return o, err
@@ -88,9 +89,28 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	}
 	if stored == 0 {
 		t.cache().roomN[o.RoomID]--
-		return workspace.Outbound{}, nil
+		return t.again(o, n)
 	}
 	o.Parts, err = t.insertParts(o.ID, 0, n.Spans, n.Sending)
+	return o, err
+}
+
+// again is what a key that is known comes to: an open answer of an earlier try is handed back, or finished; of
+// any other nothing is stored and an outbound without an id returned.
+func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
+	var state string
+	if err := t.row(`SELECT id, n, state FROM outbound WHERE key = ?`, []any{o.Key}, &o.ID, &o.N, &state); err != nil {
+		return workspace.Outbound{}, err
+	}
+	if state != string(workspace.OutOpen) {
+		return workspace.Outbound{}, nil
+	}
+	if !n.Open {
+		n.Streamed = o.ID
+		return t.finishStreamed(o, n)
+	}
+	var err error
+	o.Parts, err = t.parts(o.ID)
 	return o, err
 }
 
@@ -99,7 +119,7 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 	var out []workspace.Part
 	for i := first; i < len(spans); i++ {
 		p := workspace.Part{OutboundID: id, N: i, Token: string(id) + "." + strconv.Itoa(i), From: spans[i].From, To: spans[i].To,
-			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.w.s.epoch}
+			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.s.epoch}
 		if sending && i == 0 {
 			p.State, p.Tries = workspace.PartSending, 1
 		}
@@ -162,9 +182,10 @@ func scanPart(scan func(...any) error) (p workspace.Part, err error) {
 	return p, err
 }
 
-// Move is one edge of a part.
+// Move is one edge of a part. What is in sending moves only in the process that began it; a part that an earlier
+// boot left there must become unknown first.
 type Move struct {
-	Part   workspace.Part // Outbound and N name it; Epoch is what the mover knows
+	Part   workspace.Part // OutboundID and N name it
 	To     workspace.PartState
 	Remote channels.MessageID
 	Error  string
@@ -187,22 +208,23 @@ func (t *tx) move(moves []Move) error {
 		var err error
 		switch m.To {
 		case workspace.PartSending:
-			err = t.one("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready'`,
-				t.w.s.epoch, string(m.Part.OutboundID), m.Part.N)
+			err = t.one("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready' AND epoch <= ?`,
+				t.s.epoch, string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		case workspace.PartUnknown:
-			err = t.one("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch = ?`,
-				t.w.s.epoch, m.Error, string(m.Part.OutboundID), m.Part.N, m.Part.Epoch)
+			err = t.one("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
+				t.s.epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		case workspace.PartSent:
 			err = t.one("receipt", `UPDATE parts SET state = 'sent', remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ''
-				WHERE outbound_id = ? AND n = ? AND state IN ('sending', 'live', 'unknown')`, string(m.Remote), string(m.Remote), string(m.Part.OutboundID), m.Part.N)
+				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
+				string(m.Remote), string(m.Remote), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		default:
 			from := froms(workspace.Parts, m.To)
 			if from == "" {
 				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
 			}
 			err = t.one("move part", `UPDATE parts SET state = ?, remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ?, next_at = ?
-				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`)`, string(m.To), string(m.Remote), string(m.Remote), m.Error, millis(m.NextAt),
-				string(m.Part.OutboundID), m.Part.N)
+				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote),
+				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		}
 		if err != nil {
 			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)
@@ -220,7 +242,7 @@ func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) 
 		if err := t.move([]Move{m}); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND state NOT IN ('sent', 'cancelled') AND state = 'ready'`,
+		if _, err := t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+` AND state IN ('ready', 'parked')`,
 			string(m.Part.OutboundID), m.Part.N); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"parley/workspace"
@@ -29,18 +30,22 @@ func (s *Store) PutPairings(list ...workspace.Pairing) error {
 	})
 }
 
-// guest makes the person and account of a sender who is not known yet.
-func (t *tx) guest(a *workspace.Account) error {
-	if a == nil {
-		return nil
-	}
+// guest makes the person and account of a sender who was not known when the gate judged, and returns who it is:
+// of two messages that come together, the second finds the person that the first made.
+func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
 	n, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?) ON CONFLICT (network, account, "user") DO NOTHING`,
 		string(a.Network), string(a.Account), string(a.User), string(a.Person))
-	if err != nil || n == 0 {
-		return err
+	if err != nil {
+		return "", err
+	}
+	if n == 0 {
+		var known string
+		err = t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
+			[]any{string(a.Network), string(a.Account), string(a.User)}, &known)
+		return workspace.PersonID(known), err
 	}
 	_, err = t.exec(`INSERT INTO people (id, role, created) VALUES (?, 'guest', ?) ON CONFLICT (id) DO NOTHING`, string(a.Person), t.now)
-	return err
+	return a.Person, err
 }
 
 // DecidePairing stores a decided request; approved, it makes the sender a person of the role, in the same commit.
@@ -76,33 +81,42 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) error {
 	err := t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
 		[]any{string(acc.Network), string(acc.Account), string(acc.User)}, &acc.Person)
-	if err == workspace.ErrNotFound {
-		acc.Person = workspace.PersonID(t.w.s.ids.New())
+	if errors.Is(err, workspace.ErrNotFound) {
+		acc.Person = workspace.PersonID(t.s.ids.New())
 		_, err = t.exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
 			string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), clean(name))
 	}
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role`,
+	_, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role
+		WHERE people.configured = 0`, // what the configuration says of a person is not overruled here
 		string(acc.Person), string(role), clean(name), t.now)
 	return err
 }
 
-// SyncPeople makes the configured people and accounts what the configuration says. Those it no longer names keep
-// their rows as guests.
+// SyncPeople makes the configured people and accounts what the configuration says. A person it no longer names
+// keeps the row as a guest; an account it no longer names belongs to nobody.
 func (s *Store) SyncPeople(people []workspace.Person, accounts []workspace.Account) error {
 	return s.do("sync people", func(t *tx) error {
+		for _, q := range []string{
+			`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`,
+			`DELETE FROM accounts WHERE configured = 1`,
+		} {
+			if _, err := t.exec(q); err != nil {
+				return err
+			}
+		}
 		for _, p := range people {
-			if _, err := t.exec(`INSERT INTO people (id, role, name, tz, created) VALUES (?, ?, ?, ?, ?)
-				ON CONFLICT (id) DO UPDATE SET role = excluded.role, name = excluded.name, tz = excluded.tz`,
+			if _, err := t.exec(`INSERT INTO people (id, role, name, tz, created, configured) VALUES (?, ?, ?, ?, ?, 1)
+				ON CONFLICT (id) DO UPDATE SET role = excluded.role, name = excluded.name, tz = excluded.tz, configured = 1`,
 				string(p.ID), string(p.Role), p.Name, p.TZ, t.now); err != nil {
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
 		}
 		for _, a := range accounts {
-			if _, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?)
-				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id`,
+			if _, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id, configured) VALUES (?, ?, ?, ?, 1)
+				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id, configured = 1`,
 				string(a.Network), string(a.Account), string(a.User), string(a.Person)); err != nil {
 				return fmt.Errorf("account of %s: %w", a.Person, err)
 			}
@@ -115,7 +129,7 @@ func (s *Store) SyncPeople(people []workspace.Person, accounts []workspace.Accou
 func (s *Store) Setting(name string) (string, error) {
 	var v string
 	err := s.one(`SELECT value FROM settings WHERE name = ?`, []any{name}, &v)
-	if err == workspace.ErrNotFound {
+	if errors.Is(err, workspace.ErrNotFound) {
 		return "", nil
 	}
 	return v, err
@@ -123,8 +137,12 @@ func (s *Store) Setting(name string) (string, error) {
 
 // SetSetting stores one named value.
 func (s *Store) SetSetting(name, value string) error {
-	return s.do("setting", func(t *tx) error {
+	return s.do("setting", setting(name, value))
+}
+
+func setting(name, value string) func(*tx) error {
+	return func(t *tx) error {
 		_, err := t.exec(`INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 		return err
-	})
+	}
 }

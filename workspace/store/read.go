@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -11,12 +10,25 @@ import (
 	"parley/workspace"
 )
 
-// ErrDamaged says that a row's payload does not match its checksum.
-var ErrDamaged = errors.New("stored row is damaged")
+// What the partial indexes are made of: a query that does not say it word for word reads the whole table.
+const (
+	openInput    = `state IN ('queued', 'taken', 'stale')`
+	openPart     = `state NOT IN ('sent', 'cancelled')`
+	liveRun      = `state IN ('running', 'waiting', 'paused')`
+	contextInput = `state = 'context'`
+	backfilled   = `source IN ('discord', 'slack') AND kind = 'message'`
+)
 
 // one reads one row through the readers' pool.
 func (s *Store) one(q string, args []any, dest ...any) error {
-	err := s.read.QueryRowContext(context.Background(), s.d.bind(q), args...).Scan(dest...) // local and short
+	st, err := s.prepared(q)
+	if err != nil {
+		return err
+	}
+	for i := range args {
+		args[i] = storable(args[i])
+	}
+	err = st.QueryRowContext(s.base, args...).Scan(dest...) // local and short
 	if errors.Is(err, sql.ErrNoRows) {
 		return workspace.ErrNotFound
 	}
@@ -25,7 +37,14 @@ func (s *Store) one(q string, args []any, dest ...any) error {
 
 // many reads all rows before it returns: no cursor stays open while something else happens.
 func (s *Store) many(q string, args []any, each func(scan func(...any) error) error) error {
-	rows, err := s.read.QueryContext(context.Background(), s.d.bind(q), args...)
+	st, err := s.prepared(q)
+	if err != nil {
+		return err
+	}
+	for i := range args {
+		args[i] = storable(args[i])
+	}
+	rows, err := st.QueryContext(s.base, args...)
 	if err != nil {
 		return err
 	}
@@ -36,6 +55,21 @@ func (s *Store) many(q string, args []any, each func(scan func(...any) error) er
 		}
 	}
 	return rows.Err()
+}
+
+// prepared keeps one statement a query text; their number is that of the readers.
+func (s *Store) prepared(q string) (*sql.Stmt, error) {
+	if st, ok := s.texts.Load(q); ok {
+		return st.(*sql.Stmt), nil
+	}
+	st, err := s.read.PrepareContext(s.base, s.d.bind(q))
+	if err != nil {
+		return nil, fmt.Errorf("prepare %.40q: %w", q, err)
+	}
+	if first, raced := s.texts.LoadOrStore(q, st); raced {
+		return first.(*sql.Stmt), st.Close()
+	}
+	return st, nil
 }
 
 const inputColumns = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent, partition,
@@ -95,19 +129,31 @@ func (s *Store) Input(id workspace.InputID) (workspace.Input, error) {
 	return list[0], nil
 }
 
+// InputByKey reads one input by its key.
+func (s *Store) InputByKey(source, account, key string) (workspace.Input, error) {
+	list, err := s.inputs(`source = ? AND account = ? AND key = ?`, source, account, key)
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Input{}, err
+	}
+	return list[0], nil
+}
+
 // Queued lists inputs that wait for a turn, in order of arrival.
 func (s *Store) Queued() ([]workspace.Input, error) {
-	return s.inputs(`state IN ('queued', 'taken', 'stale', 'context') AND state = 'queued' ORDER BY seq`)
+	return s.inputs(openInput + ` AND state = 'queued' ORDER BY seq`)
 }
 
 // StaleInputs lists the parked inputs of a room, in order.
 func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
-	return s.inputs(`state IN ('queued', 'taken', 'stale', 'context') AND state = 'stale' AND room_id = ? ORDER BY seq`, string(room))
+	return s.inputs(openInput+` AND state = 'stale' AND reason <> 'deleted' AND room_id = ? ORDER BY seq`, string(room))
 }
 
 // ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq.
 func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) ([]workspace.Input, error) {
-	list, err := s.inputs(`session_id = ? AND state IN ('queued', 'taken', 'stale', 'context') AND state = 'context' AND seq > ? ORDER BY seq DESC LIMIT ?`,
+	list, err := s.inputs(`session_id = ? AND `+contextInput+` AND seq > ? ORDER BY seq DESC LIMIT ?`,
 		string(session), after, n)
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
@@ -117,9 +163,10 @@ func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) (
 
 // RunInputs lists the inputs that a run took, in order.
 func (s *Store) RunInputs(run workspace.RunID) ([]workspace.Input, error) {
-	return s.inputs(`id IN (SELECT input_id FROM entries WHERE run_id = ? AND session_id = (SELECT session_id FROM runs WHERE id = ?) AND input_id IS NOT NULL)
-		OR (state IN ('queued', 'taken', 'stale', 'context') AND state = 'taken' AND session_id = (SELECT session_id FROM runs WHERE id = ?) AND run_id = ?) ORDER BY seq`,
-		string(run), string(run), string(run), string(run))
+	return s.inputs(`seq IN (SELECT i.seq FROM runs r JOIN entries e ON e.session_id = r.session_id AND e.n >= r.first_n
+			AND e.n <= CASE WHEN r.last_n = 0 THEN 9000000000000000000 ELSE r.last_n END JOIN inputs i ON i.id = e.input_id WHERE r.id = ? AND e.run_id = r.id
+		UNION SELECT i.seq FROM runs r JOIN inputs i ON i.session_id = r.session_id WHERE r.id = ? AND i.`+openInput+` AND i.state = 'taken' AND i.run_id = r.id)
+		ORDER BY seq`, string(run), string(run))
 }
 
 const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
@@ -172,7 +219,7 @@ func (s *Store) Run(id workspace.RunID) (workspace.Run, error) {
 
 // LiveRuns lists runs that hold their session.
 func (s *Store) LiveRuns() ([]workspace.Run, error) {
-	return s.runs(`state IN ('running', 'waiting', 'paused') ORDER BY id`)
+	return s.runs(liveRun + ` ORDER BY id`)
 }
 
 // LastRun is the newest run of a session.
@@ -222,6 +269,25 @@ func (s *Store) LastEntries(session workspace.SessionID, limit int) ([]workspace
 	return list, err
 }
 
+// InputEntry reads the transcript's line of one input.
+func (s *Store) InputEntry(id workspace.InputID) (workspace.Entry, error) {
+	list, err := s.entries(`SELECT `+entryRead+` WHERE e.input_id = ?`, string(id))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Entry{}, err
+	}
+	return list[0], nil
+}
+
+// RunEntries lists the transcript's lines of one run, in order.
+func (s *Store) RunEntries(session workspace.SessionID, run workspace.RunID) ([]workspace.Entry, error) {
+	return s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? AND e.run_id = ? AND e.n >= (SELECT first_n FROM runs WHERE id = ?)
+		AND e.n <= (SELECT CASE WHEN last_n = 0 THEN 9000000000000000000 ELSE last_n END FROM runs WHERE id = ?) ORDER BY e.n`,
+		string(session), string(run), string(run), string(run))
+}
+
 const entryRead = `e.session_id, e.n, e.run_id, e.step_n, COALESCE(e.input_id, ''), e.role, e.at, e.body, e.sum, COALESCE(i.text, ''), COALESCE(i.data, ''),
 	COALESCE(i.sum, 0), COALESCE(i.sender, '') FROM entries e LEFT JOIN inputs i ON i.id = e.input_id`
 
@@ -242,11 +308,11 @@ func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
 			return err
 		}
 		if e.InputID != "" {
-			var d workspace.InputData
-			if err := json.Unmarshal([]byte(data), &d); err != nil {
-				return err
+			if e.Role == workspace.RoleUser {
+				e.Body = UserBody(e.Body, workspace.Input{Text: text, Sender: sender})
+			} else { // a command, with its reply in Content
+				e.Body.Context = append(e.Body.Context, workspace.ContextLine{Name: sender, Text: text})
 			}
-			e.Body = UserBody(e.Body, workspace.Input{Text: text, Sender: sender, Data: d})
 		}
 		out = append(out, e)
 		return nil
@@ -326,7 +392,7 @@ func firstSession(list []workspace.Session, err error) (workspace.Session, error
 
 const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown, o.reply_to, o.created,
 	COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
-	ON o.body_ref <> '' AND e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(SUBSTR(o.body_ref, 34) AS INTEGER)`
+	ON o.body_ref <> '' AND e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
 
 func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
 	var out []workspace.Outbound
@@ -355,22 +421,24 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 	if err != nil {
 		return nil, err
 	}
+	at := make(map[workspace.OutboundID]int, len(out))
 	for i := range out {
-		err := s.many(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(out[i].ID)}, func(scan func(...any) error) error {
+		at[out[i].ID] = i
+	}
+	err = s.many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`) ORDER BY outbound_id, n`, args,
+		func(scan func(...any) error) error {
 			p, err := scanPart(scan)
-			out[i].Parts = append(out[i].Parts, p)
+			if i, ok := at[p.OutboundID]; ok { // one that came in between belongs to the next look
+				out[i].Parts = append(out[i].Parts, p)
+			}
 			return err
 		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return out, err
 }
 
 // Undelivered lists outbound with parts that are neither sent, cancelled nor dead, in the order of their rooms.
 func (s *Store) Undelivered() ([]workspace.Outbound, error) {
-	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE state NOT IN ('sent', 'cancelled') AND state <> 'dead') ORDER BY o.room_id, o.n`)
+	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE ` + openPart + ` AND state <> 'dead') ORDER BY o.room_id, o.n`)
 }
 
 // OutboundByKey finds an answer by its key.
@@ -387,8 +455,10 @@ func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
 
 // Person finds who a network user is.
 func (s *Store) Person(network channels.Network, account channels.AccountID, user channels.UserID) (p workspace.Person, err error) {
-	err = s.one(`SELECT p.id, p.role, p.name, p.tz FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
-		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ)
+	err = s.one(`SELECT p.id, p.role, p.name, p.tz, p.configured = 1 OR EXISTS (SELECT 1 FROM pairings q
+		WHERE q.network = a.network AND q.account = a.account AND q."user" = a."user" AND q.state = 'approved')
+		FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
+		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ, &p.Vouched)
 	return p, err
 }
 
@@ -447,11 +517,12 @@ func (s *Store) LastPairing(network channels.Network, account channels.AccountID
 	return list[0], nil
 }
 
-// Newest is the newest journalled message of every room of an account.
+// Newest is the newest journalled message of every peer of an account, on networks that are backfilled (Discord,
+// Slack); of others it knows none.
 func (s *Store) Newest(network channels.Network, account channels.AccountID) (map[channels.PeerID]channels.MessageID, error) {
 	out := map[channels.PeerID]channels.MessageID{}
-	err := s.many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND kind = 'message')
-		WHERE r.network = ? AND r.account = ?`, []any{string(network), string(account)}, func(scan func(...any) error) error {
+	err := s.many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)
+		WHERE r.network = ? AND r.account = ? ORDER BY i.seq`, []any{string(network), string(account)}, func(scan func(...any) error) error {
 		var peer, data string
 		if err := scan(&peer, &data); err != nil {
 			return err

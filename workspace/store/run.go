@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"parley/workspace"
 )
@@ -24,9 +24,11 @@ type Begun struct {
 	Entries []workspace.Entry // of its inputs, numbered
 }
 
-// Begin takes queued inputs into a new run. It keeps its order but is not waited for: onFail is told, from the
-// writer, when its compare-and-set failed.
-func (s *Store) Begin(b Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input, interrupted *Finish) (Begun, error) {
+// Begin takes queued inputs into a new run of the key's newest generation, and returns after the commit. With
+// interrupted it ends that run as user_stopped(interrupted) in the same commit, and those of inputs that the old run
+// had taken go to the new one. workspace.ErrConflict means that an input was taken, or that the session has another
+// live run.
+func (s *Store) Begin(b Begin, key workspace.Key, room workspace.RoomID, inputs []workspace.Input, interrupted *Finish) (Begun, error) {
 	var out *Begun
 	err := s.do("begin", func(t *tx) (err error) {
 		if interrupted != nil {
@@ -34,15 +36,25 @@ func (s *Store) Begin(b Begin, session workspace.SessionID, room workspace.RoomI
 				return err
 			}
 		}
-		for _, in := range inputs {
-			if interrupted != nil && in.RunID == interrupted.Run.ID {
-				continue // moved by the interrupt
+		fresh := Begin{Run: b.Run}
+		var taken []workspace.Input
+		for i, in := range inputs {
+			if interrupted != nil && holds(interrupted.Inputs, in.Seq) {
+				continue // moved by the interrupt, and in the transcript already
 			}
 			if err := t.take(in, b.Run.ID); err != nil {
 				return err
 			}
+			taken = append(taken, in)
+			if i < len(b.Entries) {
+				fresh.Entries = append(fresh.Entries, b.Entries[i])
+			}
 		}
-		out, err = t.begin(&b, session, room, inputs)
+		ses, err := t.session(key)
+		if err != nil {
+			return err
+		}
+		out, err = t.begin(&fresh, ses.id, room, taken)
 		return err
 	})
 	if err != nil {
@@ -51,21 +63,36 @@ func (s *Store) Begin(b Begin, session workspace.SessionID, room workspace.RoomI
 	return *out, nil
 }
 
+func holds(list []workspace.Input, seq int64) bool {
+	return slices.ContainsFunc(list, func(in workspace.Input) bool { return in.Seq == seq })
+}
+
 func (t *tx) take(in workspace.Input, run workspace.RunID) error {
 	return t.one("take an input", `UPDATE inputs SET state = 'taken', run_id = ? WHERE seq = ? AND state = 'queued'`, string(run), in.Seq)
 }
 
-const insertRun = `INSERT INTO runs (id, session_id, parent_run, parent_call, task_id, requester, role, room_id, state, epoch, tries, model, started)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?)`
+// errLiveRun says that the session is held by another run.
+var errLiveRun = fmt.Errorf("the session has a live run: %w", workspace.ErrConflict)
+
+// insertRun does nothing where one_live_run or a child's key is taken: an error would end PostgreSQL's transaction.
+const insertRun = `INSERT INTO runs (id, session_id, parent_run, parent_call, task_id, requester, role, room_id, state, epoch, tries, model, started, first_n)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input) (*Begun, error) {
 	run := b.Run
-	run.SessionID, run.RoomID, run.State, run.Epoch, run.Tries = session, room, workspace.RunRunning, t.w.s.epoch, 1
-	run.Started = time.UnixMilli(t.now)
-	_, err := t.exec(insertRun, string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
-		string(run.Requester), string(run.Role), string(room), run.Epoch, run.Model, t.now)
+	run.SessionID, run.RoomID, run.State, run.Epoch, run.Tries = session, room, workspace.RunRunning, t.s.epoch, 1
+	run.Started = fromMillis(t.now)
+	first, err := t.nextEntry(session, 0)
 	if err != nil {
-		return nil, conflict(fmt.Errorf("insert run: %w", err))
+		return nil, err
+	}
+	n, err := t.exec(insertRun, string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
+		string(run.Requester), string(run.Role), string(room), run.Epoch, run.Model, t.now, first)
+	if err != nil {
+		return nil, fmt.Errorf("insert run: %w", err)
+	}
+	if n == 0 {
+		return nil, fmt.Errorf("begin run %s: %w", run.ID, errLiveRun)
 	}
 	out := &Begun{Run: run}
 	entries := make([]workspace.Entry, 0, len(inputs)+1)
@@ -90,18 +117,30 @@ func userEntries(run workspace.RunID, inputs []workspace.Input, bodies []workspa
 	return out
 }
 
-// Resume takes a run of an earlier boot: the same run id, one try more.
+// Resume takes a running or waiting run of an earlier boot: the same run id, one try more, running.
 func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
 	var out workspace.Run
 	err := s.do("resume", func(t *tx) (err error) {
-		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = CASE WHEN state = 'running' THEN state ELSE 'running' END
-			WHERE id = ? AND epoch < ? AND state = 'running'`, t.w.s.epoch, string(run), t.w.s.epoch); err != nil {
+		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = 'running'
+			WHERE id = ? AND epoch < ? AND state IN ('running', 'waiting')`, t.s.epoch, string(run), t.s.epoch); err != nil {
 			return err
 		}
 		out, err = t.run(run)
 		return err
 	})
 	return out, err
+}
+
+// MoveRun moves a run of ours between running and waiting (for an approval) or paused, and returns after the
+// commit. A paused run of an earlier boot becomes ours when it goes on; that is no try.
+func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error {
+	if !workspace.Runs.Can(from, to) || !from.Live() || !to.Live() {
+		return fmt.Errorf("run %s to %s: %w", from, to, workspace.ErrConflict)
+	}
+	return s.do("move run", func(t *tx) error {
+		return t.one("move run", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state = 'paused' AND epoch < ?)`,
+			string(to), s.epoch, string(run), string(from), s.epoch, s.epoch)
+	})
 }
 
 // Take adds queued inputs to a running run: a restart with both, or steering without a step.
@@ -119,6 +158,7 @@ type StepUnit struct {
 	Bodies  []workspace.EntryBody
 	Usage   *workspace.Usage // of the run so far
 	Wait    bool             // return after the commit
+	Then    func()           // called from the writer after the commit; must not block; nil: nothing
 }
 
 // Stepped is what a StepUnit stored.
@@ -136,17 +176,20 @@ func (s *Store) Step(u StepUnit) (Stepped, error) {
 		return err
 	}
 	if !u.Wait {
-		s.post("step", run)
+		s.postThen("step", run, u.Then)
 		return Stepped{}, nil
 	}
 	err := s.do("step", run)
+	if err == nil && u.Then != nil {
+		u.Then()
+	}
 	return out, err
 }
 
 func (t *tx) step(u StepUnit) (out Stepped, err error) {
 	var stopBy string
 	if err := t.row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting')`,
-		[]any{string(u.Run.ID), t.w.s.epoch}, &stopBy); err != nil {
+		[]any{string(u.Run.ID), t.s.epoch}, &stopBy); err != nil {
 		return out, fmt.Errorf("step of run %s: %w", u.Run.ID, orConflict(err))
 	}
 	out.StopBy = workspace.PersonID(stopBy)
@@ -185,13 +228,13 @@ func (t *tx) putStep(st workspace.Step) error {
 	if err != nil {
 		return err
 	}
-	if workspace.Steps.Can("", st.State) {
+	if born := workspace.StepPlanned; st.State == born || st.Kind == workspace.StepModel && st.State == workspace.StepDone {
 		n, err := t.exec(`INSERT INTO steps (run_id, n, kind, call_id, tool, args_hash, effect, state, body, sum, started, ended)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id, n) DO NOTHING`,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), string(st.State),
 			string(body), sum(string(body)), t.now, millis(st.Ended))
 		if err != nil {
-			return conflict(fmt.Errorf("insert step: %w", err))
+			return fmt.Errorf("insert step: %w", err)
 		}
 		if n == 1 {
 			return nil
@@ -213,14 +256,7 @@ func froms[S ~string](t workspace.Table[S], s S) string {
 			list = append(list, "'"+string(from)+"'")
 		}
 	}
-	// the order of a map is random, the text of a statement must not be
-	for i := range list {
-		for j := i + 1; j < len(list); j++ {
-			if list[j] < list[i] {
-				list[i], list[j] = list[j], list[i]
-			}
-		}
-	}
+	slices.Sort(list) // the order of a map is random, the text of a statement must not be
 	return strings.Join(list, ", ")
 }
 
@@ -239,6 +275,8 @@ type Finish struct {
 	// Answer is the outbound of the run; nil for none. Its Ref is set to the entry of this index, -1: none.
 	Answer      *NewOutbound
 	AnswerEntry int
+	// IfStopped is stored instead of Answer when a stop had been recorded: the last words of a streamed answer.
+	IfStopped *NewOutbound
 }
 
 // Finished is what a Finish stored.
@@ -260,12 +298,19 @@ func (s *Store) Finish(f Finish) (Finished, error) {
 	return out, err
 }
 
+// finishRun begins like a compare-and-set: completed and timeout come from running only, or from wherever a stop
+// finds the run.
 const finishRun = `UPDATE runs SET state = CASE WHEN stop_by <> '' THEN 'user_stopped' ELSE ? END, reason = ?, error = ?, model = ?,
-	usage = ?, usd = ?, ended = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused') RETURNING state`
+	usage = ?, usd = ?, ended = ?, last_n = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused')
+	AND (state = 'running' OR stop_by <> '' OR ? IN ('failed', 'user_stopped')) RETURNING state`
 
 func (t *tx) finish(f Finish) (out Finished, err error) {
-	if !workspace.Runs.Can(workspace.RunRunning, f.State) {
+	if !workspace.Runs.Can(workspace.RunRunning, f.State) || !workspace.Runs.Final(f.State) {
 		return out, fmt.Errorf("finish as %q: %w", f.State, workspace.ErrConflict)
+	}
+	first, err := t.nextEntry(f.Run.SessionID, 0)
+	if err != nil {
+		return out, err
 	}
 	usage, err := json.Marshal(f.Usage)
 	if err != nil {
@@ -273,7 +318,7 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	}
 	var state string
 	err = t.row(finishRun, []any{string(f.State), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now,
-		string(f.Run.ID), t.w.s.epoch}, &state)
+		first + int64(len(f.Entries)), string(f.Run.ID), t.s.epoch, string(f.State)}, &state)
 	if err != nil {
 		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, orConflict(err))
 	}
@@ -284,11 +329,14 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		}
 	}
 	if out.State == workspace.RunStopped && f.State != workspace.RunStopped {
-		f.InputState, f.Answer, f.Reason = workspace.InputStopped, nil, "stopped"
+		f.InputState, f.Answer, f.AnswerEntry, f.Reason = workspace.InputStopped, f.IfStopped, -1, "stopped"
 	}
 	ended := workspace.Entry{RunID: f.Run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.ended", Reason: endReason(out.State, f.Reason)}}
 	if out.Entries, err = t.appendEntries(f.Run.SessionID, append(append([]workspace.Entry(nil), f.Entries...), ended)); err != nil {
 		return out, err
+	}
+	if len(f.Inputs) > 0 && (!workspace.Inputs.Can(workspace.InputTaken, f.InputState) || f.InputState == workspace.InputQueued) {
+		return out, fmt.Errorf("end taken inputs as %q: %w", f.InputState, workspace.ErrConflict)
 	}
 	for _, in := range f.Inputs {
 		if err := t.one("end a taken input", `UPDATE inputs SET state = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
@@ -299,11 +347,12 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	if f.Answer == nil {
 		return out, nil
 	}
-	if f.AnswerEntry >= 0 && f.AnswerEntry < len(out.Entries) {
+	answer := *f.Answer
+	if f.AnswerEntry >= 0 && f.AnswerEntry < len(f.Entries) {
 		e := out.Entries[f.AnswerEntry]
-		f.Answer.Ref = entryRef(e.SessionID, e.N)
+		answer.Ref = entryRef(e.SessionID, e.N)
 	}
-	o, err := t.outbound(*f.Answer)
+	o, err := t.outbound(answer)
 	if err != nil {
 		return out, err
 	}
@@ -320,12 +369,12 @@ func endReason(s workspace.RunState, reason string) string {
 
 // interrupt ends the old run user_stopped(interrupted) and moves its unanswered inputs to the next.
 func (t *tx) interrupt(f *Finish, next workspace.RunID) error {
-	inputs := f.Inputs
-	f.Inputs, f.Answer, f.State, f.Reason = nil, nil, workspace.RunStopped, "interrupted"
-	if _, err := t.finish(*f); err != nil {
+	old := *f // the caller's stays as it is: the unit may be run again
+	old.Inputs, old.Answer, old.IfStopped, old.State, old.Reason = nil, nil, nil, workspace.RunStopped, "interrupted"
+	if _, err := t.finish(old); err != nil {
 		return err
 	}
-	for _, in := range inputs {
+	for _, in := range f.Inputs {
 		if err := t.one("move an input to the next run", `UPDATE inputs SET run_id = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
 			string(next), in.Seq, string(f.Run.ID)); err != nil {
 			return err
@@ -346,8 +395,9 @@ type Stop struct {
 // Stopped is what a Stop touched.
 type Stopped struct {
 	Run    workspace.RunID
-	Queued []int64 // seqs of cancelled inputs
-	Parts  int64   // unsent parts that were cancelled
+	Below  []workspace.RunID // live helpers of it, at any depth: stopped too
+	Queued []int64           // seqs of cancelled inputs
+	Parts  int64             // unsent parts that were cancelled
 }
 
 // Stop commits a stop by itself; RunCommand does so with a reply.
@@ -364,11 +414,14 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 	var id string
 	err = t.row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
 		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester)}, &id)
-	if err != nil && err != workspace.ErrNotFound {
+	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
 		return out, err
 	}
 	out.Run = workspace.RunID(id)
-	err = t.rows(`UPDATE inputs SET state = 'cancelled', reason = 'stopped' WHERE session_id = ? AND state IN ('queued', 'taken', 'stale', 'context')
+	if out.Below, err = t.stopBelow(id, string(st.By)); err != nil {
+		return out, err
+	}
+	err = t.rows(`UPDATE inputs SET state = 'cancelled', reason = 'stopped' WHERE session_id = ? AND `+openInput+`
 		AND state = 'queued' AND mode = 'turn' AND seq < ? AND (? = '' OR person_id = ?) RETURNING seq`,
 		[]any{string(st.Session), st.Before, string(st.Requester), string(st.Requester)}, func(scan func(...any) error) error {
 			var seq int64
@@ -379,10 +432,29 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 	if err != nil {
 		return out, err
 	}
-	out.Parts, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE state NOT IN ('sent', 'cancelled') AND state IN ('ready', 'parked')
-		AND outbound_id IN (SELECT o.id FROM outbound o JOIN runs r ON r.id = o.run_id WHERE r.session_id = ? AND o.kind = 'answer'
-		AND (? = '' OR r.requester = ?))`, string(st.Session), string(st.Requester), string(st.Requester))
+	slices.Sort(out.Queued)
+	out.Parts, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE `+openPart+` AND state IN ('ready', 'parked')
+		AND EXISTS (SELECT 1 FROM outbound o JOIN runs r ON r.id = o.run_id WHERE o.id = parts.outbound_id AND r.session_id = ?
+		AND o.kind = 'answer' AND (? = '' OR r.requester = ?))`, string(st.Session), string(st.Requester), string(st.Requester))
 	return out, err
+}
+
+// stopBelow records the stop on every live helper below a run.
+func (t *tx) stopBelow(run, by string) (below []workspace.RunID, err error) {
+	if run == "" {
+		return nil, nil
+	}
+	err = t.rows(`WITH RECURSIVE below(id) AS (SELECT id FROM runs WHERE parent_run = ?
+		UNION SELECT r.id FROM runs r JOIN below b ON r.parent_run = b.id)
+		UPDATE runs SET stop_by = ? WHERE id IN (SELECT id FROM below) AND state IN ('running', 'waiting', 'paused') RETURNING id`,
+		[]any{run, by}, func(scan func(...any) error) error {
+			var id workspace.RunID
+			err := scan(&id)
+			below = append(below, id)
+			return err
+		})
+	slices.Sort(below)
+	return below, err
 }
 
 // appendEntries numbers and stores transcript lines, in one statement where there are few.
@@ -401,12 +473,12 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 		if rows == 0 {
 			return nil
 		}
-		_, err := t.exec(insertEntries[rows-1], args...)
+		_, err := t.exec(insertEntries(rows), args...)
 		args, rows = args[:0], 0
 		return err
 	}
 	for i, e := range entries {
-		e.SessionID, e.N, e.At = session, first+int64(i), time.UnixMilli(t.now)
+		e.SessionID, e.N, e.At = session, first+int64(i), fromMillis(t.now)
 		out[i] = e
 		body, err := json.Marshal(e.Body)
 		if err != nil {
@@ -414,7 +486,7 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 		}
 		text := clean(string(body))
 		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.now, text, sum(text))
-		if rows++; rows == len(insertEntries) {
+		if rows++; rows == maxEntryRows {
 			if err := flush(); err != nil {
 				return nil, err
 			}
@@ -423,16 +495,24 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 	return out, flush()
 }
 
+// maxEntryRows is how many transcript lines one statement stores.
+const maxEntryRows = 4
+
 const (
 	entryColumns = `INSERT INTO entries (session_id, n, run_id, step_n, input_id, role, at, body, sum) VALUES `
 	entryRow     = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-var insertEntries = [4]string{
-	entryColumns + entryRow,
-	entryColumns + entryRow + `, ` + entryRow,
-	entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow,
-	entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow + `, ` + entryRow,
+func insertEntries(rows int) string {
+	switch rows {
+	case 1:
+		return entryColumns + entryRow
+	case 2:
+		return entryColumns + entryRow + `, ` + entryRow
+	case 3:
+		return entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow
+	}
+	return entryColumns + entryRow + `, ` + entryRow + `, ` + entryRow + `, ` + entryRow
 }
 
 func entryRef(session workspace.SessionID, n int64) string {
@@ -446,28 +526,9 @@ func null(s string) any {
 	return s
 }
 
-// clean drops what PostgreSQL cannot keep in text: NUL; and repairs invalid UTF-8.
-func clean(s string) string {
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", "\uFFFD")
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
 func orConflict(err error) error {
 	if errors.Is(err, workspace.ErrNotFound) {
 		return workspace.ErrConflict
-	}
-	return err
-}
-
-// conflict names a broken unique key what it is: somebody else got there first.
-func conflict(err error) error {
-	if err == nil {
-		return nil
-	}
-	if text := err.Error(); strings.Contains(text, "UNIQUE constraint") || strings.Contains(text, "SQLSTATE 23505") {
-		return fmt.Errorf("%w: %w", workspace.ErrConflict, err)
 	}
 	return err
 }

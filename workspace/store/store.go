@@ -25,21 +25,27 @@ import (
 type Store struct {
 	opt   Options
 	d     dialect
-	db    *sql.DB // the writer's handle
-	read  *sql.DB // readers, read-only on SQLite
+	db    *sql.DB   // the writer's handle
+	read  *sql.DB   // readers, read-only on SQLite
+	own   *sql.Conn // the writer's connection, from boot on
 	lock  *os.File
 	epoch int64
 	ids   *workspace.IDs
 	log   *slog.Logger
 
+	base   context.Context // values of Open's context, never cancelled: a commit is not cut short by a caller
 	queue  chan *unit
 	care   chan struct{} // wakes the keeper after a commit
-	quit   chan struct{}
+	quit   chan struct{} // closed by Close: the writer finishes what is queued
+	ended  chan struct{} // closed when the writer has ended
+	rest   func()        // ends the keeper's checks
 	wg     sync.WaitGroup
 	closed atomic.Bool
+	turn   sync.Mutex // held for a transaction, and for a checkpoint that must not race one
 	health health
 	counts counters
-	cache  cache // owned by the writer goroutine
+	cache  cache    // owned by the writer goroutine
+	texts  sync.Map // query text to the readers' *sql.Stmt
 }
 
 // Options of a Store.
@@ -50,7 +56,8 @@ type Options struct {
 	Postgres string
 	Now      func() time.Time
 	Log      *slog.Logger
-	// OnHealth is told, from the writer, when the store becomes unwritable, damaged or well again.
+	// OnHealth is told when the store becomes unwritable, damaged, degraded or well again: from the writer, the
+	// keeper or a reader's goroutine. It must not block nor call the store.
 	OnHealth func(Health)
 	// Synchronous overrides SQLite's FULL; for tests that prove that FULL matters.
 	Synchronous string
@@ -71,13 +78,15 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 		opt.BallastBytes = 16 << 20
 	}
 	s := &Store{opt: opt, log: opt.Log, ids: &workspace.IDs{Now: opt.Now},
-		queue: make(chan *unit, 1024), care: make(chan struct{}, 1), quit: make(chan struct{})}
+		base: context.WithoutCancel(ctx), queue: make(chan *unit, 1024), care: make(chan struct{}, 1),
+		quit: make(chan struct{}), ended: make(chan struct{})}
 	if err := s.open(ctx); err != nil {
-		s.closeFiles()
-		return nil, err
+		return nil, errors.Join(err, s.closeFiles())
 	}
+	keeping, rest := context.WithCancel(s.base)
+	s.rest = rest
 	s.wg.Go(s.write)
-	s.wg.Go(s.keep)
+	s.wg.Go(func() { s.keep(keeping) })
 	return s, nil
 }
 
@@ -103,36 +112,59 @@ func (s *Store) open(ctx context.Context) error {
 	if err := migrate(ctx, s.db, s.d); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	if err := s.boot(ctx); err != nil {
+	err = s.boot(ctx)
+	if err != nil && s.unwritable(err) && s.fail(err) {
+		err = s.boot(ctx) // on the room that the ballast left: the line starts unwritable and heals
+	}
+	if err != nil {
 		return fmt.Errorf("count the boot: %w", err)
 	}
-	s.ballast()
+	if s.health.writable() {
+		s.ballast()
+	}
 	return nil
 }
 
-// boot raises the epoch, notes whether the last end was clean, and reads the counters.
+// boot raises the epoch, notes whether the last end was clean, and reads the counters, in one commit.
 func (s *Store) boot(ctx context.Context) error {
-	conn, err := s.db.Conn(ctx)
+	var err error
+	if s.own == nil {
+		if s.own, err = s.db.Conn(ctx); err != nil {
+			return err
+		}
+		if err := s.d.claim(ctx, s.own); err != nil {
+			return err
+		}
+	}
+	tx, err := s.own.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer tx.Rollback() //nolint:errcheck // after Commit it says so, before it nothing was stored
 	var was string
-	err = conn.QueryRowContext(ctx, `SELECT value FROM settings WHERE name = 'clean'`).Scan(&was)
+	err = tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE name = 'clean'`).Scan(&was)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	s.health.unclean.Store(err == nil && was != "yes")
+	unclean := err == nil && was != "yes"
 	const bump = `INSERT INTO settings (name, value) VALUES ('epoch', '1')
 		ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(settings.value AS INTEGER) + 1 AS TEXT) RETURNING CAST(value AS INTEGER)`
-	if err := conn.QueryRowContext(ctx, bump).Scan(&s.epoch); err != nil {
+	if err := tx.QueryRowContext(ctx, s.d.bigint(bump)).Scan(&s.epoch); err != nil {
 		return err
 	}
-	const unclean = `INSERT INTO settings (name, value) VALUES ('clean', 'no') ON CONFLICT (name) DO UPDATE SET value = 'no'`
-	if _, err := conn.ExecContext(ctx, unclean); err != nil {
+	const open = `INSERT INTO settings (name, value) VALUES ('clean', 'no') ON CONFLICT (name) DO UPDATE SET value = 'no'`
+	if _, err := tx.ExecContext(ctx, open); err != nil {
 		return err
 	}
-	return conn.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM inputs`).Scan(&s.cache.seq)
+	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM inputs`).Scan(&s.cache.seq); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	_, lite := s.d.(sqlite)
+	s.health.checking.Store(unclean && lite)
+	return nil
 }
 
 // Epoch is the boot counter of this process: the owner's mark in every compare-and-set on runs and parts.
@@ -147,12 +179,16 @@ func (s *Store) Close() error {
 		return nil
 	}
 	close(s.quit)
+	s.rest()
 	s.wg.Wait()
 	return s.closeFiles()
 }
 
 func (s *Store) closeFiles() error {
 	var errs []error
+	if s.own != nil {
+		errs = append(errs, s.own.Close())
+	}
 	for _, db := range []*sql.DB{s.read, s.db} {
 		if db != nil {
 			errs = append(errs, db.Close())

@@ -2,14 +2,12 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"parley/channels"
-	"parley/workspace"
 )
 
 // maxBatch bounds a group commit. The writer never waits for a batch to fill.
@@ -19,15 +17,18 @@ const maxBatch = 512
 var ErrClosed = errors.New("store is closed")
 
 // unit is one short replayable function with its compare-and-set first. run must set its results, not add to
-// them: when a neighbour in the batch fails, everything is rolled back and each unit is run again by itself.
+// them, and must not change what it was given: when a neighbour in the batch fails, everything is rolled back
+// and the others are run again.
 type unit struct {
 	name    string
 	run     func(*tx) error
 	done    chan error // nil: nobody waits
+	then    func()     // after the commit, where nobody waits; may be nil
 	refused bool       // may be turned away while the store cannot write
 }
 
-// do runs a unit and returns after its commit.
+// do runs a unit and returns after its commit. While nothing can be written it waits; in a damaged store it
+// returns ErrDamaged.
 func (s *Store) do(name string, run func(*tx) error) error {
 	return s.submit(&unit{name: name, run: run, done: make(chan error, 1)})
 }
@@ -46,16 +47,34 @@ func (s *Store) post(name string, run func(*tx) error) {
 	_ = s.submit(&unit{name: name, run: run}) // ErrClosed only: the boot scan finds what is missing
 }
 
+// postThen is post with a call after the commit, from the writer.
+func (s *Store) postThen(name string, run func(*tx) error, then func()) {
+	_ = s.submit(&unit{name: name, run: run, then: then}) // as post
+}
+
 func (s *Store) submit(u *unit) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
 	select {
 	case s.queue <- u:
-	case <-s.quit:
+	case <-s.ended:
 		return ErrClosed
 	}
 	if u.done == nil {
 		return nil
 	}
-	return <-u.done
+	select {
+	case err := <-u.done:
+		return err
+	case <-s.ended:
+	}
+	select { // the writer's last batch may have held it
+	case err := <-u.done:
+		return err
+	default:
+		return ErrClosed
+	}
 }
 
 // counters of the writer, for benchmarks and /metrics.
@@ -73,16 +92,24 @@ func (s *Store) Counts() Counts {
 // QueueLen is how many units wait for the writer.
 func (s *Store) QueueLen() int { return len(s.queue) }
 
+// writer is the writer goroutine's own state.
+type writer struct {
+	s     *Store
+	link  link
+	held  []*unit // could not be written; tried again, in order, until they can
+	doubt string  // mark of a transaction that held exactly the held units and may have been committed
+}
+
 // write is the writer goroutine.
 func (s *Store) write() {
-	w := &writer{s: s}
-	defer w.close()
+	defer close(s.ended)
+	w := &writer{s: s, link: link{d: s.d, conn: s.own}}
+	defer func() { s.own = w.link.conn; w.link.closeStatements() }()
 	batch := make([]*unit, 0, maxBatch)
-	retry := time.NewTimer(time.Hour)
+	retry := time.NewTimer(healEvery)
 	defer retry.Stop()
 	for {
-		batch = append(batch[:0], w.held...)
-		w.held = nil
+		batch = batch[:0]
 		select {
 		case u := <-s.queue:
 			batch = append(batch, u)
@@ -99,86 +126,108 @@ func (s *Store) write() {
 				more = false
 			}
 		}
-		w.commit(batch)
+		w.round(batch)
 		if len(w.held) > 0 || !s.health.writable() {
 			retry.Reset(healEvery)
 		}
 	}
 }
 
-// writer is the writer goroutine's own state.
-type writer struct {
-	s     *Store
-	conn  *sql.Conn
-	stmts map[string]*sql.Stmt
-	held  []*unit // could not be written; tried again until they can
+// round commits what is held and what is new, in that order, and heals when it can.
+func (w *writer) round(batch []*unit) {
+	if !w.settle() {
+		w.hold(batch, errUnsettled)
+		return
+	}
+	held := w.held
+	w.held = nil
+	w.commit(held)
+	w.commit(batch)
+	if len(w.held) == 0 {
+		w.heal()
+	}
 }
 
 // drain finishes what is queued at Close and marks the end as clean.
 func (w *writer) drain(batch []*unit) {
-	for {
+	for more := true; more; {
 		select {
 		case u := <-w.s.queue:
 			batch = append(batch, u)
-			continue
 		default:
+			more = false
 		}
-		break
 	}
-	batch = append(batch, &unit{name: "clean", run: func(t *tx) error {
-		_, err := t.exec(`UPDATE settings SET value = 'yes' WHERE name = 'clean'`)
-		return err
-	}})
-	w.commit(batch)
+	w.round(batch)
+	if len(w.held) == 0 {
+		w.commit([]*unit{{name: "clean", run: func(t *tx) error {
+			_, err := t.exec(`UPDATE settings SET value = 'yes' WHERE name = 'clean'`)
+			return err
+		}}})
+	}
 	for _, u := range w.held {
 		w.answer(u, channels.ErrUnwritable)
 	}
 }
 
-// commit runs the batch as one transaction; when a unit fails, each by itself.
+// commit runs the units in as few transactions as it can: one, and where a unit fails what is before it, the
+// failure, and what is behind it. What cannot be written is held.
 func (w *writer) commit(batch []*unit) {
-	if len(batch) == 0 {
-		w.heal()
-		return
-	}
-	err := w.transaction(batch)
-	if err == nil {
-		w.all(batch, nil)
-		w.heal()
-		return
-	}
-	if w.s.d.unwritable(err) {
-		if w.s.fail(err) { // the ballast was freed: work in flight may finish on it
-			if err = w.transaction(batch); err == nil {
-				w.all(batch, nil)
-				return
-			}
+	for len(batch) > 0 {
+		if len(w.held) > 0 { // nothing overtakes
+			w.hold(batch, errUnsettled)
+			return
 		}
-	}
-	if w.s.d.unwritable(err) {
-		w.hold(batch, err)
-		return
-	}
-	if len(batch) == 1 {
-		w.answer(batch[0], err)
-		return
-	}
-	w.s.counts.replays.Add(1)
-	for _, u := range batch {
-		w.commit([]*unit{u})
+		if why, damaged := w.s.health.damage(); damaged {
+			w.all(batch, fmt.Errorf("%w: %w: %s", channels.ErrUnwritable, ErrDamaged, why))
+			return
+		}
+		at, err := w.transaction(batch)
+		switch {
+		case err == nil:
+			w.all(batch, nil)
+			return
+		case w.doubt != "":
+			w.held = append(w.held, batch...) // all of it: what was refused might be stored
+			w.s.fail(err)
+			return
+		case w.s.unwritable(err):
+			freed := w.s.fail(err)
+			if batch = w.refuse(batch, err); freed {
+				continue // work in flight may finish on the room of the ballast
+			}
+			w.hold(batch, err)
+			return
+		case w.s.d.corrupt(err) || errors.Is(err, ErrDamaged):
+			_ = w.s.damaged(err) // logged and told by itself; the next round answers all
+		case at < 0:
+			w.all(batch, err)
+			return
+		default:
+			w.s.counts.replays.Add(1)
+			w.commit(batch[:at])
+			w.answer(batch[at], err) // it failed behind exactly these
+			batch = batch[at+1:]
+		}
 	}
 }
 
-// hold refuses what may be refused and keeps the rest until the disk is well.
-func (w *writer) hold(batch []*unit, err error) {
-	w.forget()
+// refuse turns away what may be, and returns the rest.
+func (w *writer) refuse(batch []*unit, err error) []*unit {
+	var rest []*unit
 	for _, u := range batch {
 		if u.refused {
 			w.answer(u, fmt.Errorf("%w: %w", channels.ErrUnwritable, err))
 			continue
 		}
-		w.held = append(w.held, u)
+		rest = append(rest, u)
 	}
+	return rest
+}
+
+// hold refuses what may be refused and keeps the rest until it can be written.
+func (w *writer) hold(batch []*unit, err error) {
+	w.held = append(w.held, w.refuse(batch, err)...)
 }
 
 func (w *writer) all(batch []*unit, err error) {
@@ -194,174 +243,128 @@ func (w *writer) answer(u *unit, err error) {
 	}
 	if err != nil {
 		w.s.log.Error("unit failed", "unit", u.name, "err", err)
+	} else if u.then != nil {
+		u.then()
 	}
 }
 
-// transaction runs the units in one commit. On error nothing of them is stored.
-func (w *writer) transaction(batch []*unit) error {
-	ctx := context.Background() // a commit is never cut short by a caller
+// errUnsettled says that earlier units wait to be written.
+var errUnsettled = errors.New("earlier work waits to be written")
+
+// settle finds out what became of a transaction whose COMMIT got no answer. Its units must neither be run again
+// nor be lost. It says whether nothing is in doubt any more.
+func (w *writer) settle() bool {
+	if w.doubt == "" {
+		return true
+	}
+	committed, err := w.fate()
+	if err != nil {
+		w.s.fail(err)
+		return false
+	}
+	w.doubt = ""
+	if committed {
+		w.all(w.held, nil)
+		w.held = nil
+	}
+	return true
+}
+
+func (w *writer) fate() (committed bool, err error) {
+	ctx, cancel := w.patience()
+	defer cancel()
 	if err := w.connect(ctx); err != nil {
+		return false, err
+	}
+	return w.s.d.fate(ctx, w.link.conn, w.doubt)
+}
+
+// patience bounds a transaction where the database may be cut off without a word.
+func (w *writer) patience() (context.Context, context.CancelFunc) {
+	if d := w.s.d.patience(); d > 0 {
+		return context.WithTimeout(w.s.base, d)
+	}
+	return w.s.base, func() {} // a context that can end costs SQLite's driver a goroutine a statement
+}
+
+// transaction runs the units in one commit. On error nothing of them is stored, unless the writer is in doubt;
+// at is the unit that failed, -1 for the transaction itself.
+func (w *writer) transaction(batch []*unit) (at int, err error) {
+	w.s.turn.Lock()
+	defer w.s.turn.Unlock()
+	ctx, cancel := w.patience()
+	defer cancel()
+	if err := w.connect(ctx); err != nil {
+		return -1, err
+	}
+	t := &tx{link: &w.link, s: w.s, ctx: ctx, now: w.s.opt.Now().UnixMilli()}
+	at = -1
+	err = w.link.use(func() (err error) {
+		at, err = w.run(t, batch)
 		return err
+	})
+	if err != nil {
+		w.s.cache.reset()
+		return at, err
 	}
-	if err := w.plain(ctx, w.s.d.begin()); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	t := &tx{w: w, ctx: ctx, now: w.s.opt.Now().UnixMilli()}
+	waited := 0
 	for _, u := range batch {
-		if err := u.run(t); err != nil {
-			w.rollback(ctx)
-			return fmt.Errorf("%s: %w", u.name, err)
-		}
 		if u.done != nil {
-			w.s.counts.waited.Add(1)
+			waited++
 		}
 	}
-	if err := w.plain(ctx, "COMMIT"); err != nil {
-		w.rollback(ctx)
-		return fmt.Errorf("commit: %w", err)
-	}
-	w.s.counts.units.Add(int64(len(batch)))
-	w.s.counts.statements.Add(int64(t.statements))
-	w.s.counts.commits.Add(1)
+	c := &w.s.counts
+	c.waited.Add(int64(waited))
+	c.units.Add(int64(len(batch)))
+	c.statements.Add(int64(t.statements))
+	c.commits.Add(1)
 	select {
 	case w.s.care <- struct{}{}:
 	default:
 	}
-	return nil
+	return -1, nil
 }
 
-func (w *writer) rollback(ctx context.Context) {
-	if err := w.plain(ctx, "ROLLBACK"); err != nil {
-		w.disconnect() // the connection is in doubt: a new one rolls back by itself
+func (w *writer) run(t *tx, batch []*unit) (at int, err error) {
+	if err := t.plain(w.s.d.begin()); err != nil {
+		return -1, fmt.Errorf("begin: %w", err)
 	}
-	w.s.cache.reset()
-}
-
-func (w *writer) plain(ctx context.Context, q string) error {
-	st, err := w.stmt(ctx, q)
+	mark, err := t.mark()
 	if err != nil {
-		return err
+		w.link.rollback(t)
+		return -1, fmt.Errorf("begin: %w", err)
 	}
-	_, err = st.ExecContext(ctx)
-	return err
-}
-
-func (w *writer) connect(ctx context.Context) (err error) {
-	if w.conn != nil {
-		return nil
-	}
-	w.stmts = map[string]*sql.Stmt{}
-	w.conn, err = w.s.db.Conn(ctx)
-	return err
-}
-
-func (w *writer) disconnect() {
-	for _, st := range w.stmts {
-		_ = st.Close() // with its connection
-	}
-	if w.conn != nil {
-		_ = w.conn.Raw(func(any) error { return errDiscard }) // makes the pool drop it
-		_ = w.conn.Close()
-	}
-	w.conn, w.stmts = nil, nil
-}
-
-var errDiscard = errors.New("discard this connection")
-
-// forget closes the connection of a database that may have been replaced under us.
-func (w *writer) forget() {
-	if w.s.d.name() == "postgres" {
-		w.disconnect()
-	}
-}
-
-func (w *writer) close() {
-	for _, st := range w.stmts {
-		_ = st.Close() // the connection follows
-	}
-	if w.conn != nil {
-		_ = w.conn.Close() // the pool is closed next
-	}
-}
-
-func (w *writer) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
-	if st, ok := w.stmts[q]; ok {
-		return st, nil
-	}
-	st, err := w.conn.PrepareContext(ctx, w.s.d.bind(q))
-	if err != nil {
-		return nil, fmt.Errorf("prepare %.40q: %w", q, err)
-	}
-	w.stmts[q] = st
-	return st, nil
-}
-
-// tx is what a unit sees of the transaction.
-type tx struct {
-	w          *writer
-	ctx        context.Context
-	now        int64 // milliseconds
-	statements int
-}
-
-func (t *tx) cache() *cache { return &t.w.s.cache }
-
-// exec runs a statement and returns how many rows it changed.
-func (t *tx) exec(q string, args ...any) (int64, error) {
-	st, err := t.w.stmt(t.ctx, q)
-	if err != nil {
-		return 0, err
-	}
-	t.statements++
-	res, err := st.ExecContext(t.ctx, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.RowsAffected()
-}
-
-// one runs a statement that must change exactly one row: the compare-and-set of a unit.
-func (t *tx) one(what, q string, args ...any) error {
-	n, err := t.exec(q, args...)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	if n != 1 {
-		return fmt.Errorf("%s: %w", what, workspace.ErrConflict)
-	}
-	return nil
-}
-
-// row reads one row; workspace.ErrNotFound when there is none.
-func (t *tx) row(q string, args []any, dest ...any) error {
-	st, err := t.w.stmt(t.ctx, q)
-	if err != nil {
-		return err
-	}
-	t.statements++
-	err = st.QueryRowContext(t.ctx, args...).Scan(dest...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return workspace.ErrNotFound
-	}
-	return err
-}
-
-// rows calls each for every row; each reads it with the scanner.
-func (t *tx) rows(q string, args []any, each func(scan func(...any) error) error) error {
-	st, err := t.w.stmt(t.ctx, q)
-	if err != nil {
-		return err
-	}
-	t.statements++
-	rows, err := st.QueryContext(t.ctx, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
+	for i, u := range batch {
+		if err := u.run(t); err != nil {
+			w.link.rollback(t)
+			return i, fmt.Errorf("%s: %w", u.name, err)
 		}
 	}
-	return rows.Err()
+	if err := t.plain("COMMIT"); err != nil {
+		w.doubt = mark
+		w.link.rollback(t)
+		return -1, fmt.Errorf("commit: %w", err)
+	}
+	return -1, nil
+}
+
+// connect makes sure that there is a connection, and that the database is still ours on a new one.
+func (w *writer) connect(ctx context.Context) error {
+	if w.link.conn != nil && !w.link.lost {
+		return nil
+	}
+	w.link.discard()
+	conn, err := w.s.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if err = w.s.d.claim(ctx, conn); err == nil {
+		err = w.s.stillOurs(ctx, conn)
+	}
+	if err != nil {
+		_ = conn.Close() // nothing was done on it
+		return fmt.Errorf("connect: %w", err)
+	}
+	w.link.conn, w.link.lost = conn, false
+	return nil
 }

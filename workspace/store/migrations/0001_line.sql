@@ -4,10 +4,11 @@
 -- 0 or NULL for none; ids are ULID text and never define an order; "sum" is the crc32c of a row's payload.
 
 CREATE TABLE people (
-  id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0
+  id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0, configured INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE accounts (
   network TEXT NOT NULL, account TEXT NOT NULL, "user" TEXT NOT NULL, person_id TEXT NOT NULL, name TEXT NOT NULL DEFAULT '',
+  configured INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (network, account, "user")
 ) WITHOUT ROWID;
 CREATE TABLE pairings (
@@ -36,14 +37,17 @@ CREATE TABLE inputs (
   handle TEXT NOT NULL DEFAULT '', text TEXT NOT NULL, data TEXT NOT NULL, sum INTEGER NOT NULL,
   UNIQUE (source, account, key)
 );
-CREATE INDEX inputs_open ON inputs (session_id, seq) WHERE state IN ('queued', 'taken', 'stale', 'context');
+CREATE INDEX inputs_open ON inputs (session_id, seq) WHERE state IN ('queued', 'taken', 'stale');
+CREATE INDEX inputs_context ON inputs (session_id, seq) WHERE state = 'context';
+CREATE INDEX inputs_newest ON inputs (room_id, seq) WHERE source IN ('discord', 'slack') AND kind = 'message';
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, session_id TEXT NOT NULL, parent_run TEXT, parent_call TEXT, task_id TEXT NOT NULL DEFAULT '',
   requester TEXT NOT NULL, role TEXT NOT NULL, room_id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
   error TEXT NOT NULL DEFAULT '', epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 1, stop_by TEXT NOT NULL DEFAULT '',
   model TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '{}', usd DOUBLE PRECISION, started INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
-  UNIQUE (parent_run, parent_call)
-);
+  first_n INTEGER NOT NULL DEFAULT 0, last_n INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX runs_child ON runs (parent_run, parent_call) WHERE parent_run IS NOT NULL;
 CREATE UNIQUE INDEX one_live_run ON runs (session_id) WHERE state IN ('running', 'waiting', 'paused');
 CREATE TABLE steps (
   run_id TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, call_id TEXT, tool TEXT NOT NULL DEFAULT '', args_hash TEXT NOT NULL DEFAULT '',
@@ -60,7 +64,7 @@ CREATE TABLE outbound (
   body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
   on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
   UNIQUE (room_id, n)
-);
+) WITHOUT ROWID;
 CREATE TABLE parts (
   outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL UNIQUE, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,
   blob TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL DEFAULT 0,

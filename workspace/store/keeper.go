@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+const (
+	walPassive = 16 << 20 // a checkpoint is begun above this
+	walStep    = 4 << 20  // … and again after so much more, while one could not finish
+	walRestart = 64 << 20 // above this the log is begun anew, which needs all readers gone for a moment
+	checkEvery = 24 * time.Hour
+	lookEvery  = 10 * time.Minute // whether a check is due
+)
+
+// keep is the keeper goroutine: checkpoints on a connection of their own, and checks. PostgreSQL keeps itself.
+func (s *Store) keep(ctx context.Context) {
+	lite, ok := s.d.(sqlite)
+	if !ok {
+		<-ctx.Done()
+		return
+	}
+	checks := make(chan struct{})
+	go func() { // ends with ctx, and is waited for
+		defer close(checks)
+		s.watch(ctx)
+	}()
+	k := keeper{s: s, wal: lite.path + "-wal", next: walPassive}
+	for {
+		select {
+		case <-ctx.Done():
+			<-checks
+			return
+		case <-s.care:
+			k.checkpoint(ctx)
+		}
+	}
+}
+
+// watch looks at the database: at once after an unclean end, and daily.
+func (s *Store) watch(ctx context.Context) {
+	if s.health.unclean {
+		s.tell()
+		s.note(ctx, s.quickCheck(ctx))
+		if ctx.Err() == nil {
+			s.health.checking.Store(false)
+			s.tell()
+		}
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		s.dailyCheck(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
+
+// dailyCheck verifies the database when the last time was a day ago. The first day of a database is spared.
+func (s *Store) dailyCheck(ctx context.Context) {
+	now := s.opt.Now()
+	text, err := s.Setting("checked")
+	if err != nil {
+		return // the next look sees it again
+	}
+	last, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && now.Sub(time.UnixMilli(last)) < checkEvery {
+		return
+	}
+	if err == nil && !s.note(ctx, s.Verify(ctx)) {
+		return
+	}
+	s.post("checked", setting("checked", strconv.FormatInt(now.UnixMilli(), 10)))
+}
+
+// note takes down what a check found, and says whether it was well.
+func (s *Store) note(ctx context.Context, err error) bool {
+	switch {
+	case err == nil:
+		return true
+	case ctx.Err() != nil: // the store closes
+	case errors.Is(err, ErrDamaged) || s.d.corrupt(err):
+		_ = s.damaged(err) // logged and told by itself
+	default:
+		s.log.Warn("check of the database was cut short", "err", err)
+	}
+	return false
+}
+
+// quickCheck asks SQLite whether its pages hang together, without the indexes.
+func (s *Store) quickCheck(ctx context.Context) error { return s.pragmaCheck(ctx, "quick_check(1)") }
+
+func (s *Store) pragmaCheck(ctx context.Context, how string) error {
+	var said string
+	if err := s.read.QueryRowContext(ctx, "PRAGMA "+how).Scan(&said); err != nil {
+		return fmt.Errorf("%s: %w", how, err)
+	}
+	if said != "ok" {
+		return fmt.Errorf("%s: %w: %s", how, ErrDamaged, said)
+	}
+	return nil
+}
+
+// keeper is the keeper goroutine's own state.
+type keeper struct {
+	s    *Store
+	wal  string
+	next int64 // size of the log at which a checkpoint is worth its syncs
+}
+
+func (k *keeper) checkpoint(ctx context.Context) {
+	info, err := os.Stat(k.wal)
+	if err != nil {
+		return
+	}
+	size := info.Size()
+	if size < k.next {
+		if size < walPassive {
+			k.next = walPassive // the log was begun anew
+		}
+		return
+	}
+	k.next = size + walStep
+	if size < walRestart {
+		k.run(ctx, "PASSIVE")
+		return
+	}
+	k.run(ctx, "PASSIVE") // what it has done, the writer need not wait for
+	k.s.turn.Lock()
+	defer k.s.turn.Unlock()
+	k.run(ctx, "RESTART")
+}
+
+func (k *keeper) run(ctx context.Context, mode string) {
+	conn, err := k.s.db.Conn(ctx)
+	if err != nil {
+		return // the store closes
+	}
+	defer conn.Close()
+	// a reader in the way is not worth a pause of the line: the next step comes soon
+	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout(50)"); err != nil {
+		return
+	}
+	var busy, log, done int
+	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil && ctx.Err() == nil && k.s.health.writable() {
+		k.s.log.Warn("checkpoint failed", "err", err)
+	}
+}

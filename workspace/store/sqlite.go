@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	moderncsqlite "modernc.org/sqlite"
+)
+
+type sqlite struct{ path, synchronous string }
+
+func (sqlite) name() string                { return "sqlite" }
+func (sqlite) bind(q string) string        { return q }
+func (sqlite) schema(t string) string      { return t }
+func (sqlite) begin() string               { return "BEGIN IMMEDIATE" }
+func (sqlite) bigint(q string) string      { return q }
+func (sqlite) gooseDialect() goose.Dialect { return goose.DialectSQLite3 }
+
+func (d sqlite) open(ctx context.Context) (write, read *sql.DB, err error) {
+	level := d.synchronous
+	if level == "" {
+		level = "FULL"
+	}
+	if write, err = sql.Open("sqlite", d.dsn("rwc", level)); err != nil {
+		return nil, nil, err
+	}
+	write.SetMaxOpenConns(2) // the writer's, and one for checkpoints and migrations
+	write.SetMaxIdleConns(2)
+	if err := os.Chmod(d.path, 0o600); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return write, nil, err
+	}
+	if err := readBack(ctx, write, level); err != nil {
+		return write, nil, err
+	}
+	if err := os.Chmod(d.path, 0o600); err != nil {
+		return write, nil, err
+	}
+	if read, err = sql.Open("sqlite", d.dsn("ro", level)); err != nil {
+		return write, nil, err
+	}
+	read.SetMaxOpenConns(4)
+	read.SetMaxIdleConns(2)
+	return write, read, nil
+}
+
+func (d sqlite) dsn(mode, level string) string {
+	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_pragma": {
+		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + level + ")", "foreign_keys(1)",
+		"wal_autocheckpoint(0)", "journal_size_limit(1048576)", "cache_size(-2048)", "cache_spill(0)", "temp_store(MEMORY)"}}
+	if mode == "ro" {
+		q["_pragma"] = []string{"busy_timeout(5000)", "query_only(1)", "cache_size(-1024)"}
+	}
+	return "file:" + (&url.URL{Path: d.path}).EscapedPath() + "?" + q.Encode()
+}
+
+// readBack refuses to run on settings that are not what the promises rest on.
+func readBack(ctx context.Context, db *sql.DB, level string) error {
+	levels := map[string]string{"OFF": "0", "NORMAL": "1", "FULL": "2", "EXTRA": "3"}
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": levels[level], "foreign_keys": "1", "wal_autocheckpoint": "0"} {
+		var got string
+		if err := db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&got); err != nil {
+			return fmt.Errorf("read back pragma %s: %w", pragma, err)
+		}
+		if got != want {
+			return fmt.Errorf("pragma %s is %s, want %s", pragma, got, want)
+		}
+	}
+	return nil
+}
+
+// unwritable knows SQLite's result codes (sqlite.org/rescode.html): busy, locked, out of memory, read-only, I/O
+// error, full, cannot open, locking protocol.
+func (sqlite) unwritable(err error) bool {
+	switch resultCode(err) {
+	case 5, 6, 7, 8, 10, 13, 14, 15:
+		return true
+	}
+	return false
+}
+
+// corrupt: "database disk image is malformed" and "file is not a database".
+func (sqlite) corrupt(err error) bool {
+	code := resultCode(err)
+	return code == 11 || code == 26
+}
+
+func resultCode(err error) int {
+	var e *moderncsqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	return e.Code() & 0xff
+}
+
+func (sqlite) patience() time.Duration                { return 0 }
+func (sqlite) claim(context.Context, *sql.Conn) error { return nil } // the directory's lock has done it
+func (sqlite) mark() string                           { return "" }  // a COMMIT in the same process has an answer
+func (sqlite) fate(context.Context, *sql.Conn, string) (bool, error) {
+	return false, nil
+}
