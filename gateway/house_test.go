@@ -26,10 +26,10 @@ cmd/echobot               ->
 cmd/*                     -> gateway gateway/client configs tools/sandbox
 gateway/client            ->
 gateway/bus               -> channels
-gateway/control           -> gateway/bus agentloop channels routes tools workspace
-gateway/api               -> gateway/control gateway/bus agentloop channels workspace
-gateway/command           -> gateway/control gateway/bus agentloop channels workspace
-gateway/task              -> gateway/control gateway/bus agentloop channels workspace
+gateway/control           -> gateway/bus agentloop/... tools/... routes workspace/... channels configs
+gateway/api               -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
+gateway/command           -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
+gateway/task              -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
 agentloop/llm             -> workspace
@@ -114,7 +114,7 @@ func TestArrowsBite(t *testing.T) {
 		"cmd/parley workspace/store", "cmd/echobot channels", "configs workspace", "channels workspace", "channels/telegram routes", "channels/telegram channels/slack",
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
-		"gateway/api gateway/command", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/control workspace/store", "gateway/control gateway/api",
+		"gateway/api gateway/command", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
 		"gateway/bus workspace", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
