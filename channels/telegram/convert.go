@@ -126,7 +126,8 @@ func (s *identity) edited(m *message) (incoming, error) {
 	return incoming{in: in, keep: ok}, err
 }
 
-// content reads what messages and edits share. ok is false for service messages and for commands to other bots.
+// content reads what messages and edits share. ok is false for service messages, for commands to other bots, and
+// for what we wrote ourselves.
 func (s *identity) content(m *message) (in channels.Inbound, ok bool, err error) {
 	from, known := m.sender()
 	if !known {
@@ -152,7 +153,7 @@ func (s *identity) content(m *message) (in channels.Inbound, ok bool, err error)
 	}
 	s.reply(m, &in)
 	empty := in.Text == "" && len(in.Attachments) == 0 && !t.mentioned
-	return in, !empty && !t.foreign, nil
+	return in, !empty && !t.foreign && from.User != channels.UserID(s.account), nil
 }
 
 // reply fills in what the message answers. In a topic a plain message "answers" the message that opened it.

@@ -172,11 +172,12 @@ func TestDeadlineAfterTheRequestIsUnknown(t *testing.T) {
 
 func TestContextThatEndsBeforeAConnectionIsRetry(t *testing.T) {
 	t.Parallel()
-	dialing := make(chan struct{}, 1)
-	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dialing, over := make(chan struct{}, 1), make(chan struct{})
+	t.Cleanup(func() { close(over) }) // the transport dials on after its request has gone
+	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 		dialing <- struct{}{}
-		<-ctx.Done()
-		return nil, ctx.Err()
+		<-over
+		return nil, errors.New("nobody there")
 	}}
 	c, _ := newChannel(t, "http://bot.example", &http.Client{Transport: tr})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -139,7 +139,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 			continue
 		}
 		if got.post.chat != 0 && r.c.own.made(ctx, got.post) {
-			got.in.From = channels.Sender{User: channels.UserID(r.self.account), Name: r.self.Name, Bot: true}
+			continue
 		}
 		batch = append(batch, got.in)
 	}
