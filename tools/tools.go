@@ -6,6 +6,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"parley/workspace"
 )
@@ -17,6 +18,11 @@ type Tool interface {
 	// (workspace.Say) or as "the tool failed"; the turn goes on. Args were checked against Spec().Schema's
 	// names: an unknown key never reaches Call. It returns when ctx ends.
 	Call(ctx context.Context, c Call) (Result, error)
+}
+
+// TimeLimited is a Tool with a time limit of its own, in place of the loop's.
+type TimeLimited interface {
+	TimeLimit() time.Duration
 }
 
 // Spec describes a tool to the model and to policy.

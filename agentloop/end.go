@@ -1,0 +1,185 @@
+package agentloop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/agentloop/llm"
+	"parley/workspace"
+)
+
+// errNoModel is a chain that cannot be made.
+var errNoModel = errors.New("find the model")
+
+// answer is the end that a turn is for.
+func (p *pass) answer(resp llm.Response) Outcome {
+	out := Outcome{
+		State: workspace.RunCompleted, Content: resp.Content, Model: resp.Model,
+		Text: strings.TrimSpace(workspace.PlainText(resp.Content)), Steps: []workspace.Step{p.modelStep(resp)},
+	}
+	if out.Text == Silence {
+		out.Text, out.Silent, out.Reason = "", true, "silent"
+		return out
+	}
+	if resp.Stop == llm.StopLength {
+		out.Reason = "length"
+		out.Text += "\n\n_(The answer is cut here: it reached the model's limit.)_"
+	}
+	if p.halved {
+		out.Text += "\n\n_(This conversation has become too long for the model; its oldest part was left out.)_"
+	}
+	return out
+}
+
+// summary ends a turn that used all its steps: the model is asked once more, without tools, what it did.
+func (p *pass) summary(ctx context.Context) (Outcome, error) {
+	out := Outcome{State: workspace.RunCompleted, Reason: "step_limit"}
+	resp, err := p.ask(ctx, nil, wrapUp)
+	if err != nil && ctx.Err() != nil {
+		return Outcome{}, err
+	}
+	if err == nil {
+		resp.Content = withoutCalls(resp.Content)
+		out.Text = strings.TrimSpace(workspace.PlainText(resp.Content))
+	}
+	if err != nil || out.Text == "" || out.Text == Silence {
+		p.discard()
+		out.Err = err
+		out.Text = fmt.Sprintf("I stopped after %d steps, the limit of one turn, before I was done. Say \"go on\" and I will (run %s).",
+			p.turn.MaxSteps, workspace.Short(p.turn.Run))
+		out.Content = []workspace.Content{{Kind: workspace.Text, Text: out.Text}}
+		return out, nil
+	}
+	out.Content, out.Model, out.Steps = resp.Content, resp.Model, []workspace.Step{p.modelStep(resp)}
+	return out, nil
+}
+
+func withoutCalls(content []workspace.Content) []workspace.Content {
+	var kept []workspace.Content
+	for _, c := range content {
+		if c.Kind != workspace.ToolCall {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// failed says how a turn ends that came to err. An error back means: no Finish, somebody else goes on with the run.
+func (p *pass) failed(ctx context.Context, err error) (Outcome, error) {
+	var re *recordError
+	if errors.As(err, &re) {
+		return Outcome{}, err
+	}
+	if errors.Is(err, errPanic) {
+		return p.end(workspace.RunFailed, "panic", err, "Something went wrong inside the gateway."), nil
+	}
+	if ctx.Err() != nil {
+		return p.cancelled(context.Cause(ctx), err)
+	}
+	if errors.Is(err, ErrStopped) { // told at a boundary
+		return p.stopped("stopped"), nil
+	}
+	reason, sentence := explain(err)
+	p.log.Warn("turn failed", "reason", reason, "err", err)
+	return p.end(workspace.RunFailed, reason, err, sentence), nil
+}
+
+// cancelled ends a turn whose context has ended. A restart, a shutdown and a cause nobody names are not its end.
+func (p *pass) cancelled(cause, err error) (Outcome, error) {
+	switch {
+	case errors.Is(cause, ErrStopped):
+		return p.stopped("stopped"), nil
+	case errors.Is(cause, ErrInterrupted):
+		return p.stopped("interrupted"), nil
+	case errors.Is(cause, ErrTimeout), errors.Is(cause, context.DeadlineExceeded):
+		return p.timedOut(err), nil
+	}
+	return Outcome{}, cause
+}
+
+// explain is the reason and the plain sentence of a turn that the model failed.
+func explain(err error) (reason, sentence string) {
+	switch {
+	case errors.Is(err, errEmpty):
+		return "model_empty", "The model gave no answer, twice. Try to say it in other words."
+	case errors.Is(err, errFiltered):
+		return "model_filtered", "The model's provider withheld the answer."
+	case errors.Is(err, errNoModel):
+		return "model_unknown", "My model is not set up properly. Tell the owner."
+	}
+	switch kindOf(err) {
+	case llm.Auth:
+		return "model_auth", "I couldn't reach the model (its key was refused). Tell the owner."
+	case llm.Limited:
+		return "model_limited", "The model takes no more requests at the moment (its rate limit is reached). Try again in a few minutes."
+	case llm.Overload, llm.CoolDown, llm.NoneLeft:
+		return "model_down", "I couldn't reach the model (it does not answer). Try again in a few minutes."
+	case llm.TimedOut:
+		return "model_down", "The model did not answer in time. Try again in a few minutes."
+	case llm.Rejected:
+		return "model_rejected", "The model refused the request as it was sent. Tell the owner."
+	case llm.Cut:
+		return "model_cut", "The connection to the model broke off in the middle of its answer. Please try again."
+	case llm.Malformed:
+		return "model_malformed", "The model's answer could not be read. Please try again."
+	case llm.Overflow:
+		return "context_overflow", "This conversation has become too long for the model. Start afresh with /new."
+	}
+	return "internal", "Something went wrong inside the gateway."
+}
+
+// end is an outcome with one sentence for the chat, which names the run.
+func (p *pass) end(state workspace.RunState, reason string, err error, sentence string) Outcome {
+	return Outcome{
+		State: state, Reason: reason, Err: err, Steps: p.closeRound(),
+		Text: fmt.Sprintf("%s (run %s)", sentence, workspace.Short(p.turn.Run)),
+	}
+}
+
+// stopped keeps what had been said so far.
+func (p *pass) stopped(reason string) Outcome {
+	out := Outcome{State: workspace.RunStopped, Reason: reason, Steps: p.closeRound(), Text: p.shown()}
+	out.Partial = out.Text != ""
+	out.Content = p.unfinished()
+	return out
+}
+
+func (p *pass) timedOut(err error) Outcome {
+	sentence := "This took longer than a turn may, so I stopped."
+	if !p.turn.Started.IsZero() {
+		sentence = fmt.Sprintf("I stopped after %s: this took longer than a turn may.", p.Now().Sub(p.turn.Started).Round(time.Second))
+	}
+	if said := p.shown(); said != "" {
+		sentence = said + "\n\n" + sentence
+	}
+	out := p.end(workspace.RunTimeout, "timeout", err, sentence)
+	out.Partial = p.shown() != ""
+	out.Content = p.unfinished()
+	return out
+}
+
+// unfinished is the half answer as the transcript keeps it; a whole response is in the journal already.
+func (p *pass) unfinished() []workspace.Content {
+	if text := p.shown(); text != "" && !p.stream.whole {
+		return []workspace.Content{{Kind: workspace.Text, Text: text}}
+	}
+	return nil
+}
+
+// closeRound gives the calls that are still open their last state, so that none is left without a result.
+func (p *pass) closeRound() []workspace.Step {
+	rows := p.unsaved
+	for _, c := range p.round {
+		switch {
+		case c.result != nil:
+		case c.step.State == workspace.StepStarted:
+			rows = append(rows, c.say(workspace.StepUnknown, "stopped", saidAborted, true))
+		case c.step.State == workspace.StepPlanned:
+			rows = append(rows, c.say(workspace.StepCancelled, "stopped", saidCancelled, true))
+		}
+	}
+	return rows
+}

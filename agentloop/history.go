@@ -1,0 +1,256 @@
+package agentloop
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/agentloop/llm"
+	"parley/workspace"
+)
+
+const (
+	bytesPerToken = 4    // an estimate that is right for English and high for most else
+	messageTokens = 8    // what a message costs besides its text
+	imageTokens   = 1000 // about what providers count for one picture
+	shrunkResult  = 2000 // bytes that are left of a tool's result when the turn itself is too long
+)
+
+func tokens(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
+
+func messageSize(m llm.Message) int {
+	n := messageTokens
+	for _, c := range m.Content {
+		n += tokens(c.Text) + (len(c.Args)+len(c.Opaque))/bytesPerToken
+		if c.Kind == workspace.Image {
+			n += imageTokens
+		}
+	}
+	return n
+}
+
+// unit is what is kept or left out together: a user's message with all that followed up to the next.
+type unit struct {
+	messages []llm.Message
+	size     int // tokens
+}
+
+// conversation is what the model is sent. Earlier messages never change and later ones are only added, so that
+// the bytes of one request begin with those of the request before, until the oldest part is left out.
+type conversation struct {
+	past    []unit
+	now     []llm.Message // this turn
+	nowSize int
+	left    int // messages that were left out
+	leftTok int // their tokens
+}
+
+func (c *conversation) add(m llm.Message) {
+	if len(m.Content) == 0 {
+		return
+	}
+	c.now = append(c.now, m)
+	c.nowSize += messageSize(m)
+}
+
+// messages is the whole conversation, with a word on what is missing.
+func (c *conversation) messages() []llm.Message {
+	var out []llm.Message
+	if c.left > 0 {
+		out = append(out, textMessage(llm.User, fmt.Sprintf("[%d earlier messages of this conversation were left out to fit.]", c.left)))
+	}
+	for _, u := range c.past {
+		out = append(out, u.messages...)
+	}
+	return append(out, c.now...)
+}
+
+// fit leaves out the oldest units until the rest is within budget tokens. It takes them in strides of a quarter of
+// the budget, counted from the beginning, so that the beginning of the prompt is another one only now and then.
+func (c *conversation) fit(budget int) {
+	total := c.leftTok + c.nowSize
+	for _, u := range c.past {
+		total += u.size
+	}
+	need := total - budget
+	if need <= c.leftTok {
+		return
+	}
+	stride := max(budget/4, 1)
+	need = (need + stride - 1) / stride * stride
+	for len(c.past) > 0 && c.leftTok < need {
+		c.drop()
+	}
+}
+
+// halve leaves out the older half of what is left of the past, or, when nothing is, the ends of long tool results
+// of this turn. It says whether there was anything to leave out.
+func (c *conversation) halve() bool {
+	if n := (len(c.past) + 1) / 2; n > 0 {
+		for range n {
+			c.drop()
+		}
+		return true
+	}
+	shrunk := false
+	for i, m := range c.now {
+		if m.Role != llm.ToolRole {
+			continue
+		}
+		content := slices.Clone(m.Content)
+		for j := range content {
+			if len(content[j].Text) > 2*shrunkResult {
+				content[j].Text = cut(content[j].Text, shrunkResult) + "\n" + outsideClose
+				shrunk = true
+			}
+		}
+		c.now[i].Content = content
+	}
+	c.nowSize = 0
+	for _, m := range c.now {
+		c.nowSize += messageSize(m)
+	}
+	return shrunk
+}
+
+func (c *conversation) drop() {
+	c.left += len(c.past[0].messages)
+	c.leftTok += c.past[0].size
+	c.past = c.past[1:]
+}
+
+// inTurn are the user's messages of the turn at hand, each with the number of the step that it came after.
+type inTurn struct {
+	messages []llm.Message
+	after    []int
+}
+
+// upTo takes the messages that came after step n or before it.
+func (t *inTurn) upTo(n int) []llm.Message {
+	i := 0
+	for i < len(t.after) && t.after[i] <= n {
+		i++
+	}
+	taken := t.messages[:i]
+	t.messages, t.after = t.messages[i:], t.after[i:]
+	return taken
+}
+
+// splitHistory turns a transcript into messages: earlier turns as units, and what the user said in this one. Of
+// this run's own steps the journal is the record, so that only their place is read here. Every call gets its
+// result behind it, wherever the transcript has it, and results without their call are left out.
+func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind string) ([]unit, *inTurn) {
+	results := resultsByCall(history)
+	var past []unit
+	now := &inTurn{}
+	step := 0
+	for _, e := range history {
+		mine := run != "" && e.RunID == run
+		switch {
+		case mine && e.Role == workspace.RoleUser:
+			step = max(step, e.StepN)
+			if m := userMessage(e, peerKind); len(m.Content) > 0 {
+				now.messages, now.after = append(now.messages, m), append(now.after, step)
+			}
+		case mine:
+			step = max(step, e.StepN)
+		case e.Role == workspace.RoleUser:
+			past = addMessage(past, userMessage(e, peerKind))
+		case e.Role == workspace.RoleAssistant:
+			past = addMessage(past, assistantEntry(e))
+			for _, c := range e.Body.Content {
+				if c.Kind == workspace.ToolCall {
+					past = addMessage(past, toolMessage(results.of(e.RunID, c)))
+				}
+			}
+		}
+	}
+	if last := len(past) - 1; len(now.messages) == 0 && last >= 0 && past[last].messages[len(past[last].messages)-1].Role == llm.User {
+		now.messages, now.after = past[last].messages, make([]int, len(past[last].messages))
+		past = past[:last]
+	}
+	return past, now
+}
+
+// addMessage begins a new unit with each user's message that follows something else.
+func addMessage(units []unit, m llm.Message) []unit {
+	if len(m.Content) == 0 {
+		return units
+	}
+	last := len(units) - 1
+	if last < 0 || m.Role == llm.User && units[last].messages[len(units[last].messages)-1].Role != llm.User {
+		units, last = append(units, unit{}), last+1
+	}
+	units[last].messages = append(units[last].messages, m)
+	units[last].size += messageSize(m)
+	return units
+}
+
+type callKey struct {
+	run workspace.RunID
+	id  string
+}
+
+type callResults map[callKey][]workspace.Content
+
+func resultsByCall(history []workspace.Entry) callResults {
+	results := callResults{}
+	for _, e := range history {
+		if e.Role != workspace.RoleTool {
+			continue
+		}
+		var key callKey
+		for _, c := range e.Body.Content {
+			if c.Kind == workspace.ToolResult {
+				key = callKey{e.RunID, c.CallID}
+			}
+			if key.id != "" {
+				results[key] = append(results[key], c)
+			}
+		}
+	}
+	return results
+}
+
+func (r callResults) of(run workspace.RunID, c workspace.Content) []workspace.Content {
+	if content := r[callKey{run, c.CallID}]; len(content) > 0 {
+		return content
+	}
+	return []workspace.Content{{Kind: workspace.ToolResult, CallID: c.CallID, Name: c.Name, Text: saidLost, Error: true}}
+}
+
+func textMessage(role llm.Role, text string) llm.Message {
+	return llm.Message{Role: role, Content: []workspace.Content{{Kind: workspace.Text, Text: text}}}
+}
+
+// userMessage is what a person said; where several speak, with their name.
+func userMessage(e workspace.Entry, peerKind string) llm.Message {
+	content := e.Body.Content
+	if len(content) > 0 && e.Body.Name != "" && (peerKind == "group" || peerKind == "room") {
+		name := workspace.Content{Kind: workspace.Text, Text: "[" + workspace.Line(e.Body.Name, 60) + "]\n"}
+		content = append([]workspace.Content{name}, content...)
+	}
+	return llm.Message{Role: llm.User, Content: content}
+}
+
+func assistantEntry(e workspace.Entry) llm.Message {
+	m := assistantMessage(e.Body.Content)
+	if e.Body.Partial {
+		m.Content = append(slices.Clone(m.Content), workspace.Content{Kind: workspace.Text, Text: " [stopped here]"})
+	}
+	return m
+}
+
+func assistantMessage(content []workspace.Content) llm.Message {
+	return llm.Message{Role: llm.Assistant, Content: content}
+}
+
+// toolMessage is one result with its text marked as data.
+func toolMessage(content []workspace.Content) llm.Message {
+	content = slices.Clone(content)
+	for i, c := range content {
+		if c.Kind == workspace.ToolResult {
+			content[i].Text = Outside(c.Name, c.Text)
+		}
+	}
+	return llm.Message{Role: llm.ToolRole, Content: content}
+}
