@@ -204,7 +204,7 @@ func (l *lane) overflow(it item, set Settings) (dropped []workspace.Input) {
 // disturb lets a new message end or restart the running turn, where its mode says so.
 func (l *lane) disturb(it item, set Settings) {
 	t := l.turn
-	if t == nil || it.Mode != workspace.ModeTurn || it.steerOnly || it.Person != t.requester() || t.cause != nil {
+	if t == nil || it.Mode != workspace.ModeTurn || it.steerOnly || !t.joins(it.Input) || t.cause != nil {
 		return
 	}
 	switch {
@@ -310,7 +310,7 @@ func (ls *Lanes) after(l *lane, t *Turn) *Turn {
 	if t.stash == nil || ls.shut {
 		return nil
 	}
-	inputs := append(slices.Clone(t.Inputs), l.takeOf(t.requester(), ls.now())...)
+	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now())...)
 	next := ls.newTurn(l, nil, inputs)
 	next.Interrupted, next.needsSlot = t.stash, true
 	l.turn = next
@@ -392,14 +392,14 @@ func (ls *Lanes) take(l *lane, set Settings) *Turn {
 	return t
 }
 
-// takeOf removes the waiting messages of one person that no command of theirs comes before.
-func (l *lane) takeOf(person workspace.PersonID, now time.Time) (inputs []workspace.Input) {
+// takeFor removes the waiting messages that may join a turn: its requester's, in its room, with no command before.
+func (l *lane) takeFor(t *Turn, now time.Time) (inputs []workspace.Input) {
 	blocked := false
 	l.waiting = slices.DeleteFunc(l.waiting, func(w item) bool {
 		if w.Mode == workspace.ModeCommand {
 			blocked = true
 		}
-		if blocked || w.Mode != workspace.ModeTurn || w.Person != person || w.Data.Album != "" && now.Sub(w.arrived) < AlbumWait {
+		if blocked || w.Mode != workspace.ModeTurn || !t.joins(w.Input) || w.Data.Album != "" && now.Sub(w.arrived) < AlbumWait {
 			return false
 		}
 		inputs = append(inputs, w.Input)

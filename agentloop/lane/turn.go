@@ -47,6 +47,11 @@ func (t *Turn) requester() workspace.PersonID {
 	return t.Inputs[0].Person
 }
 
+// joins says whether an input is of the turn's requester and room: a turn answers one person in one place.
+func (t *Turn) joins(in workspace.Input) bool {
+	return len(t.Inputs) > 0 && in.Person == t.Inputs[0].Person && in.RoomID == t.Inputs[0].RoomID
+}
+
 func (t *Turn) has(seq int64) bool {
 	return slices.ContainsFunc(t.Inputs, func(in workspace.Input) bool { return in.Seq == seq }) ||
 		t.command != nil && t.command.Seq == seq || t.late != nil && t.late.Seq == seq
@@ -82,7 +87,7 @@ func (t *Turn) Boundary() []workspace.Input {
 	if mode != Steer {
 		return nil
 	}
-	inputs := t.lane.takeOf(t.requester(), t.lanes.now())
+	inputs := t.lane.takeFor(t, t.lanes.now())
 	t.Inputs = append(t.Inputs, inputs...)
 	return inputs
 }
@@ -98,7 +103,7 @@ func (t *Turn) Restart() []workspace.Input {
 		t.cancel(t.ended)
 		return nil
 	}
-	inputs := t.lane.takeOf(t.requester(), t.lanes.now())
+	inputs := t.lane.takeFor(t, t.lanes.now())
 	t.Inputs = append(t.Inputs, inputs...)
 	return inputs
 }

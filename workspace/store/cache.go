@@ -8,13 +8,13 @@ import (
 )
 
 // cache spares the writer the questions it has just answered: ids of rooms and sessions, and the last number
-// given in each session and room. It is dropped whole when a transaction is rolled back.
+// given in each session. It is dropped whole when a transaction is rolled back.
 type cache struct {
 	seq      int64
 	rooms    map[channels.Address]workspace.RoomID
 	sessions map[string]session
 	entryN   map[workspace.SessionID]int64
-	roomN    map[workspace.RoomID]int64
+	outN     int64 // last number given to an outbound
 }
 
 type session struct {
@@ -24,18 +24,18 @@ type session struct {
 
 const maxCached = 20_000
 
-// reset forgets all but seq: it may have run ahead of what is stored, and a gap means nothing; going back would.
-func (c *cache) reset() { *c = cache{seq: c.seq} }
+// reset forgets all but seq and outN: they may have run ahead of what is stored, and a gap means nothing; going
+// back would.
+func (c *cache) reset() { *c = cache{seq: c.seq, outN: c.outN} }
 
 func (c *cache) bound() {
-	if len(c.rooms) > maxCached || len(c.sessions) > maxCached || len(c.entryN) > maxCached || len(c.roomN) > maxCached {
-		*c = cache{seq: c.seq}
+	if len(c.rooms) > maxCached || len(c.sessions) > maxCached || len(c.entryN) > maxCached {
+		c.reset()
 	}
 	if c.rooms == nil {
 		c.rooms = map[channels.Address]workspace.RoomID{}
 		c.sessions = map[string]session{}
 		c.entryN = map[workspace.SessionID]int64{}
-		c.roomN = map[workspace.RoomID]int64{}
 	}
 }
 
@@ -107,16 +107,8 @@ func (t *tx) nextEntry(id workspace.SessionID, k int) (int64, error) {
 	return n + 1, nil
 }
 
-// nextOutbound reserves the next number in a room.
-func (t *tx) nextOutbound(id workspace.RoomID) (int64, error) {
-	c := t.cache()
-	c.bound()
-	n, ok := c.roomN[id]
-	if !ok {
-		if err := t.row(`SELECT COALESCE(MAX(n), 0) FROM outbound WHERE room_id = ?`, []any{string(id)}, &n); err != nil {
-			return 0, err
-		}
-	}
-	c.roomN[id] = n + 1
-	return n + 1, nil
+// nextOutbound is the next number of an outbound: it grows over all rooms, so it orders each of them.
+func (t *tx) nextOutbound() int64 {
+	t.cache().outN++
+	return t.cache().outN
 }

@@ -79,16 +79,13 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if o.ID == "" {
 		o.ID = workspace.OutboundID(t.s.ids.New())
 	}
-	if o.N, err = t.nextOutbound(o.RoomID); err != nil {
-		return o, err
-	}
+	o.N = t.nextOutbound()
 	stored, err := t.exec(insertOutbound, string(o.ID), o.Key, string(o.RoomID), o.N, string(o.RunID), string(o.Kind), o.Text, o.BodyRef,
 		sum(o.Text), string(o.State), millis(o.NotAfter), string(o.OnUnknown), string(o.ReplyTo), t.now)
 	if err != nil {
 		return o, err
 	}
 	if stored == 0 {
-		t.cache().roomN[o.RoomID]--
 		return t.again(o, n)
 	}
 	o.Parts, err = t.insertParts(o.ID, 0, n.Spans, n.Sending)

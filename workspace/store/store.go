@@ -156,7 +156,8 @@ func (s *Store) boot(ctx context.Context) error {
 	if _, err := tx.ExecContext(ctx, open); err != nil {
 		return err
 	}
-	if err := tx.QueryRowContext(ctx, `SELECT COALESCE(MAX(seq), 0) FROM inputs`).Scan(&s.cache.seq); err != nil {
+	const last = `SELECT (SELECT COALESCE(MAX(seq), 0) FROM inputs), (SELECT COALESCE(MAX(n), 0) FROM outbound)`
+	if err := tx.QueryRowContext(ctx, last).Scan(&s.cache.seq, &s.cache.outN); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {

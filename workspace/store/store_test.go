@@ -2,6 +2,9 @@ package store_test
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +99,31 @@ func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	}
 }
 
+// written is what this process has handed to write calls; zero where the system does not count.
+type written struct{ bytes, calls float64 }
+
+func diskIO(b *testing.B) (w written) {
+	b.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return w
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		switch name {
+		case "wchar":
+			w.bytes = n
+		case "syscw":
+			w.calls = n
+		}
+	}
+	return w
+}
+
 // BenchmarkLine prints messages a second through the durable line alone, with waited commits and statements.
 func BenchmarkLine(b *testing.B) {
 	for _, chats := range []int{1, 100, 1000} {
@@ -114,7 +142,7 @@ func BenchmarkLine(b *testing.B) {
 					done <- err
 				}()
 			}
-			before := s.Counts()
+			before, disk := s.Counts(), diskIO(b)
 			b.ResetTimer()
 			for i := range b.N {
 				work <- i
@@ -131,6 +159,9 @@ func BenchmarkLine(b *testing.B) {
 			b.ReportMetric(float64(c.Statements-before.Statements)/float64(b.N), "statements/msg")
 			b.ReportMetric(float64(c.Commits-before.Commits)/float64(b.N), "commits/msg")
 			b.ReportMetric(float64(c.Waited-before.Waited)/float64(b.N), "waited/msg")
+			now := diskIO(b)
+			b.ReportMetric((now.bytes-disk.bytes)/float64(b.N), "B/msg")
+			b.ReportMetric((now.calls-disk.calls)/float64(b.N), "writes/msg")
 		})
 	}
 }

@@ -2,6 +2,8 @@
 -- The line. One text for both databases: INTEGER means 64 bits (BIGINT on PostgreSQL), and a table that is
 -- clustered by its key says so (WITHOUT ROWID, dropped on PostgreSQL). Times are milliseconds since 1970 UTC,
 -- 0 or NULL for none; ids are ULID text and never define an order; "sum" is the crc32c of a row's payload.
+-- What a message touches is what a commit writes, a page at a time. So indexes leave out rows that nobody looks for
+-- (WHERE …), and outbound.n grows over all rooms: its unique index is written at one end.
 
 CREATE TABLE people (
   id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0, configured INTEGER NOT NULL DEFAULT 0
@@ -55,15 +57,16 @@ CREATE TABLE steps (
   PRIMARY KEY (run_id, n), UNIQUE (run_id, call_id)
 ) WITHOUT ROWID;
 CREATE TABLE entries (
-  session_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', step_n INTEGER NOT NULL DEFAULT 0, input_id TEXT UNIQUE,
+  session_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', step_n INTEGER NOT NULL DEFAULT 0, input_id TEXT,
   role TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL,
   PRIMARY KEY (session_id, n)
 ) WITHOUT ROWID;
+CREATE UNIQUE INDEX entries_input ON entries (input_id) WHERE input_id IS NOT NULL;
 CREATE TABLE outbound (
   id TEXT PRIMARY KEY, key TEXT NOT NULL UNIQUE, room_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL,
   body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
   on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
-  UNIQUE (room_id, n)
+  UNIQUE (n, room_id)
 ) WITHOUT ROWID;
 CREATE TABLE parts (
   outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL UNIQUE, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,

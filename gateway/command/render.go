@@ -1,0 +1,243 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/agentloop/llm"
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// Render writes the chat's reply to a verb's value, in Markdown.
+func Render(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case control.Status:
+		return renderStatus(v)
+	case control.Who:
+		return renderWho(v)
+	case control.Fresh:
+		return "A fresh session begins. What was said before is kept, but I no longer see it."
+	case control.Stopped:
+		return renderStopped(v)
+	case control.Why:
+		return renderWhy(v)
+	case control.QueueView:
+		return renderQueue(v)
+	case control.Resumed:
+		if v.Messages == 0 {
+			return "Nothing is waiting here from while I was away."
+		}
+		return fmt.Sprintf("I answer %s now.", plural(v.Messages, "message"))
+	}
+	return "Done."
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func helpText(c *control.Control, call control.Call) string {
+	return "Write to me as you would to a person. During an answer you can write on, or send /stop.\n\n" + list(c, call) +
+		"\n\n/help and a command's name tell more about it."
+}
+
+func list(c *control.Control, call control.Call) string {
+	var b strings.Builder
+	for _, cmd := range Table() {
+		if !c.May(call, cmd.Name) {
+			continue
+		}
+		name := "/" + cmd.Name
+		if cmd.Args != "" {
+			name += " " + cmd.Args
+		}
+		fmt.Fprintf(&b, "- `%s` — %s\n", name, cmd.Help)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func explain(c Command) string {
+	s := fmt.Sprintf("`/%s` — %s.\nExample: `%s`", strings.TrimSpace(c.Name+" "+c.Args), c.Help, c.Example)
+	if len(c.Aliases) > 0 {
+		s += "\nAlso: /" + strings.Join(c.Aliases, ", /")
+	}
+	return s
+}
+
+func renderStatus(v control.Status) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "entry"))
+	switch {
+	case v.Running && v.Waiting > 0:
+		fmt.Fprintf(&b, "- a turn is running, %s behind it\n", plural(v.Waiting, "message"))
+	case v.Running:
+		b.WriteString("- a turn is running\n")
+	default:
+		b.WriteString("- idle\n")
+	}
+	for i, name := range v.Agent.Models {
+		state := "ok"
+		for _, m := range v.Models {
+			if m.Name == name {
+				state = modelState(m)
+			}
+		}
+		kind := "model"
+		if i > 0 {
+			kind = "fallback"
+		}
+		fmt.Fprintf(&b, "- %s `%s`: %s\n", kind, name, state)
+	}
+	fmt.Fprintf(&b, "- queue mode %s\n", v.Queue.Mode)
+	if o := overrides(v.Overrides); o != "" {
+		fmt.Fprintf(&b, "- changed for this session: %s\n", o)
+	}
+	if v.Last != nil {
+		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out%s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
+			v.Last.Usage.OutputTokens, cost(v.Last.Usage))
+	}
+	for _, ch := range v.Channels {
+		fmt.Fprintf(&b, "- channel %s (%s): %s", ch.Name, ch.Network, ch.State)
+		if ch.State != channels.Ready && ch.Hint != "" {
+			b.WriteString(". " + ch.Hint)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "- up for %s, store %s", v.Uptime.Round(time.Second), v.Health)
+	if v.Reason != "" {
+		b.WriteString(": " + v.Reason)
+	}
+	return b.String()
+}
+
+func modelState(m llm.ModelHealth) string {
+	switch {
+	case m.Offline:
+		return "offline responder, no model"
+	case m.Down:
+		return "cooling down: " + m.LastError
+	case m.LastError != "":
+		return "last error: " + m.LastError
+	}
+	return "ok"
+}
+
+func overrides(o workspace.Overrides) string {
+	var list []string
+	for _, x := range [][2]string{{"queue", o.Queue}, {"model", o.Model}, {"think", o.Think}, {"verbose", o.Verbose}, {"activation", o.Activate}} {
+		if x[1] != "" {
+			list = append(list, x[0]+" "+x[1])
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func cost(u workspace.Usage) string {
+	if u.CostUSD == nil {
+		return ", unpriced"
+	}
+	return fmt.Sprintf(", $%.4f", *u.CostUSD)
+}
+
+func renderWho(v control.Who) string {
+	name := v.Name
+	if name == "" {
+		name = "no name"
+	}
+	s := fmt.Sprintf("You are `%s` (%s), role **%s**.", v.Person, name, v.Role)
+	if v.User != "" {
+		s += fmt.Sprintf("\n- on %s you are user `%s`", v.Network, v.User)
+	}
+	return s + fmt.Sprintf("\n- this session is `%s`, answered by %s", v.Session, v.Agent.Name)
+}
+
+func renderStopped(v control.Stopped) string {
+	var list []string
+	if v.Run != "" {
+		list = append(list, "run "+workspace.Short(v.Run))
+	}
+	if v.Queued > 0 {
+		list = append(list, plural(v.Queued, "waiting message"))
+	}
+	if v.Parts > 0 {
+		list = append(list, plural(v.Parts, "unsent part"))
+	}
+	if len(list) == 0 {
+		return "Nothing is running here."
+	}
+	return "Stopped: " + strings.Join(list, ", ") + "."
+}
+
+func renderWhy(v control.Why) string {
+	if v.Input == nil {
+		return "I have answered nothing here yet."
+	}
+	var b strings.Builder
+	d, r := v.Input.Decision, v.Input.Binding
+	if v.Run != nil {
+		fmt.Fprintf(&b, "Run %s ended %s", workspace.Short(v.Run.ID), v.Run.State)
+		if v.Run.Reason != "" {
+			fmt.Fprintf(&b, " (%s)", v.Run.Reason)
+		}
+		b.WriteString(".\n")
+	}
+	fmt.Fprintf(&b, "- you may speak here by rule `%s`", d.Rule)
+	if len(d.Gates) > 0 {
+		fmt.Fprintf(&b, ", having passed %s", strings.Join(d.Gates, ", "))
+	}
+	fallback := ""
+	if r.Fallback {
+		fallback = ", as a fallback: no route names this place"
+	}
+	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, v.Input.Role)
+	if v.Run != nil {
+		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage))
+	}
+	for _, st := range v.Steps {
+		if st.Kind == workspace.StepTool {
+			fmt.Fprintf(&b, "\n- tool `%s`: %s", st.Tool, st.State)
+			if st.Body.Reason != "" {
+				b.WriteString(", " + st.Body.Reason)
+			}
+		}
+	}
+	return b.String()
+}
+
+func renderQueue(v control.QueueView) string {
+	head := "Queue mode is"
+	if v.Changed {
+		head = "Queue mode is now"
+	}
+	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s.", head, v.Mode, v.Cap, overflowText(v.Overflow))
+	if len(v.Waiting) == 0 {
+		return s + "\nNothing waits."
+	}
+	s += fmt.Sprintf("\n%s:", plural(len(v.Waiting), "message"))
+	for _, w := range v.Waiting {
+		line, _, _ := strings.Cut(w, "\n")
+		if r := []rune(line); len(r) > 60 {
+			line = string(r[:60]) + "…"
+		}
+		s += "\n- " + line
+	}
+	return s
+}
+
+func overflowText(mode string) string {
+	switch mode {
+	case "old":
+		return "the oldest is dropped"
+	case "new":
+		return "the newest is dropped"
+	}
+	return "a line of each is kept"
+}

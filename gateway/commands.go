@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"parley/channels"
+	"parley/gateway/command"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// commands runs slash commands of the journal: ordered ones from their lane, the others beside it.
+//
+// Goroutines: one per command beside a lane, at most commandsAtOnce.
+type commands struct {
+	control *control.Control
+	deliver *deliver
+	log     *slog.Logger
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	running map[workspace.InputID]bool
+}
+
+const commandsAtOnce = 256
+
+func (c *commands) ordered(line string) bool { return command.Ordered(line) }
+
+// beside runs a command beside the lanes. When too many run the sweeper offers it again.
+func (c *commands) beside(ctx context.Context, in workspace.Input) {
+	c.mu.Lock()
+	if c.running == nil {
+		c.running = map[workspace.InputID]bool{}
+	}
+	full := len(c.running) >= commandsAtOnce || c.running[in.ID]
+	if !full {
+		c.running[in.ID] = true
+	}
+	c.mu.Unlock()
+	if full {
+		return
+	}
+	c.wg.Go(func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.running, in.ID)
+		}()
+		c.run(context.WithoutCancel(ctx), in)
+	})
+}
+
+// run does one command and commits its end.
+func (c *commands) run(ctx context.Context, in workspace.Input) {
+	key, err := workspace.ParseKey(in.Binding.Key)
+	if err != nil {
+		c.log.Error("command has no session", "input", in.ID, "err", err)
+		return
+	}
+	call := control.Call{Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in}
+	if in.RoomID != "" {
+		addr, err := c.deliver.Address(in.RoomID)
+		if err != nil {
+			c.log.Error("command has no room", "input", in.ID, "err", err)
+			return
+		}
+		call.Kind = addr.Kind
+	} else {
+		call.Kind = channels.DM
+	}
+	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) {
+		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
+	}
+}
+
+func (c *commands) wait() { c.wg.Wait() }

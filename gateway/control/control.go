@@ -1,0 +1,170 @@
+// Package control holds the verbs, one function each: whatever a person can ask the gateway to do, from whatever
+// surface — a slash command, HTTP, the command line. It is the only place that checks roles. A verb takes who asks
+// and how (Call) and returns a value; its surface parses before and renders after.
+//
+// A verb that came as a journalled command commits its effect, its input's end and its reply as one unit.
+// It starts no goroutine.
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"parley/agentloop/lane"
+	"parley/agentloop/llm"
+	"parley/channels"
+	"parley/routes"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// Call is who asks, from where, and how the answer goes back.
+type Call struct {
+	Actor   workspace.Actor
+	Kind    channels.PeerKind // of the room; empty: local or HTTP
+	Room    workspace.RoomID
+	Session workspace.Key
+	// Input is the journalled command that asks; nil for HTTP and the command line.
+	Input *workspace.Input
+	// Render writes the chat's reply from the verb's value. It must be pure.
+	Render func(value any) string
+}
+
+// House is what the running gateway does for the verbs.
+type House interface {
+	Lane(key string) lane.View
+	// Cancel ends the running turn of a session if match accepts its requester.
+	Cancel(key string, cause error, match func(workspace.PersonID) bool) bool
+	Remove(key string, seqs ...int64)
+	Offer(inputs ...workspace.Input)
+	Push(list []workspace.Outbound)
+	// Forget drops what is remembered of a session; People of whom is who.
+	Forget(key string)
+	PeopleChanged()
+	Channels() []Channel
+	Models() []llm.ModelHealth
+	Agent(id workspace.AgentID) (Agent, bool)
+	Agents() []Agent
+	// Submit journals a message of a local person and returns after the commit.
+	Submit(ctx context.Context, m Submission) (Submitted, error)
+	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)
+	Queue(key string) lane.Settings
+	Started() time.Time
+}
+
+// Agent as people see it.
+type Agent struct {
+	ID      workspace.AgentID `json:"id"`
+	Name    string            `json:"name"`
+	Models  []string          `json:"models"`
+	Default bool              `json:"default"`
+}
+
+// Channel as people see it.
+type Channel struct {
+	Name    string         `json:"name"`
+	Network string         `json:"type"`
+	Account string         `json:"account,omitempty"`
+	State   channels.State `json:"state"`
+	Since   time.Time      `json:"since"`
+	Cause   string         `json:"cause,omitempty"`
+	Hint    string         `json:"hint,omitempty"`
+}
+
+// Control is the verbs over a store and a running gateway. Safe for concurrent use.
+type Control struct {
+	Store *store.Store
+	House House
+	Now   func() time.Time
+}
+
+// verb names what is asked for, as docs/rights.md does.
+type verb string
+
+// rights is the least role per verb, and whether it may be used in a group. docs/rights.md is this table for people;
+// a test holds them together.
+func rights(v verb) (least workspace.Role, inGroups bool) {
+	switch v {
+	case "help", "commands", "status", "whoami", "stop", "why", "resume":
+		return workspace.Guest, true
+	case "new", "reset", "queue":
+		return workspace.Guest, false
+	case "message", "session.read", "run.read":
+		return workspace.Member, false
+	}
+	return workspace.Owner, false
+}
+
+// may refuses what the actor's role does not reach. In a group, what changes the session is for owners.
+func (c *Control) may(call Call, v verb) error {
+	least, inGroups := rights(v)
+	switch group := call.Kind == channels.Group || call.Kind == channels.Room; {
+	case !call.Actor.Role.AtLeast(least):
+		return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "Only %ss may do that.", least)
+	case group && !inGroups && !call.Actor.Role.AtLeast(workspace.Owner):
+		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "In a group only an owner may do that.")
+	}
+	return nil
+}
+
+// May says whether the actor may use a verb in the place of the call; surfaces use it to show and hide.
+func (c *Control) May(call Call, v string) bool { return c.may(call, verb(v)) == nil }
+
+// owner says whether the call has an owner's rights over other people's things.
+func owner(call Call) bool { return call.Actor.Role.AtLeast(workspace.Owner) }
+
+// commit stores a verb's effect with the end and reply of its command, then hands the reply on.
+func (c *Control) commit(call Call, effect store.Effect, value func(store.Did) any) (store.Did, error) {
+	cmd := store.Command{Effect: effect}
+	if call.Input != nil {
+		cmd.Input = *call.Input
+		if call.Room != "" && call.Render != nil {
+			cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply,
+				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
+			cmd.Text = func(d store.Did) string { return call.Render(value(d)) }
+		}
+		if call.Render != nil {
+			cmd.Note = func(d store.Did) string { return call.Render(value(d)) }
+		}
+	}
+	did, err := c.Store.RunCommand(cmd)
+	if err != nil {
+		return did, err
+	}
+	c.House.Push(did.Reply)
+	return did, nil
+}
+
+func replyTo(call Call) channels.MessageID {
+	if call.Kind == channels.DM {
+		return ""
+	}
+	return call.Input.Data.Message
+}
+
+// answer ends a command that changes nothing.
+func (c *Control) answer(call Call, value any) error {
+	if call.Input == nil {
+		return nil
+	}
+	_, err := c.commit(call, store.Effect{}, func(store.Did) any { return value })
+	return err
+}
+
+// Refuse ends a command that could not be done with one plain sentence. It is no error unless it cannot be stored.
+func (c *Control) Refuse(call Call, sentence string) error {
+	if call.Input == nil {
+		return nil
+	}
+	cmd := store.Command{Input: *call.Input, Failed: true, Reason: sentence, Note: func(store.Did) string { return sentence }}
+	if call.Room != "" {
+		cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply, Text: sentence,
+			Spans: []store.Span{{To: len(sentence)}}, ReplyTo: replyTo(call)}
+	}
+	did, err := c.Store.RunCommand(cmd)
+	if err == nil {
+		c.House.Push(did.Reply)
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/routes"
+	"parley/workspace"
+)
+
+// Submission is a message of a local person: WebChat, the terminal, the API.
+type Submission struct {
+	Actor   workspace.Actor
+	Source  string            // api or webchat
+	Agent   workspace.AgentID // empty: the default agent
+	Session string            // name of a local session, or a whole session key; empty: main
+	Text    string
+	// Key is the client's idempotency key; empty: each is a message of its own.
+	Key  string
+	Hash string // of the request's body; a repeated Key with another Hash is refused
+}
+
+// Submitted is a journalled message.
+type Submitted struct {
+	Input    workspace.Input   `json:"-"`
+	InputID  workspace.InputID `json:"input_id"`
+	RunID    workspace.RunID   `json:"run_id,omitempty"`
+	Session  string            `json:"session"`
+	Repeated bool              `json:"-"` // the key had been journalled before: this is the first answer again
+}
+
+// Limits of a submission.
+const (
+	MaxText    = 256 << 10 // bytes
+	MaxKey     = 200
+	MaxSession = 64
+)
+
+// ErrOtherBody says that an idempotency key came again with another message.
+var ErrOtherBody = errors.New("idempotency key was used for another message")
+
+// Message journals a message and returns after the commit.
+func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) {
+	if err := c.may(Call{Actor: m.Actor}, "message"); err != nil {
+		return Submitted{}, err
+	}
+	switch {
+	case strings.TrimSpace(m.Text) == "":
+		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message has no text.")
+	case len(m.Text) > MaxText:
+		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message is longer than %d bytes.", MaxText)
+	case len(m.Key) > MaxKey:
+		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The idempotency key is longer than %d bytes.", MaxKey)
+	case len(m.Session) > MaxSession && !strings.HasPrefix(m.Session, "agent:"):
+		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The session name is longer than %d bytes.", MaxSession)
+	}
+	if m.Agent != "" {
+		if _, ok := c.House.Agent(m.Agent); !ok {
+			return Submitted{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(m.Agent))
+		}
+	}
+	got, err := c.House.Submit(ctx, m)
+	if err == nil && got.Repeated && m.Hash != got.Input.Data.BodyHash {
+		return Submitted{}, workspace.Say(fmt.Errorf("%w: %w", ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another message.")
+	}
+	return got, err
+}
+
+// RunView is a run with what it was for and what it did.
+type RunView struct {
+	Run    workspace.Run
+	Inputs []workspace.Input
+	Steps  []workspace.Step
+	Text   string // of the answer, or of the failure
+	Key    string // of the session
+}
+
+// Run reads a run by its id, or by the id of an input: then the run that took it. An input that no run has taken
+// yet gives a view with no run in it.
+func (c *Control) Run(_ context.Context, call Call, id string) (RunView, error) {
+	if err := c.may(call, "run.read"); err != nil {
+		return RunView{}, err
+	}
+	missing := workspace.Say(workspace.ErrNotFound, "There is no run %q.", id)
+	var v RunView
+	run, err := c.Store.Run(workspace.RunID(id))
+	if errors.Is(err, workspace.ErrNotFound) {
+		in, err := c.Store.Input(workspace.InputID(id))
+		if err != nil {
+			return v, missing
+		}
+		v.Inputs, v.Key = []workspace.Input{in}, in.Binding.Key
+		if !owner(call) && in.Person != call.Actor.Person {
+			return RunView{}, missing
+		}
+		if in.RunID == "" {
+			v.Text, err = c.commandReply(in)
+			return v, err
+		}
+		run, err = c.Store.Run(in.RunID)
+		if err != nil {
+			return v, err
+		}
+	} else if err != nil {
+		return v, err
+	}
+	if !owner(call) && run.Requester != call.Actor.Person {
+		return RunView{}, missing
+	}
+	v.Run = run
+	if v.Inputs, err = c.Store.RunInputs(run.ID); err != nil {
+		return v, err
+	}
+	if len(v.Inputs) > 0 {
+		v.Key = v.Inputs[0].Binding.Key
+	}
+	if v.Steps, err = c.Store.Steps(run.ID); err != nil {
+		return v, err
+	}
+	v.Text, err = c.answerText(run)
+	return v, err
+}
+
+// answerText is the last thing a run said.
+func (c *Control) answerText(run workspace.Run) (string, error) {
+	entries, err := c.Store.RunEntries(run.SessionID, run.ID)
+	if err != nil {
+		return "", err
+	}
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := entries[i]
+		if text := e.Body.Plain(); text != "" && (e.Role == workspace.RoleAssistant || e.Body.Type == "error") {
+			return text, nil
+		}
+	}
+	return "", nil
+}
+
+// commandReply is what a command of a local session was answered.
+func (c *Control) commandReply(in workspace.Input) (string, error) {
+	e, err := c.Store.InputEntry(in.ID)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return "", nil
+	}
+	return e.Body.Plain(), err
+}
+
+// Sessions lists the newest generations, newest first.
+func (c *Control) Sessions(_ context.Context, call Call, limit int, after string) ([]workspace.Session, error) {
+	if err := c.may(call, "sessions"); err != nil {
+		return nil, err
+	}
+	return c.Store.Sessions(limit, workspace.SessionID(after))
+}
+
+// Session finds the newest generation of a key.
+func (c *Control) Session(_ context.Context, call Call, key string) (workspace.Session, error) {
+	if err := c.may(call, "session.read"); err != nil {
+		return workspace.Session{}, err
+	}
+	k, err := workspace.ParseKey(key)
+	if err != nil {
+		return workspace.Session{}, workspace.Say(err, "%q is no session key.", key)
+	}
+	ses, err := c.Store.SessionByKey(k)
+	if err != nil {
+		return ses, workspace.Say(err, "There is no session %q.", key)
+	}
+	if !owner(call) && k.Scope != workspace.ScopeLocal {
+		return workspace.Session{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
+	}
+	return ses, nil
+}
+
+// Entries lists a session's transcript after n.
+func (c *Control) Entries(ctx context.Context, call Call, key string, after int64, limit int) ([]workspace.Entry, error) {
+	ses, err := c.Session(ctx, call, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.Store.Entries(ses.ID, after, limit)
+}
+
+// Explain is a dry run of gate and routes for a made-up message.
+func (c *Control) Explain(_ context.Context, call Call, f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error) {
+	if err := c.may(call, "route.explain"); err != nil {
+		return routes.Verdict{}, routes.Route{}, nil, err
+	}
+	return c.House.Explain(f, channel)
+}
+
+// Channels lists the configured channels with their state.
+func (c *Control) Channels(_ context.Context, call Call) ([]Channel, error) {
+	if err := c.may(call, "channels"); err != nil {
+		return nil, err
+	}
+	return c.House.Channels(), nil
+}
+
+// Agents lists the configured agents.
+func (c *Control) Agents(_ context.Context, call Call) ([]Agent, error) {
+	if err := c.may(call, "run.read"); err != nil {
+		return nil, err
+	}
+	return c.House.Agents(), nil
+}

@@ -1,0 +1,477 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/channels"
+	"parley/channels/markup"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// Limits of delivery.
+const (
+	sendTimeout = 45 * time.Second // of one network call; longer than any network's own
+	maxTries    = 12               // sends of one part that were surely refused
+	backoffMin  = time.Second
+	backoffMax  = 5 * time.Minute
+	paceFor     = time.Minute // how long a room is paced after a 429
+)
+
+// deliver is the way out: one queue per room, in the order of the journal. An answer's parts are sent one by one,
+// each after the commit that says so; what a send came to is recorded and never guessed.
+//
+// Goroutines: one per room with something to send. wait returns when all have ended.
+type deliver struct {
+	store *store.Store
+	lines *lines // the connected channels
+	blobs blobs
+	log   *slog.Logger
+	now   func() time.Time
+	base  context.Context // ends when sending must stop
+
+	mu    sync.Mutex
+	rooms map[workspace.RoomID]*room
+	wg    sync.WaitGroup
+
+	sent, failed, unknown atomic.Int64
+}
+
+type blobs interface {
+	Path(ref string) (string, error)
+}
+
+// room is one conversation's queue. Its fields are guarded by deliver.mu, but for what only its goroutine uses.
+type room struct {
+	id    workspace.RoomID
+	addr  channels.Address
+	jobs  []*job
+	busy  bool
+	until time.Time // Retry-After: nothing is sent before
+	pace  time.Time // until then every send keeps the network's published rate
+	last  time.Time // of the last send
+}
+
+// job is one outbound in a room's queue.
+type job struct {
+	out  workspace.Outbound
+	prev *job          // the placeholder that this answer finishes
+	done chan struct{} // closed when the room has done with it
+}
+
+// Know tells the address of a room, so that it need not be read again.
+func (d *deliver) Know(id workspace.RoomID, addr channels.Address) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.rooms) > 10_000 {
+		for id, r := range d.rooms {
+			if !r.busy && len(r.jobs) == 0 && d.now().After(r.pace) {
+				delete(d.rooms, id)
+			}
+		}
+	}
+	d.room(id).addr = addr
+}
+
+func (d *deliver) room(id workspace.RoomID) *room {
+	r := d.rooms[id]
+	if r == nil {
+		r = &room{id: id}
+		d.rooms[id] = r
+	}
+	return r
+}
+
+// Reserve holds an idle room whose channel is ready, so that the commit of an answer can have its first part
+// `sending`. Then Push or Release must follow.
+func (d *deliver) Reserve(id workspace.RoomID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.rooms[id]
+	if r == nil || r.busy || len(r.jobs) > 0 || d.now().Before(r.until) || d.now().Before(r.pace) || !d.lines.ready(r.addr) || d.base.Err() != nil {
+		return false
+	}
+	r.busy = true
+	return true
+}
+
+// Release gives a reservation back.
+func (d *deliver) Release(id workspace.RoomID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.rooms[id]
+	r.busy = false
+	d.run(r)
+}
+
+// Push queues a stored answer. reserved says that the caller holds the room; prev is the job of the placeholder
+// that the answer finishes, or nil.
+func (d *deliver) Push(o workspace.Outbound, reserved bool, prev *job) *job {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := d.room(o.RoomID)
+	i := len(r.jobs)
+	for i > 0 && r.jobs[i-1].out.N > o.N {
+		i--
+	}
+	r.jobs = append(r.jobs, nil)
+	copy(r.jobs[i+1:], r.jobs[i:])
+	j := &job{out: o, prev: prev, done: make(chan struct{})}
+	r.jobs[i] = j
+	if reserved {
+		r.busy = false
+	}
+	d.run(r)
+	return j
+}
+
+// PushAll queues what a unit stored.
+func (d *deliver) PushAll(list []workspace.Outbound) {
+	for _, o := range list {
+		d.Push(o, false, nil)
+	}
+}
+
+// run starts the room's goroutine if it has work. The lock is held.
+func (d *deliver) run(r *room) {
+	if r.busy || len(r.jobs) == 0 || d.base.Err() != nil {
+		return
+	}
+	r.busy = true
+	d.wg.Go(func() { d.work(d.base, r) })
+}
+
+// work sends a room's answers in order until none is left.
+func (d *deliver) work(ctx context.Context, r *room) {
+	for ctx.Err() == nil {
+		d.mu.Lock()
+		if len(r.jobs) == 0 {
+			r.busy = false
+			d.mu.Unlock()
+			return
+		}
+		j := r.jobs[0]
+		d.mu.Unlock()
+		d.job(ctx, r, j)
+		if ctx.Err() != nil {
+			return
+		}
+		d.mu.Lock()
+		for i := range r.jobs {
+			if r.jobs[i] == j {
+				r.jobs = append(r.jobs[:i], r.jobs[i+1:]...)
+				break
+			}
+		}
+		d.mu.Unlock()
+		close(j.done)
+	}
+}
+
+// job brings every part of one answer to an end.
+func (d *deliver) job(ctx context.Context, r *room, j *job) {
+	line, ok := d.address(ctx, r)
+	if !ok {
+		return // it stays as it is; the next boot looks at it again
+	}
+	o := &j.out
+	if j.prev != nil { // what became of the placeholder is known here before it is stored
+		copyStates(o.Parts, j.prev.out.Parts)
+	}
+	if o.Text == "" && o.BodyRef != "" {
+		if full, err := d.store.OutboundByKey(o.Key); err == nil {
+			o.Text = full.Text
+		}
+	}
+	for i := range o.Parts {
+		p := &o.Parts[i]
+		for try := 0; ctx.Err() == nil; try++ {
+			if d.part(ctx, r, line, o, p, i) {
+				break
+			}
+			if try > 0 || p.State != workspace.PartUnknown {
+				line, ok = d.address(ctx, r) // the channel may have gone meanwhile
+			}
+			if !ok {
+				return
+			}
+		}
+		if p.State == workspace.PartDead {
+			return
+		}
+	}
+}
+
+func copyStates(to, from []workspace.Part) {
+	for i := range min(len(to), len(from)) {
+		to[i].State, to[i].RemoteID, to[i].Error, to[i].Epoch, to[i].Tries = from[i].State, from[i].RemoteID, from[i].Error, from[i].Epoch, from[i].Tries
+	}
+}
+
+// address waits until the room's channel can send.
+func (d *deliver) address(ctx context.Context, r *room) (*line, bool) {
+	addr, err := d.Address(r.id)
+	if err != nil {
+		d.log.Error("room of an answer is not known", "room", r.id, "err", err)
+		return nil, false
+	}
+	return d.lines.wait(ctx, addr)
+}
+
+// Address of a room, read once.
+func (d *deliver) Address(id workspace.RoomID) (channels.Address, error) {
+	d.mu.Lock()
+	addr := d.room(id).addr
+	d.mu.Unlock()
+	if addr != (channels.Address{}) {
+		return addr, nil
+	}
+	stored, err := d.store.Room(id)
+	if err != nil {
+		return channels.Address{}, err
+	}
+	d.Know(id, stored.Address)
+	return stored.Address, nil
+}
+
+// part makes one move with a part and says whether it has come to its end.
+func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, i int) (ended bool) {
+	switch p.State {
+	case workspace.PartReady:
+		if !o.NotAfter.IsZero() && d.now().After(o.NotAfter) {
+			return d.settle(p, store.Move{To: workspace.PartParked, Error: "past its age"})
+		}
+		if !d.rest(ctx, r, line, p, i) {
+			return true
+		}
+		if err := d.store.MovePart(store.Move{Part: *p, To: workspace.PartSending}); err != nil {
+			return d.lost(p, err)
+		}
+		p.State, p.Tries = workspace.PartSending, p.Tries+1
+		return d.send(ctx, r, line, o, p)
+	case workspace.PartSending:
+		if p.Epoch < d.store.Epoch() {
+			return d.doubt(p, errors.New("the gateway ended while it was being sent"))
+		}
+		return d.send(ctx, r, line, o, p)
+	case workspace.PartLive:
+		return d.edit(ctx, r, line, o, p)
+	case workspace.PartUnknown:
+		return d.resolve(ctx, r, line, o, p)
+	}
+	return true // sent, cancelled, parked, dead
+}
+
+// rest waits for what the room and the network ask: Retry-After, backoff, the pace of further parts.
+func (d *deliver) rest(ctx context.Context, r *room, line *line, p *workspace.Part, i int) bool {
+	d.mu.Lock()
+	at := r.until
+	now := d.now()
+	if p.NextAt.After(at) {
+		at = p.NextAt
+	}
+	if every := line.traits.SendEvery; every > 0 && (i > 0 || now.Before(r.pace)) && r.last.Add(every).After(at) {
+		at = r.last.Add(every)
+	}
+	d.mu.Unlock()
+	if hold := line.heldUntil(); hold.After(at) {
+		at = hold
+	}
+	if wait := at.Sub(now); wait > 0 {
+		return channels.Sleep(ctx, wait)
+	}
+	return true
+}
+
+// send makes the network call of a part that is stored as sending.
+func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part) bool {
+	post, err := d.post(line, r, o, p)
+	if err != nil {
+		return d.dead(r, o, p, err)
+	}
+	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return line.channel.Send(ctx, post) })
+	if err == nil {
+		d.sent.Add(1)
+		if o.State == workspace.OutOpen {
+			return d.settle(p, store.Move{To: workspace.PartLive, Remote: id})
+		}
+		return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
+	}
+	return d.failedSend(r, line, o, p, err)
+}
+
+// call bounds a network call and stamps the room.
+func (d *deliver) call(ctx context.Context, r *room, f func(context.Context) (channels.MessageID, error)) (channels.MessageID, error) {
+	// a shutdown lets a send that has begun come to its answer
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
+	defer cancel()
+	id, err := f(ctx)
+	d.mu.Lock()
+	r.last = d.now()
+	d.mu.Unlock()
+	return id, err
+}
+
+// failedSend decides what a failed send means. The adapter has classified, nothing is guessed here.
+func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *workspace.Part, err error) bool {
+	d.failed.Add(1)
+	var e *channels.Error
+	if !errors.As(err, &e) {
+		e = &channels.Error{Class: channels.Unknown, Err: err}
+	}
+	switch e.Class {
+	case channels.Retry:
+		if p.Tries >= maxTries {
+			return d.dead(r, o, p, err)
+		}
+		wait := e.After
+		d.mu.Lock()
+		if wait > 0 {
+			r.until, r.pace = d.now().Add(wait), d.now().Add(wait+paceFor)
+		} else {
+			wait = backoff(p.Tries)
+		}
+		d.mu.Unlock()
+		if e.Global {
+			line.hold(d.now().Add(wait))
+		}
+		p.NextAt = d.now().Add(wait)
+		return d.again(p, err)
+	case channels.Fatal:
+		line.suspect(err)
+		p.NextAt = d.now().Add(backoff(p.Tries))
+		return d.again(p, err)
+	case channels.PeerGone:
+		if e.Moved != "" {
+			return d.moved(r, p, e)
+		}
+		return d.dead(r, o, p, err)
+	case channels.BadMessage:
+		return d.dead(r, o, p, err)
+	}
+	return d.doubt(p, err)
+}
+
+// again puts a part that was surely not sent back to ready.
+func (d *deliver) again(p *workspace.Part, err error) bool {
+	next := p.NextAt
+	d.settle(p, store.Move{To: workspace.PartReady, Error: short(err), NextAt: next})
+	p.NextAt = next
+	return false
+}
+
+// doubt notes that a part may have been sent.
+func (d *deliver) doubt(p *workspace.Part, err error) bool {
+	d.unknown.Add(1)
+	text := short(err)
+	if p.Error == markedOnce {
+		text = markedOnce
+	}
+	move := store.Move{Part: *p, To: workspace.PartUnknown, Error: text}
+	if err := d.store.MovePart(move); err != nil {
+		return d.lost(p, err)
+	}
+	p.State, p.Error, p.Epoch = workspace.PartUnknown, text, d.store.Epoch()
+	return false
+}
+
+// settle records a move without waiting for its commit.
+func (d *deliver) settle(p *workspace.Part, m store.Move) bool {
+	m.Part = *p
+	d.store.Receipt(m)
+	p.State, p.Error = m.To, m.Error
+	if m.Remote != "" {
+		p.RemoteID = m.Remote
+	}
+	return true
+}
+
+// lost ends a job whose part somebody else has moved: a stop, an operator.
+func (d *deliver) lost(p *workspace.Part, err error) bool {
+	if errors.Is(err, workspace.ErrConflict) {
+		d.log.Debug("part was moved by somebody else", "outbound", p.OutboundID, "part", p.N, "err", err)
+	} else {
+		d.log.Error("part cannot be moved", "outbound", p.OutboundID, "part", p.N, "err", err)
+	}
+	p.State = workspace.PartCancelled
+	return true
+}
+
+// dead gives a part up, with its rest, and tells the room once if the room can still be told.
+func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err error) bool {
+	d.log.Error("answer is a dead letter", "room", r.addr.String(), "outbound", o.ID, "part", p.N, "run", o.RunID, "err", err)
+	var notice *store.NewOutbound
+	if channels.ClassOf(err) != channels.PeerGone && o.Kind == workspace.OutAnswer {
+		notice = &store.NewOutbound{Key: "run:" + string(o.RunID) + ":notice:undelivered", RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice,
+			Text: fmt.Sprintf("I have an answer but could not deliver it here (run %s).", workspace.Short(o.RunID)), OnUnknown: workspace.DropUnknown}
+		notice.Spans = []store.Span{{To: len(notice.Text)}}
+	}
+	out, storeErr := d.store.Dead(store.Move{Part: *p, Error: short(err)}, notice)
+	if storeErr != nil {
+		return d.lost(p, storeErr)
+	}
+	p.State = workspace.PartDead
+	d.PushAll(out)
+	return true
+}
+
+// moved follows a group that became a supergroup.
+func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
+	if err := d.store.MoveRoom(r.addr, e.Moved); err != nil {
+		d.log.Error("room cannot follow its peer", "room", r.addr.String(), "err", err)
+	}
+	d.mu.Lock()
+	r.addr.Peer = e.Moved
+	d.mu.Unlock()
+	return d.again(p, e)
+}
+
+// post renders a part for the network.
+func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (channels.Post, error) {
+	post := channels.Post{To: r.addr, Token: p.Token}
+	if p.N == 0 {
+		post.ReplyTo = o.ReplyTo
+	}
+	if p.Blob != "" {
+		path, err := d.blobs.Path(p.Blob)
+		if err != nil {
+			return post, &channels.Error{Class: channels.BadMessage, Err: err}
+		}
+		post.Files = []channels.File{{Name: "answer.md", MIME: "text/markdown", Path: path}}
+		return post, nil
+	}
+	if o.State == workspace.OutOpen {
+		post.Text, post.Plain = placeholder, placeholder
+		return post, nil
+	}
+	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.traits.Dialect)
+	if p.Error == markedOnce {
+		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
+	}
+	return post, nil
+}
+
+// wait returns when no room sends any more.
+func (d *deliver) wait() { d.wg.Wait() }
+
+// backoff doubles from a second to five minutes, with a quarter of jitter.
+func backoff(tries int) time.Duration {
+	wait := backoffMin << min(max(tries-1, 0), 16)
+	wait = min(wait, backoffMax)
+	return wait*3/4 + rand.N(wait/2)
+}
+
+func short(err error) string {
+	s := err.Error()
+	if len(s) > 300 {
+		s = s[:300]
+	}
+	return s
+}

@@ -1,0 +1,323 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"parley/agentloop/lane"
+	"parley/channels"
+	"parley/routes"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// dispatch is the way in. What a network delivered is judged, bound to an agent and a session, and journalled in
+// one commit; only then does the adapter acknowledge, and only then does anything act on it.
+type dispatch struct {
+	store    *store.Store
+	lanes    *lane.Lanes
+	deliver  *deliver
+	sessions *sessions
+	people   *people
+	stale    *parking
+	roster   func() *roster
+	commands *commands
+	pressure func() bool
+	accounts func(*line) error // binds the configured people to a channel's users
+	now      func() time.Time
+	log      *slog.Logger
+
+	refusals                            *limiter
+	accepted, duplicates, refused, shed atomic.Int64
+}
+
+// intake is dispatch as one channel sees it.
+type intake struct {
+	d *dispatch
+	l *line
+}
+
+var _ channels.Intake = intake{}
+
+func (i intake) Report(s channels.Status) { i.l.report(s) }
+
+func (i intake) Newest(context.Context) (map[channels.PeerID]channels.MessageID, error) {
+	return i.d.store.Newest(i.l.network, i.l.account())
+}
+
+// arrival is one inbound event on its way through.
+type arrival struct {
+	store.Arrival
+	in       channels.Inbound
+	key      string
+	reserved bool
+	stale    bool
+	got      store.Accepted
+}
+
+// Receive journals a batch and returns after the commit.
+func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
+	if i.d.pressure() {
+		i.d.shed.Add(int64(len(batch)))
+		return channels.ErrBusy
+	}
+	if err := i.l.sync(i.d.accounts); err != nil {
+		return err
+	}
+	var list []*arrival
+	for _, in := range batch {
+		got, err := i.d.judge(i.l, in)
+		if err != nil {
+			i.d.release(list)
+			return err
+		}
+		list = append(list, got...)
+	}
+	return i.d.accept(ctx, list)
+}
+
+// judge asks the gate and the routes, and says what is to be stored. It is nil for what is not stored at all.
+func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
+	if in.Kind == channels.KindMoved {
+		if err := d.store.MoveRoom(in.To, channels.PeerID(in.Text)); err != nil {
+			return nil, err
+		}
+	}
+	facts := routes.Facts{Channel: l.name, In: in}
+	var known bool
+	var err error
+	if facts.Person, known, err = d.people.find(in.To.Network, in.To.Account, in.From); err != nil {
+		return nil, err
+	}
+	if in.Target != "" && facts.Person.ID != "" {
+		if facts.Addressed, err = d.addressed(in); err != nil {
+			return nil, err
+		}
+	}
+	facts.Alone = d.roster().mainScope && d.people.alone()
+	verdict := routes.Gate(l.gate(), facts)
+	if verdict.Outcome == routes.Ignore {
+		return nil, nil
+	}
+	a := d.draft(l, in, verdict)
+	switch verdict.Outcome {
+	case routes.Refuse, routes.Pair:
+		d.refused.Add(1)
+		if !d.refusals.allow(string(in.To.Network) + "/" + string(in.From.User)) {
+			return nil, nil // counted; the journal keeps the first twenty an hour
+		}
+		a.Input.State, a.Input.Reason = workspace.InputRefused, verdict.Decision.Reason
+		if verdict.Outcome == routes.Pair {
+			return []*arrival{a}, d.pair(l, in, a)
+		}
+		return []*arrival{a}, nil
+	case routes.Note:
+		a.Input.State = workspace.InputNoted
+		return []*arrival{a}, nil
+	}
+	a.Input.Person, a.Input.Role = facts.Person.ID, facts.Person.Role
+	if !known {
+		a.Guest = d.people.guest(in)
+		a.Input.Person, facts.Person = a.Guest.Person, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest}
+	}
+	if verdict.Role != workspace.Nobody {
+		a.Input.Role = verdict.Role
+	}
+	return d.bind(a, facts, verdict), nil
+}
+
+// draft is an input as far as the event itself says.
+func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arrival {
+	a := &arrival{in: in}
+	a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Secret
+	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
+		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
+		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User}}
+	if in.Target != "" {
+		a.Input.TargetKey = "m:" + string(in.To.Peer) + ":" + string(in.Target)
+	}
+	if v.Outcome == routes.Note {
+		a.Input.Text = string(in.Data)
+	}
+	return a
+}
+
+// bind asks the routes, decides how the input starts, and adds the copies of a fan-out.
+func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict) []*arrival {
+	in := a.in
+	r := d.roster()
+	a.Input.Text = in.Text
+	a.Input.Data.ReplyTo, a.Input.Data.Quote, a.Input.Data.Album, a.Input.Data.Attachments = in.ReplyTo, in.Quote, in.Album, in.Attachments
+	route := r.table.Resolve(facts)
+	list := []*arrival{a}
+	for _, f := range route.Fanout {
+		c := *a
+		c.Input.ID, c.Input.Key, c.Guest = workspace.InputID(d.store.IDs().New()), in.Key+"#"+string(f.Agent), nil
+		c.Input.Agent, c.Input.Binding, c.Key, c.key = f.Agent, f.Binding, f.Session, f.Binding.Key
+		c.Input.State = workspace.InputQueued
+		list = append(list, &c)
+	}
+	a.Input.Agent, a.Input.Binding, a.Key, a.key = route.Agent, route.Binding, route.Session, route.Binding.Key
+	switch {
+	case v.Outcome == routes.Context:
+		a.Input.State, a.Input.Mode = workspace.InputContext, workspace.ModeNote
+		return list[:1]
+	case in.Kind == channels.KindReaction || in.Kind == channels.KindButton:
+		a.Input.State = workspace.InputNoted
+		return list[:1]
+	}
+	a.Input.State = workspace.InputQueued
+	if in.Kind == channels.KindMessage && isCommand(in) {
+		a.Input.Mode = workspace.ModeCommand
+		return list[:1]
+	}
+	for _, x := range list {
+		x.stale = !in.Time.IsZero() && d.now().Sub(in.Time) > r.staleAfter
+		if in.Kind == channels.KindMessage && in.Album == "" && !x.stale && d.lanes.Reserve(x.key) {
+			x.reserved = true
+			x.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: x.Input.Person, Role: x.Input.Role},
+				Entries: bodies(d.sessions.peek(x.key), []workspace.Input{x.Input})}
+		}
+	}
+	return list
+}
+
+func isCommand(in channels.Inbound) bool {
+	return in.Command || in.To.Kind == channels.DM && strings.HasPrefix(in.Text, "/")
+}
+
+// addressed says whether the message that an edit, delete or reaction is about was for us.
+func (d *dispatch) addressed(in channels.Inbound) (bool, error) {
+	target, err := d.store.InputByKey(string(in.To.Network), string(in.To.Account), "m:"+string(in.To.Peer)+":"+string(in.Target))
+	if errors.Is(err, workspace.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && target.Decision.Allow && target.State != workspace.InputContext, err
+}
+
+// pair stores a stranger's request and sends the code, at most one in ten minutes.
+func (d *dispatch) pair(l *line, in channels.Inbound, a *arrival) error {
+	last, err := d.store.LastPairing(in.To.Network, in.To.Account, in.From.User)
+	if err != nil {
+		return err
+	}
+	code := routes.NewCode()
+	fresh := workspace.Pairing{ID: d.store.IDs().New(), Channel: l.name, Network: in.To.Network, Account: in.To.Account, User: in.From.User, Name: in.From.Name}
+	p, send := routes.AskPairing(last, fresh, code, d.now())
+	if !send {
+		return nil
+	}
+	a.Pairing = &p
+	text := "I don't know you yet. Ask my owner to approve this code within ten minutes: " + code + "\n\nOn the machine that I run on: parley pairing approve " + code
+	a.Replies = []store.NewOutbound{notice("input:"+string(a.Input.ID)+":refused", "", workspace.OutRefusal, text)}
+	return nil
+}
+
+// accept commits the batch, then tells lanes, rooms and memory what is stored.
+func (d *dispatch) accept(ctx context.Context, list []*arrival) error {
+	if len(list) == 0 {
+		return nil
+	}
+	batch := make([]store.Arrival, len(list))
+	for i, a := range list {
+		batch[i] = a.Arrival
+	}
+	got, err := d.store.Accept(batch...)
+	if errors.Is(err, workspace.ErrConflict) && d.release(list) { // a session was not idle after all: all of them queue
+		for i := range batch {
+			batch[i].Begin = nil
+		}
+		got, err = d.store.Accept(batch...)
+	}
+	if err != nil {
+		d.release(list)
+		return err
+	}
+	for i, a := range list {
+		a.got = got[i]
+		d.stored(ctx, a, got[i])
+	}
+	return nil
+}
+
+// acceptOne is accept for a message that came by no channel.
+func (d *dispatch) acceptOne(ctx context.Context, a *arrival) (store.Accepted, error) {
+	err := d.accept(ctx, []*arrival{a})
+	return a.got, err
+}
+
+// release gives back the lanes that were held for the batch.
+func (d *dispatch) release(list []*arrival) (any bool) {
+	for _, a := range list {
+		if a.reserved {
+			a.reserved, any = false, true
+			d.lanes.Release(a.key)
+		}
+	}
+	return any
+}
+
+// stored acts on one committed input.
+func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
+	if got.Duplicate {
+		d.duplicates.Add(1)
+		if a.reserved {
+			d.lanes.Release(a.key)
+		}
+		return
+	}
+	d.accepted.Add(1)
+	in := got.Input
+	if in.RoomID != "" {
+		d.deliver.Know(in.RoomID, a.Room)
+	}
+	if a.Guest != nil {
+		d.people.learn(*a.Guest, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest})
+	}
+	d.deliver.PushAll(got.Replies)
+	switch {
+	case got.Begun != nil:
+		if mem := d.sessions.peek(a.key); mem != nil {
+			mem.heard() // they went into the entry
+		}
+		d.lanes.Start(a.key, got.Begun, in)
+	case got.Amended != nil:
+		d.amended(in, got.Amended)
+	case in.State == workspace.InputContext:
+		d.sessions.get(a.key).note(workspace.ContextLine{Name: in.Sender, Text: in.Text})
+	case in.State != workspace.InputQueued:
+	case a.stale:
+		d.stale.park(in)
+	case in.Mode == workspace.ModeCommand && !d.commands.ordered(in.Text):
+		d.commands.beside(ctx, in)
+	default:
+		d.lanes.Offer(a.key, in)
+	}
+}
+
+// amended carries an edit or delete to where its message now is.
+func (d *dispatch) amended(in workspace.Input, am *store.Amended) {
+	key := am.Target.Binding.Key
+	switch {
+	case am.Was == workspace.InputQueued && in.Kind == channels.KindDelete:
+		d.lanes.Remove(key, am.Target.Seq)
+	case am.Was == workspace.InputQueued:
+		d.lanes.Replace(key, am.Target.Seq, in.Text)
+	case am.Was == workspace.InputTaken && in.State == workspace.InputQueued:
+		in.Text = amendment(in)
+		d.lanes.Steer(key, in)
+	case in.State == workspace.InputQueued:
+		d.lanes.Offer(in.Binding.Key, in)
+	}
+}
+
+func amendment(in workspace.Input) string {
+	if in.Kind == channels.KindDelete {
+		return "(I deleted my message.)"
+	}
+	return "(I edited my message. It now says:) " + in.Text
+}

@@ -1,0 +1,341 @@
+// Package gateway is the building that holds the rooms of the house together. It wires them, starts and stops them,
+// and owns the two doors: dispatch.go is the way in, deliver.go the way out, recover.go what a crash leaves behind.
+//
+// Goroutines: one per channel, the lanes', the rooms', the sweeper, the watcher of the configuration, and the HTTP
+// server's. Stop ends all of them before it returns.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/agentloop/llm/price"
+	"parley/channels"
+	"parley/configs"
+	"parley/gateway/bus"
+	"parley/gateway/command"
+	"parley/gateway/control"
+	"parley/workspace"
+	"parley/workspace/blob"
+	"parley/workspace/store"
+)
+
+// Options of a Gateway.
+type Options struct {
+	Source   *configs.Source // loaded
+	Channels []channels.Factory
+	Env      configs.Lookup // for the discovery of models; nil: the process's
+	Now      func() time.Time
+	Log      *slog.Logger
+	Version  string
+	// Synchronous is the store's, for the test that proves that it matters.
+	Synchronous string
+	// MemoryLimit in bytes; new input is refused near it. 0: 200 MiB.
+	MemoryLimit int64
+}
+
+// Gateway is one running daemon as a value.
+type Gateway struct {
+	opt    Options
+	log    *slog.Logger
+	http   *http.Client // the one pooled client of SDKs and models
+	base   context.Context
+	cancel context.CancelFunc
+	began  time.Time
+
+	store    *store.Store
+	blobs    *blob.Store
+	prices   *price.Table
+	prompts  *agentloop.Prompts
+	lanes    *lane.Lanes
+	turns    *turns
+	deliver  *deliver
+	dispatch *dispatch
+	commands *commands
+	sessions *sessions
+	people   *people
+	parking  *parking
+	lines    *lines
+	feed     bus.Feed[Live]
+	control  *control.Control
+	memory   *memory
+	current  atomic.Pointer[roster]
+	server   *server
+	stops    stack
+	stopped  sync.Once
+	stopErr  error
+	failed   chan error // a part that cannot go on
+}
+
+// New prepares a gateway and does no IO.
+func New(opt Options) *Gateway {
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	if opt.Env == nil {
+		opt.Env = os.LookupEnv
+	}
+	if opt.MemoryLimit == 0 {
+		opt.MemoryLimit = 200 << 20
+	}
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(), failed: make(chan error, 1)}
+}
+
+// newHTTPClient is the one pooled client: SDKs' own keep two idle connections and spend the processor on new ones.
+func newHTTPClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConns: 2048, MaxIdleConnsPerHost: 512,
+		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second, ForceAttemptHTTP2: true}}
+}
+
+// roster is the configuration in force, for one piece of work.
+func (g *Gateway) roster() *roster { return g.current.Load() }
+
+// Start opens everything in order — store, agents, routes, lanes, channels, HTTP — and returns when it listens.
+// What is started before a failure is stopped again.
+func (g *Gateway) Start(ctx context.Context) (err error) {
+	g.began = g.opt.Now()
+	g.base, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Stop(ctx))
+		}
+	}()
+	c := g.opt.Source.Current()
+	if err := g.openStore(ctx, c); err != nil {
+		return err
+	}
+	if err := g.openAgents(ctx, c); err != nil {
+		return err
+	}
+	if err := g.openChannels(c); err != nil {
+		return err
+	}
+	g.wire(c)
+	if err := g.listen(c); err != nil {
+		return err
+	}
+	if err := g.recoverAll(ctx); err != nil {
+		return fmt.Errorf("take up what was left: %w", err)
+	}
+	g.run(c)
+	return nil
+}
+
+func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) {
+	debug.SetMemoryLimit(g.opt.MemoryLimit)
+	debug.SetGCPercent(gcPercent)
+	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous})
+	if err != nil {
+		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
+	}
+	g.stops.push("store", func(context.Context) error { return g.store.Close() })
+	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs"))
+	g.people, g.sessions = newPeople(g.store), newSessions(g.store)
+	return g.syncPeople(c)
+}
+
+// postgres is the connection string of the second database; empty means SQLite.
+func (g *Gateway) postgres() string {
+	dsn, _ := g.opt.Env("PARLEY_POSTGRES")
+	return dsn
+}
+
+func (g *Gateway) openAgents(ctx context.Context, c *configs.Config) (err error) {
+	if g.prices, err = g.loadPrices(c); err != nil {
+		return fmt.Errorf("load prices: %w", err)
+	}
+	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log}
+	models, note := g.modelsOf(ctx, c)
+	if note != "" {
+		g.log.Warn("no model configured", "using", note)
+	}
+	r, err := g.newRoster(c, models)
+	if err != nil {
+		return err
+	}
+	for _, id := range r.order {
+		if _, err := r.agents[id].Files.Scaffold(); err != nil {
+			return fmt.Errorf("lay out the files of agent %s: %w", id, err)
+		}
+	}
+	g.current.Store(r)
+	return nil
+}
+
+// loadPrices reads the embedded table with the operator's prices.json over it.
+func (g *Gateway) loadPrices(c *configs.Config) (*price.Table, error) {
+	f, err := os.Open(filepath.Join(c.DataDir, "prices.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return price.Load(nil, g.opt.Now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return price.Load(io.LimitReader(f, 1<<20), g.opt.Now)
+}
+
+func (g *Gateway) openChannels(c *configs.Config) error {
+	g.lines = &lines{}
+	var errs []error
+	for _, conf := range c.Channels {
+		for _, f := range g.opt.Channels {
+			if string(f.Network) != conf.Type {
+				continue
+			}
+			ch, err := f.New(conf.Name, conf.Options, channels.Deps{Log: g.log.With("channel", conf.Name), HTTP: g.http, Clock: clock(g.opt.Now)})
+			if err != nil {
+				errs = append(errs, fmt.Errorf("channel %q: %w", conf.Name, err))
+				continue
+			}
+			g.lines.list = append(g.lines.list, newLine(conf, ch, g.log, g.opt.Now))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type clock func() time.Time
+
+func (c clock) Now() time.Time { return c() }
+
+// wire connects the rooms. Nothing runs yet.
+func (g *Gateway) wire(c *configs.Config) {
+	g.memory = newMemory(g.opt.MemoryLimit)
+	sending, stopSending := context.WithCancel(g.base)
+	g.deliver = &deliver{store: g.store, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{}}
+	g.stops.push("delivery", func(context.Context) error {
+		stopSending()
+		g.deliver.wait()
+		return nil
+	})
+	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log,
+		agents: g.roster, putBlob: g.blobs.Put}
+	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
+	g.turns.lanes = g.lanes
+	g.stops.push("lanes", func(ctx context.Context) error {
+		g.lanes.Drain(ctx)
+		return nil
+	})
+	g.parking = &parking{g: g, rooms: map[workspace.RoomID][]workspace.Input{}, seen: map[int64]bool{}}
+	g.control = &control.Control{Store: g.store, House: house{g}, Now: g.opt.Now}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver}
+	g.stops.push("commands", func(context.Context) error {
+		g.parking.stop()
+		g.commands.wait()
+		return nil
+	})
+	g.turns.commands = g.commands.run
+	g.dispatch = &dispatch{store: g.store, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, stale: g.parking, roster: g.roster,
+		commands: g.commands, pressure: g.memory.high, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
+}
+
+// refusalsKept is how many refused messages an hour of one sender are stored.
+const refusalsKept = 20
+
+// gcPercent trades memory for processor time: the heap is small, so a larger ratio costs little.
+const gcPercent = 150
+
+// run starts what takes in: channels, sweeper, the watch of the configuration.
+func (g *Gateway) run(c *configs.Config) {
+	var wg sync.WaitGroup
+	ctx, stop := context.WithCancel(g.base)
+	for _, l := range g.lines.list {
+		wg.Go(func() { l.supervise(ctx, intake{g.dispatch, l}) })
+		if m, ok := channels.As[channels.MenuPublisher](l.channel); ok {
+			wg.Go(func() { g.publishMenu(ctx, l, m) })
+		}
+	}
+	wg.Go(func() { g.sweep(ctx) })
+	wg.Go(func() { g.memory.watch(ctx) })
+	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
+	g.stops.push("intake", func(context.Context) error {
+		stop()
+		wg.Wait()
+		return nil
+	})
+}
+
+func (g *Gateway) publishMenu(ctx context.Context, l *line, m channels.MenuPublisher) {
+	l.mu.Lock()
+	up := l.up
+	l.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-up:
+		if err := m.PublishMenu(ctx, command.Menu()); err != nil && ctx.Err() == nil {
+			l.log.Warn("command menu is not published", "err", err)
+		}
+	}
+}
+
+// Addr is where HTTP listens.
+func (g *Gateway) Addr() string { return g.server.addr() }
+
+// Failed tells of a part that cannot go on, such as the listener.
+func (g *Gateway) Failed() <-chan error { return g.failed }
+
+// Reload reads the configuration again, as on SIGHUP.
+func (g *Gateway) Reload() { g.opt.Source.Reload() }
+
+// Stop takes in nothing more, lets turns end until ctx does, sends what is ready, and closes the store. What is not
+// finished is taken up at the next start. Twice is fine.
+func (g *Gateway) Stop(ctx context.Context) error {
+	g.stopped.Do(func() {
+		g.stopErr = g.stops.unwind(ctx, g.log)
+		if g.cancel != nil {
+			g.cancel()
+		}
+		g.http.CloseIdleConnections()
+	})
+	return g.stopErr
+}
+
+// stack is what was started, by name, to be stopped in reverse.
+type stack struct {
+	mu   sync.Mutex
+	list []named
+}
+
+type named struct {
+	name string
+	stop func(context.Context) error
+}
+
+func (s *stack) push(name string, stop func(context.Context) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, named{name, stop})
+}
+
+func (s *stack) unwind(ctx context.Context, log *slog.Logger) error {
+	s.mu.Lock()
+	list := s.list
+	s.list = nil
+	s.mu.Unlock()
+	var errs []error
+	for i := len(list) - 1; i >= 0; i-- {
+		if err := list[i].stop(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("stop %s: %w", list[i].name, err))
+		}
+		log.Debug("stopped", "part", list[i].name)
+	}
+	return errors.Join(errs...)
+}

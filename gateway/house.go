@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"parley/agentloop/lane"
+	"parley/agentloop/llm"
+	"parley/channels"
+	"parley/configs"
+	"parley/gateway/control"
+	"parley/routes"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// house is the running gateway as the verbs see it.
+type house struct{ g *Gateway }
+
+var _ control.House = house{}
+
+func (h house) Lane(key string) lane.View { return h.g.lanes.Look(key) }
+
+func (h house) Cancel(key string, cause error, match func(workspace.PersonID) bool) bool {
+	return h.g.lanes.Cancel(key, cause, match)
+}
+
+func (h house) Remove(key string, seqs ...int64) { h.g.lanes.Remove(key, seqs...) }
+
+func (h house) Offer(inputs ...workspace.Input) {
+	for _, in := range inputs {
+		h.g.lanes.Offer(in.Binding.Key, in)
+	}
+}
+
+func (h house) Push(list []workspace.Outbound) { h.g.deliver.PushAll(list) }
+
+func (h house) Forget(key string) { h.g.sessions.forget(key) }
+
+func (h house) PeopleChanged() { h.g.people.forget() }
+
+func (h house) Started() time.Time { return h.g.began }
+
+func (h house) Models() []llm.ModelHealth { return h.g.roster().models.Health() }
+
+func (h house) Queue(key string) lane.Settings { return h.g.queue(key) }
+
+func (h house) Channels() []control.Channel {
+	var out []control.Channel
+	for _, l := range h.g.lines.list {
+		v := l.view()
+		out = append(out, control.Channel{Name: v.Name, Network: v.Network, Account: v.Account, State: v.State, Since: v.Since, Cause: v.Cause, Hint: v.Hint})
+	}
+	return out
+}
+
+func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
+	r := h.g.roster()
+	a, ok := r.agents[id]
+	if !ok {
+		return control.Agent{ID: id, Name: string(id)}, false
+	}
+	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Default: id == r.fallback}, true
+}
+
+func (h house) Agents() []control.Agent {
+	var out []control.Agent
+	for _, id := range h.g.roster().order {
+		a, _ := h.Agent(id)
+		out = append(out, a)
+	}
+	return out
+}
+
+func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error) {
+	l := h.g.lines.byName(channel)
+	if l == nil {
+		return routes.Verdict{}, routes.Route{}, nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", channel)
+	}
+	f.Channel, f.In.To.Network = channel, l.network
+	if f.In.To.Account == "" {
+		f.In.To.Account = l.account()
+	}
+	var err error
+	if f.Person.ID == "" {
+		f.Person, _, err = h.g.people.find(f.In.To.Network, f.In.To.Account, f.In.From)
+	}
+	route, considered := h.g.roster().table.Explain(f)
+	return routes.Gate(l.gate(), f), route, considered, err
+}
+
+// queue is how a session handles messages that come during a turn.
+func (g *Gateway) queue(key string) lane.Settings {
+	set := g.roster().queue
+	if s := g.sessions.peek(key); s != nil {
+		if mode := s.overrides().Queue; mode != "" {
+			set.Mode = mode
+		}
+	}
+	return set
+}
+
+// Submit journals a message of a local person: it has no room and no network, and is answered in its transcript.
+func (h house) Submit(_ context.Context, m control.Submission) (control.Submitted, error) {
+	g := h.g
+	if g.memory.high() {
+		return control.Submitted{}, channels.ErrBusy
+	}
+	key, err := g.localKey(m)
+	if err != nil {
+		return control.Submitted{}, err
+	}
+	in := workspace.Input{ID: workspace.InputID(g.store.IDs().New()), Source: m.Source, Account: string(m.Actor.Person), Key: m.Key, Kind: channels.KindMessage,
+		Person: m.Actor.Person, Role: m.Actor.Role, Sender: m.Actor.Name, Agent: key.Agent, Mode: workspace.ModeTurn, State: workspace.InputQueued,
+		Decision: workspace.Decision{Allow: true, Rule: "local:" + m.Source}, Binding: workspace.Binding{Agent: key.Agent, Key: key.String(), Rule: "local"},
+		Text: m.Text, Data: workspace.InputData{BodyHash: m.Hash, Channel: m.Source}}
+	if in.Key == "" {
+		in.Key = "id:" + string(in.ID)
+	}
+	a := &arrival{key: key.String()}
+	a.Arrival = store.Arrival{Input: in, Key: key}
+	switch {
+	case strings.HasPrefix(m.Text, "/"):
+		a.Input.Mode = workspace.ModeCommand
+	case g.lanes.Reserve(a.key):
+		a.reserved = true
+		a.Begin = &store.Begin{Run: g.turns.newRun(in)}
+	}
+	got, err := g.dispatch.acceptOne(g.base, a)
+	if err != nil {
+		return control.Submitted{}, err
+	}
+	return control.Submitted{Input: got.Input, InputID: got.Input.ID, RunID: got.Input.RunID, Session: got.Input.Binding.Key, Repeated: got.Duplicate}, nil
+}
+
+// localKey is the session of a local message: a whole key that exists, or a name.
+func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
+	agent := m.Agent
+	if agent == "" {
+		agent = g.roster().fallback
+	}
+	if strings.HasPrefix(m.Session, "agent:") {
+		key, err := workspace.ParseKey(m.Session)
+		if err != nil {
+			return key, workspace.Say(err, "%q is no session key.", m.Session)
+		}
+		if key.Scope != workspace.ScopeLocal && !m.Actor.Role.AtLeast(workspace.Owner) {
+			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
+		}
+		if _, ok := g.roster().agents[key.Agent]; !ok {
+			return key, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(key.Agent))
+		}
+		return key, nil
+	}
+	name := m.Session
+	if name == "" {
+		name = "main"
+	}
+	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: name}, nil
+}
+
+func (g *Gateway) readBlob(ref string) ([]byte, error) { return g.blobs.Read(ref) }
+
+// owner is the person for whom the gateway's token speaks: the one configured owner, else person local.
+func owner(c *configs.Config) (id workspace.PersonID, name string) {
+	id, name = localOwner, "local"
+	n := 0
+	for _, p := range c.People {
+		if p.Role == string(workspace.Owner) {
+			n++
+			id, name = workspace.PersonID(p.ID), p.Name
+		}
+	}
+	if n != 1 {
+		return localOwner, "local"
+	}
+	return id, name
+}

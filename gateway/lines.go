@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/routes"
+)
+
+// line is one configured channel with what is known of its connection.
+type line struct {
+	name    string
+	network channels.Network
+	channel channels.Channel
+	traits  channels.Traits
+	stream  bool // answers grow by edits
+	log     *slog.Logger
+	now     func() time.Time
+
+	mu     sync.Mutex
+	access routes.Access
+	status channels.Status
+	since  time.Time
+	wasUp  bool          // ready at least once, and not failed since
+	up     chan struct{} // closed while wasUp
+	held   time.Time     // the whole account waits
+	synced bool          // the configured people are bound to this account
+}
+
+// LineView is a line's state for people.
+type LineView struct {
+	Name, Network, Account string
+	State                  channels.State
+	Since                  time.Time
+	Cause, Hint            string
+}
+
+func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func() time.Time) *line {
+	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now,
+		access: access(c.Access), status: channels.Status{State: channels.Connecting}, since: now(), up: make(chan struct{})}
+	if d, ok := channels.As[channels.Describer](ch); ok {
+		l.traits = d.Traits()
+	}
+	return l
+}
+
+func access(a configs.Access) routes.Access {
+	return routes.Access{DM: a.DM, Groups: a.Groups, Allow: a.Allow, RequireMention: a.RequireMention}
+}
+
+func (l *line) account() channels.AccountID {
+	if a, ok := channels.As[channels.Accounter](l.channel); ok {
+		return a.Account()
+	}
+	return ""
+}
+
+// report stores the state that the adapter tells.
+func (l *line) report(s channels.Status) {
+	l.mu.Lock()
+	changed := l.status.State != s.State
+	if changed {
+		l.since = l.now()
+	}
+	l.status = s
+	switch {
+	case s.State == channels.Ready && !l.wasUp:
+		l.wasUp = true
+		close(l.up)
+	case s.State == channels.Failed && l.wasUp:
+		l.wasUp = false
+		l.up = make(chan struct{})
+	}
+	l.mu.Unlock()
+	if changed {
+		l.log.Info("channel state", "state", string(s.State), "cause", s.Cause, "hint", s.Hint, "err", s.Err)
+	}
+}
+
+func (l *line) ready() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.wasUp && !l.now().Before(l.held)
+}
+
+func (l *line) hold(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until.After(l.held) {
+		l.held = until
+	}
+}
+
+func (l *line) heldUntil() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held
+}
+
+// suspect notes that the account itself was refused on a send; Run will find out for itself.
+func (l *line) suspect(err error) {
+	l.log.Error("the network refuses this account", "err", err)
+	l.hold(l.now().Add(30 * time.Second))
+}
+
+func (l *line) setAccess(a routes.Access) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.access, l.synced = a, false
+}
+
+// sync calls bind once per connection's account and configuration.
+func (l *line) sync(bind func(*line) error) error {
+	l.mu.Lock()
+	synced := l.synced
+	l.mu.Unlock()
+	if synced {
+		return nil
+	}
+	if err := bind(l); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.synced = true
+	l.mu.Unlock()
+	return nil
+}
+
+func (l *line) gate() routes.Access {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.access
+}
+
+func (l *line) view() LineView {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return LineView{Name: l.name, Network: string(l.network), Account: string(l.account()), State: l.status.State, Since: l.since,
+		Cause: l.status.Cause, Hint: l.status.Hint}
+}
+
+// supervise runs the channel until ctx ends: a panic or an error restarts it with backoff, a Fatal ends it.
+func (l *line) supervise(ctx context.Context, in channels.Intake) {
+	for tries := 1; ctx.Err() == nil; tries++ {
+		began := l.now()
+		err := l.runOnce(ctx, in)
+		if ctx.Err() != nil {
+			return
+		}
+		var e *channels.Error
+		if errors.As(err, &e) && e.Class == channels.Fatal {
+			l.mu.Lock()
+			hint := l.status.Hint
+			l.mu.Unlock()
+			l.report(channels.Status{State: channels.Failed, Cause: e.Err.Error(), Hint: hint, Err: err})
+			return
+		}
+		if l.now().Sub(began) > 5*time.Minute {
+			tries = 1
+		}
+		l.report(channels.Status{State: channels.Connecting, Cause: fmt.Sprintf("the connection ended: %v", err)})
+		if !channels.Sleep(ctx, backoff(tries)) {
+			return
+		}
+	}
+}
+
+func (l *line) runOnce(ctx context.Context, in channels.Intake) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			l.log.Error("channel panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return l.channel.Run(ctx, in)
+}
+
+// lines is all channels of the gateway.
+type lines struct{ list []*line }
+
+func (ls *lines) byName(name string) *line {
+	for _, l := range ls.list {
+		if l.name == name {
+			return l
+		}
+	}
+	return nil
+}
+
+func (ls *lines) find(a channels.Address) *line {
+	for _, l := range ls.list {
+		if l.network == a.Network && l.account() == a.Account {
+			return l
+		}
+	}
+	return nil
+}
+
+func (ls *lines) ready(a channels.Address) bool {
+	l := ls.find(a)
+	return l != nil && l.ready()
+}
+
+// wait blocks until the channel of the address can send. It is false when ctx ended, or when no configured channel
+// has this account.
+func (ls *lines) wait(ctx context.Context, a channels.Address) (*line, bool) {
+	for {
+		l := ls.find(a)
+		if l == nil { // accounts are known once connected
+			l = ls.pending(a.Network)
+			if l == nil {
+				return nil, false
+			}
+		}
+		l.mu.Lock()
+		up := l.up
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return nil, false
+		case <-up:
+		}
+		if l.account() == a.Account {
+			return l, true
+		}
+		if ls.find(a) == nil && ls.pending(a.Network) == nil {
+			return nil, false
+		}
+	}
+}
+
+// pending is a channel of the network whose account is not known yet.
+func (ls *lines) pending(n channels.Network) *line {
+	for _, l := range ls.list {
+		if l.network == n && l.account() == "" {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// people knows who is behind a network's user. Rights are computed here, from ids, at ingress.
+type people struct {
+	store *store.Store
+	mu    sync.Mutex
+	known map[account]workspace.Person
+	solo  bool
+	fresh bool // solo is up to date
+}
+
+type account struct {
+	network channels.Network
+	account channels.AccountID
+	user    channels.UserID
+}
+
+const maxKnown = 20_000
+
+func newPeople(s *store.Store) *people {
+	return &people{store: s, known: map[account]workspace.Person{}}
+}
+
+// find is the person behind a sender, by any of its ids. known is false for a stranger.
+func (p *people) find(n channels.Network, acc channels.AccountID, from channels.Sender) (who workspace.Person, known bool, err error) {
+	for _, user := range append([]channels.UserID{from.User}, from.Alt...) {
+		if user == "" {
+			continue
+		}
+		a := account{n, acc, user}
+		p.mu.Lock()
+		who, known = p.known[a]
+		p.mu.Unlock()
+		if known {
+			return who, true, nil
+		}
+		who, err = p.store.Person(n, acc, user)
+		if err == nil {
+			p.learn(workspace.Account{Network: n, Account: acc, User: user, Person: who.ID}, who)
+			return who, true, nil
+		}
+		if !errors.Is(err, workspace.ErrNotFound) {
+			return workspace.Person{}, false, err
+		}
+	}
+	return workspace.Person{}, false, nil
+}
+
+// guest is the account of a sender who is admitted without being known.
+func (p *people) guest(in channels.Inbound) *workspace.Account {
+	return &workspace.Account{Network: in.To.Network, Account: in.To.Account, User: in.From.User, Person: workspace.PersonID(p.store.IDs().New())}
+}
+
+func (p *people) learn(a workspace.Account, who workspace.Person) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.known) >= maxKnown {
+		clear(p.known)
+	}
+	p.known[account{a.Network, a.Account, a.User}] = who
+	p.fresh = false
+}
+
+// forget makes the next message read the record: after a pairing, a link, a new configuration.
+func (p *people) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.known)
+	p.fresh = false
+}
+
+// alone says whether one owner is the only person; dm_scope main rests on it.
+func (p *people) alone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.fresh {
+		list, _, err := p.store.People()
+		p.solo = err == nil && len(list) == 1 && list[0].Role == workspace.Owner
+		p.fresh = err == nil
+	}
+	return p.solo
+}
+
+// limiter allows a number of events an hour for each key.
+type limiter struct {
+	now func() time.Time
+	max int
+	mu  sync.Mutex
+	n   map[string]int
+	end time.Time
+}
+
+func newLimiter(perHour int, now func() time.Time) *limiter {
+	return &limiter{now: now, max: perHour, n: map[string]int{}}
+}
+
+func (l *limiter) allow(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.now(); now.After(l.end) || len(l.n) > 100_000 {
+		clear(l.n)
+		l.end = now.Add(time.Hour)
+	}
+	l.n[key]++
+	return l.n[key] <= l.max
+}

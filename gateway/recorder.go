@@ -1,0 +1,285 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/channels"
+	"parley/channels/markup"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// recorder makes one run durable. It is the loop's only way to the store, and used by the turn's goroutine alone.
+type recorder struct {
+	ts     *turns
+	lane   *lane.Turn
+	key    workspace.Key
+	roster *roster
+	run    workspace.Run
+	mem    *session
+	room   workspace.Room
+	line   *line
+	sign   *sign
+	open   *workspace.Outbound
+	turn   agentloop.Turn
+	began  time.Time
+
+	usage   workspace.Usage // of the steps so far
+	resumed bool
+	ended   bool
+}
+
+// remember adds a run's stored entries to the transcript in memory and to what the loop is given. Users' texts are in
+// their inputs, not in the entries.
+func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input) {
+	var kept []workspace.Entry
+	for _, e := range entries {
+		if e.Role == workspace.RoleEvent || r.resumed && e.Role != workspace.RoleUser {
+			continue // the journal of a resumed run says the rest
+		}
+		for _, in := range inputs {
+			if e.InputID == in.ID && len(e.Body.Content) == 0 || e.InputID == in.ID && !r.resumed {
+				e.Body = store.UserBody(e.Body, in)
+			}
+		}
+		kept = append(kept, e)
+	}
+	if r.turn.History == nil {
+		r.turn.History = r.mem.history()
+	}
+	r.turn.History = append(r.turn.History, kept...)
+	r.ts.sessions.append(r.mem, kept)
+}
+
+// restart takes the message that came right after: the same run answers both.
+func (r *recorder) restart() error {
+	inputs := r.lane.Restart()
+	if len(inputs) == 0 {
+		return nil
+	}
+	entries, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs))
+	if err != nil {
+		return err
+	}
+	r.remember(entries, inputs)
+	return nil
+}
+
+func (r *recorder) emit(e agentloop.Event) {
+	r.sign.see(e)
+	session := string(r.run.SessionID)
+	if e.Type == agentloop.EventText && r.ts.feed.Watched(session) {
+		r.lane.Shown()
+	}
+	r.ts.feed.Publish(session, Live{Session: r.run.SessionID, Run: r.run.ID, Event: e})
+}
+
+// Step journals steps with their lines of the transcript.
+func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.Step) (agentloop.Boundary, error) {
+	r.lane.Shown() // something was done: from now on a message steers and does not restart
+	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
+	for _, st := range steps {
+		if st.State == workspace.StepStarted && st.Effect == workspace.Outside {
+			u.Wait = true
+		}
+		if st.Kind == workspace.StepModel && st.Body.Usage != nil {
+			r.usage = r.usage.Add(*st.Body.Usage)
+			u.Usage = &r.usage
+		}
+	}
+	if boundary {
+		if u.Inputs = r.lane.Boundary(); len(u.Inputs) > 0 {
+			u.Bodies, u.Wait = bodies(nil, u.Inputs), true
+		}
+	}
+	u.Then = func() {
+		r.ts.feed.Publish(string(r.run.SessionID), Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	}
+	got, err := r.ts.store.Step(u)
+	if err != nil {
+		return agentloop.Boundary{}, err
+	}
+	r.ts.sessions.append(r.mem, u.Entries)
+	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped)}
+	if len(u.Inputs) > 0 {
+		before := len(r.turn.History)
+		r.remember(got.Entries[len(u.Entries):], u.Inputs)
+		b.Inputs = r.turn.History[before:]
+	}
+	return b, nil
+}
+
+// stepEntries are the transcript's lines of steps: the model's words with its calls, and each call's result.
+func stepEntries(steps []workspace.Step) []workspace.Entry {
+	var out []workspace.Entry
+	for _, st := range steps {
+		switch {
+		case st.Kind == workspace.StepModel:
+			out = append(out, workspace.Entry{RunID: st.RunID, StepN: st.N, Role: workspace.RoleAssistant, Body: workspace.EntryBody{Content: st.Body.Content}})
+		case st.State == workspace.StepPlanned || st.State == workspace.StepStarted:
+		default:
+			out = append(out, workspace.Entry{RunID: st.RunID, StepN: st.N, Role: workspace.RoleTool,
+				Body: workspace.EntryBody{Content: st.Body.Content, Reason: st.Body.Reason}})
+		}
+	}
+	return out
+}
+
+// Finish ends the run once. agentloop.ErrRestart says that it goes on with a further message instead.
+func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
+	if err := r.lane.Seal(); errors.Is(err, agentloop.ErrRestart) {
+		return err
+	} else if errors.Is(err, agentloop.ErrInterrupted) {
+		o = agentloop.Outcome{State: workspace.RunStopped, Reason: "interrupted", Usage: o.Usage, Model: o.Model, Steps: o.Steps}
+	}
+	f := r.finish(o)
+	streamed, job := r.sign.stop()
+	if o.Reason == "interrupted" {
+		r.ended = true
+		r.lane.Stash(&f)
+		if streamed != nil {
+			r.abandon(streamed, job)
+		}
+		return nil
+	}
+	reserved := r.answer(&f, o, streamed)
+	got, err := r.ts.store.Finish(f)
+	if err != nil {
+		if reserved {
+			r.ts.deliver.Release(r.room.ID)
+		}
+		return fmt.Errorf("finish run %s: %w", r.run.ID, err)
+	}
+	r.ended = true
+	switch {
+	case got.Answer != nil && got.Answer.ID != "":
+		r.ts.deliver.Push(*got.Answer, reserved, job)
+	case reserved:
+		r.ts.deliver.Release(r.room.ID)
+	}
+	if got.Answer == nil && streamed != nil {
+		r.abandon(streamed, job)
+	}
+	if r.resumed {
+		r.ts.sessions.forget(r.key.String())
+	} else {
+		r.ts.sessions.append(r.mem, got.Entries)
+	}
+	r.ts.feed.Publish(string(r.run.SessionID), Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	return nil
+}
+
+// finish is the unit without its answer.
+func (r *recorder) finish(o agentloop.Outcome) store.Finish {
+	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
+	f := store.Finish{Run: r.run, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
+	if o.Err != nil {
+		f.Error = o.Err.Error()
+		r.ts.log.Warn("turn failed", "run", r.run.ID, "session", r.key.String(), "agent", string(r.key.Agent), "reason", o.Reason, "err", o.Err)
+	}
+	switch {
+	case o.State == workspace.RunCompleted && o.Silent:
+		f.InputState = workspace.InputSilent
+	case o.State == workspace.RunCompleted:
+		f.InputState = workspace.InputAnswered
+	case o.State == workspace.RunStopped:
+		f.InputState = workspace.InputStopped
+	default:
+		f.InputState = workspace.InputFailed
+	}
+	if len(o.Content) > 0 {
+		f.Entries = []workspace.Entry{{RunID: r.run.ID, Role: workspace.RoleAssistant, Body: workspace.EntryBody{Content: o.Content, Partial: o.Partial, Reason: o.Reason}}}
+	}
+	if o.State == workspace.RunFailed || o.State == workspace.RunTimeout {
+		f.Entries = append(f.Entries, workspace.Entry{RunID: r.run.ID, Role: workspace.RoleEvent,
+			Body: workspace.EntryBody{Type: "error", Reason: o.Reason, Content: []workspace.Content{{Kind: workspace.Text, Text: o.Text}}}})
+	}
+	return f
+}
+
+// answer adds the outbound to the unit and says whether it reserved the room.
+func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *workspace.Outbound) (reserved bool) {
+	text := o.Text
+	if o.State == workspace.RunStopped {
+		if streamed == nil || strings.TrimSpace(text) == "" {
+			return false // the reply to /stop says it
+		}
+		text += "\n\n(stopped)"
+	}
+	if r.room.ID == "" || o.Silent || strings.TrimSpace(text) == "" {
+		return false
+	}
+	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.roster.onUnknown}
+	if len(o.Content) > 0 && workspace.PlainText(o.Content) == text {
+		f.AnswerEntry = 0
+	} else {
+		out.Text = text
+	}
+	if r.room.Kind != channels.DM && len(r.lane.Inputs) > 0 {
+		out.ReplyTo = r.lane.Inputs[0].Data.Message
+	}
+	var traits channels.Traits
+	if r.line != nil {
+		traits = r.line.traits
+	}
+	out.Spans = r.cut(text, traits)
+	if len(out.Spans) == 0 {
+		return false
+	}
+	f.Answer = out
+	if streamed != nil {
+		out.Streamed = streamed.ID
+		return false
+	}
+	out.Sending = r.ts.deliver.Reserve(r.room.ID)
+	return out.Sending
+}
+
+// cut divides an answer into parts; one that is too long for the room goes as a file behind its first part.
+func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
+	var spans []store.Span
+	for _, s := range markup.Cut(text, traits) {
+		spans = append(spans, store.Span{From: s.From, To: s.To})
+	}
+	if traits.MaxParts == 0 || len(spans) <= traits.MaxParts || traits.MaxFile == 0 {
+		return spans
+	}
+	ref, err := r.ts.putBlob([]byte(text))
+	if err != nil {
+		r.ts.log.Error("long answer cannot be kept as a file", "run", r.run.ID, "err", err)
+		return spans
+	}
+	return []store.Span{spans[0], {Blob: ref}}
+}
+
+// abandon removes the message of a streamed answer that will have no text.
+func (r *recorder) abandon(o *workspace.Outbound, j *job) {
+	text := "(stopped)"
+	out, err := r.ts.store.Outbound(store.NewOutbound{Key: o.Key, RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice, Text: text,
+		Spans: []store.Span{{To: len(text)}}, Streamed: o.ID})
+	if err != nil {
+		r.ts.log.Error("streamed answer cannot be ended", "run", r.run.ID, "err", err)
+		return
+	}
+	for _, o := range out {
+		r.ts.deliver.Push(o, false, j)
+	}
+}
+
+// fail ends the run with the plain sentence, for what the loop itself could not end.
+func (r *recorder) fail(ctx context.Context, reason string, err error) {
+	text := fmt.Sprintf("Something went wrong (run %s).", workspace.Short(r.run.ID))
+	if said, ok := workspace.Sentence(err); ok {
+		text = said
+	}
+	ferr := r.Finish(context.WithoutCancel(ctx), agentloop.Outcome{State: workspace.RunFailed, Reason: reason, Text: text, Usage: r.usage, Err: err})
+	if ferr != nil && !errors.Is(ferr, store.ErrClosed) {
+		r.ts.log.Error("run cannot be ended", "run", r.run.ID, "err", ferr)
+	}
+}

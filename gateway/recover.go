@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"parley/channels"
+	"parley/gateway/command"
+	"parley/gateway/control"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// maxBegins is how often a run is begun before its failure is shown.
+const maxBegins = 3
+
+// recoverAll is the boot scan: what an earlier process left behind is taken up before anything new comes in.
+//
+//	a run that is running     resumed under the same id, or after three begins failed where its sender sees it
+//	an input that is queued   offered to its lane; one past its age is parked
+//	a part that was sending   unknown: it may have been sent
+//	a part that is ready      sent, once its channel is ready
+func (g *Gateway) recoverAll(ctx context.Context) error {
+	undelivered, err := g.store.Undelivered()
+	if err != nil {
+		return fmt.Errorf("read undelivered answers: %w", err)
+	}
+	live, err := g.store.LiveRuns()
+	if err != nil {
+		return fmt.Errorf("read live runs: %w", err)
+	}
+	queued, err := g.store.Queued()
+	if err != nil {
+		return fmt.Errorf("read queued inputs: %w", err)
+	}
+	open := map[workspace.RunID]*workspace.Outbound{}
+	for i, o := range undelivered {
+		if o.State == workspace.OutOpen {
+			open[o.RunID] = g.settleOpen(&undelivered[i])
+		}
+	}
+	for _, run := range live {
+		if run.Epoch == g.store.Epoch() {
+			continue
+		}
+		if err := g.resume(ctx, run, open[run.ID]); err != nil && !errors.Is(err, workspace.ErrConflict) {
+			return fmt.Errorf("resume run %s: %w", run.ID, err)
+		}
+	}
+	for _, o := range undelivered {
+		if o.State != workspace.OutOpen {
+			g.deliver.Push(o, false, nil)
+		}
+	}
+	for _, in := range queued {
+		g.offer(in)
+	}
+	if len(live)+len(queued)+len(undelivered) > 0 {
+		g.log.Info("took up what was left", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
+	}
+	return nil
+}
+
+// settleOpen decides about the message of a streamed answer that an earlier process was sending. It carried no answer
+// text, so it can safely be sent again.
+func (g *Gateway) settleOpen(o *workspace.Outbound) *workspace.Outbound {
+	for i := range o.Parts {
+		p := &o.Parts[i]
+		if p.State != workspace.PartSending || p.Epoch == g.store.Epoch() {
+			continue
+		}
+		g.store.Receipt(store.Move{Part: *p, To: workspace.PartUnknown, Error: "the gateway ended while it was being sent"},
+			store.Move{Part: *p, To: workspace.PartReady, Error: "carried no answer"})
+		p.State = workspace.PartReady
+	}
+	return o
+}
+
+// resume takes up one run.
+func (g *Gateway) resume(ctx context.Context, run workspace.Run, open *workspace.Outbound) error {
+	run, err := g.store.Resume(run.ID)
+	if err != nil {
+		return err
+	}
+	inputs, err := g.store.RunInputs(run.ID)
+	if err != nil {
+		return err
+	}
+	taken := inputs[:0:0]
+	for _, in := range inputs {
+		if in.State == workspace.InputTaken && in.RunID == run.ID {
+			taken = append(taken, in)
+		}
+	}
+	if len(taken) == 0 {
+		_, err := g.store.Finish(store.Finish{Run: run, State: workspace.RunFailed, Reason: "nothing to answer", AnswerEntry: -1, InputState: workspace.InputFailed})
+		return err
+	}
+	if run.StopBy != "" || run.Tries > maxBegins {
+		return g.giveUp(run, taken, open)
+	}
+	steps, err := g.store.Steps(run.ID)
+	if err != nil {
+		return err
+	}
+	g.lanes.Resume(taken[0].Binding.Key, resumed{run: run, steps: steps, open: open}, taken...)
+	return nil
+}
+
+// giveUp ends a run that was stopped, or that took the gateway down three times, where its sender sees it.
+func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *workspace.Outbound) error {
+	f := store.Finish{Run: run, State: workspace.RunFailed, Reason: "crashed", Inputs: taken, InputState: workspace.InputFailed, AnswerEntry: -1,
+		Error: fmt.Sprintf("begun %d times", run.Tries)}
+	text := fmt.Sprintf("I tried three times to answer this and was interrupted each time (run %s). Please ask again.", workspace.Short(run.ID))
+	if run.StopBy != "" {
+		f.State, f.Reason, f.InputState, text = workspace.RunStopped, "stopped", workspace.InputStopped, "(stopped)"
+	}
+	if run.RoomID != "" && (run.StopBy == "" || open != nil) {
+		n := notice("run:"+string(run.ID)+":answer", run.RoomID, workspace.OutNotice, text)
+		n.RunID = run.ID
+		if open != nil {
+			n.Streamed = open.ID
+		}
+		f.Answer = &n
+	}
+	got, err := g.store.Finish(f)
+	if err != nil {
+		return err
+	}
+	if got.Answer != nil {
+		g.deliver.Push(*got.Answer, false, nil)
+	}
+	return nil
+}
+
+// offer hands a queued input of the journal to where it is worked on.
+func (g *Gateway) offer(in workspace.Input) {
+	switch {
+	case g.roster().staleAfter > 0 && !in.Sent.IsZero() && in.Mode == workspace.ModeTurn && g.opt.Now().Sub(in.Sent) > g.roster().staleAfter && in.Reason != control.ResumedReason:
+		g.parking.park(in)
+	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.answered(in):
+		g.turns.Late(in.Binding.Key, in)
+	case in.Mode == workspace.ModeCommand && !command.Ordered(in.Text):
+		g.commands.beside(g.base, in)
+	default:
+		g.lanes.Offer(in.Binding.Key, in)
+	}
+}
+
+// answered says whether the message that an edit is about was taken by a run: such an edit steers or comes too late.
+func (g *Gateway) answered(in workspace.Input) bool {
+	target, err := g.store.InputByKey(in.Source, in.Account, in.TargetKey)
+	return err == nil && target.RunID != ""
+}
+
+// sweep is the scan behind the wake-ups: every few seconds it offers what is queued in the journal and known to no
+// lane. A wake-up that was lost costs no more than that.
+func (g *Gateway) sweep(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		queued, err := g.store.Queued()
+		if err != nil {
+			g.log.Error("sweep cannot read the journal", "err", err)
+			continue
+		}
+		for _, in := range queued {
+			if g.opt.Now().Sub(in.Received) > sweepEvery {
+				g.offer(in)
+			}
+		}
+	}
+}
+
+const sweepEvery = 5 * time.Second
+
+// parking sets messages aside that are older than stale_after, and tells each room once per outage.
+type parking struct {
+	g     *Gateway
+	mu    sync.Mutex
+	rooms map[workspace.RoomID][]workspace.Input
+	seen  map[int64]bool
+	timer *time.Timer
+}
+
+// parkAfter is how long the backlog of a room may still grow before the room is told.
+const parkAfter = 2 * time.Second
+
+func (p *parking) park(in workspace.Input) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen[in.Seq] {
+		return
+	}
+	p.seen[in.Seq] = true
+	p.rooms[in.RoomID] = append(p.rooms[in.RoomID], in)
+	if p.timer == nil {
+		p.timer = time.AfterFunc(parkAfter, p.tell)
+	} else {
+		p.timer.Reset(parkAfter)
+	}
+}
+
+// tell parks what came and sends each room its one notice.
+func (p *parking) tell() {
+	p.mu.Lock()
+	rooms := p.rooms
+	p.rooms, p.seen = map[workspace.RoomID][]workspace.Input{}, map[int64]bool{}
+	p.mu.Unlock()
+	for room, list := range rooms {
+		var ends []store.Ending
+		for _, in := range list {
+			ends = append(ends, store.Ending{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputStale, Reason: "older than stale_after"})
+		}
+		var notices []store.NewOutbound
+		if room != "" {
+			what := "messages"
+			if len(list) == 1 {
+				what = "message"
+			}
+			text := fmt.Sprintf("I was away; %d %s came meanwhile. Send /resume to have them answered.", len(list), what)
+			notices = append(notices, notice(fmt.Sprintf("room:%s:away:%d", room, p.g.store.Epoch()), room, workspace.OutAway, text))
+		}
+		out, err := p.g.store.EndInputs(ends, notices...)
+		if err != nil {
+			p.g.log.Error("old messages cannot be parked", "room", room, "err", err)
+			continue
+		}
+		p.g.deliver.PushAll(out)
+	}
+}
+
+func (p *parking) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+}

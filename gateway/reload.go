@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"errors"
+	"strings"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/workspace"
+)
+
+// reload puts a changed configuration in force for what begins from now on. Running turns keep the one they have.
+func (g *Gateway) reload(old, c *configs.Config) {
+	if need := configs.NeedsRestart(old, c); len(need) > 0 {
+		g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
+	}
+	models, _ := g.modelsOf(g.base, c)
+	r, err := g.newRoster(c, models)
+	if err != nil {
+		g.badReload(err)
+		return
+	}
+	for _, id := range r.order {
+		if _, err := r.agents[id].Files.Scaffold(); err != nil {
+			g.badReload(err)
+			return
+		}
+	}
+	if err := g.syncPeople(c); err != nil {
+		g.badReload(err)
+		return
+	}
+	g.current.Store(r)
+	for _, conf := range c.Channels {
+		if l := g.lines.byName(conf.Name); l != nil {
+			l.setAccess(access(conf.Access))
+		}
+	}
+	g.people.forget()
+	g.log.Info("configuration reloaded", "path", c.Path)
+}
+
+// badReload says why the configuration in force stays.
+func (g *Gateway) badReload(err error) {
+	g.log.Error("configuration stays as it was", "err", err)
+}
+
+// syncPeople makes the configured people known, and person local, the owner at this machine, if nobody owns it.
+func (g *Gateway) syncPeople(c *configs.Config) error {
+	var list []workspace.Person
+	for _, p := range c.People {
+		list = append(list, workspace.Person{ID: workspace.PersonID(p.ID), Role: workspace.Role(p.Role), Name: p.Name, TZ: p.TZ})
+	}
+	if id, _ := owner(c); id == localOwner {
+		list = append(list, workspace.Person{ID: localOwner, Role: workspace.Owner, Name: "local"})
+	}
+	return g.store.SyncPeople(list, nil)
+}
+
+const localOwner = "local"
+
+// learnAccounts binds the configured people to a channel's users, once the network has told the account.
+func (g *Gateway) learnAccounts(l *line) error {
+	c := g.opt.Source.Current()
+	var accounts []workspace.Account
+	for _, p := range c.People {
+		for _, a := range p.Accounts {
+			if a.Channel == l.name {
+				accounts = append(accounts, workspace.Account{Network: l.network, Account: l.account(), User: channels.UserID(a.User), Person: workspace.PersonID(p.ID)})
+			}
+		}
+	}
+	if len(accounts) == 0 {
+		return nil
+	}
+	if l.account() == "" {
+		return errors.New("the network has not told the account yet")
+	}
+	defer g.people.forget()
+	return g.store.SyncPeople(nil, accounts)
+}

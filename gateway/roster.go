@@ -1,0 +1,206 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/agentloop/llm"
+	"parley/agentloop/llm/offline"
+	"parley/agentloop/llm/openai"
+	"parley/channels"
+	"parley/configs"
+	"parley/routes"
+	"parley/tools"
+	"parley/tools/builtin"
+	"parley/workspace"
+)
+
+// roster is what one configuration means to running turns. It never changes; a reload makes a new one, and a turn
+// keeps the one it began with.
+type roster struct {
+	agents      map[workspace.AgentID]*agent
+	order       []workspace.AgentID
+	fallback    workspace.AgentID // the default agent
+	table       *routes.Table
+	queue       lane.Settings
+	turnTimeout time.Duration
+	staleAfter  time.Duration
+	signs       signTimes
+	onUnknown   workspace.OnUnknown
+	mainScope   bool
+	models      *llm.Registry
+	loop        *agentloop.Loop
+	zone        map[workspace.PersonID]*time.Location
+}
+
+// agent is a configured agent with its files.
+type agent struct {
+	ID       workspace.AgentID
+	Name     string
+	Models   []string
+	MaxSteps int
+	Scope    string
+	Files    workspace.Agent
+
+	prompts *agentloop.Prompts
+	tools   tools.Set
+	roster  *roster
+	now     func() time.Time
+}
+
+// Prompt is the byte-stable part and what changes from turn to turn.
+func (a *agent) Prompt(t *agentloop.Turn, channel string) (system, volatile string) {
+	system = a.prompts.System(a.Files, a.tools.For(t.Subject()))
+	return system, agentloop.Volatile(agentloop.Moment{Now: a.now(), Zone: a.roster.zone[t.Requester.Person], Network: t.Network, Channel: channel,
+		PeerKind: t.PeerKind, Session: t.Session, Requester: t.Requester})
+}
+
+// modelsOf is the configured models, or what is found when there are none, with a line for the operator.
+func (g *Gateway) modelsOf(ctx context.Context, c *configs.Config) (list []configs.Model, note string) {
+	if len(c.Models) > 0 {
+		return c.Models, ""
+	}
+	found := c.Discover(ctx, g.opt.Env, g.probe)
+	usable := found[:0:0]
+	for _, m := range found {
+		if m.API == "anthropic" { // its provider comes with the next release; said, not hidden
+			note = "ANTHROPIC_API_KEY is set, but this version speaks only to OpenAI-compatible servers; "
+			continue
+		}
+		usable = append(usable, m)
+	}
+	return usable[:1], note + fmt.Sprintf("no model is configured; using %s (%s)", usable[0].Name, usable[0].Found)
+}
+
+// probe asks a local OpenAI-compatible server for its first model.
+func (g *Gateway) probe(ctx context.Context, base string) (string, bool) {
+	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/models", nil)
+	if err != nil {
+		return "", false
+	}
+	res, err := g.http.Do(req)
+	if err != nil {
+		return "", false
+	}
+	defer res.Body.Close()
+	var body struct {
+		Data []struct{ ID string }
+	}
+	if json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body) != nil || len(body.Data) == 0 {
+		return "", false
+	}
+	return body.Data[0].ID, true
+}
+
+// newModels opens what the configuration names. What cannot work as far as is known without the network is an error.
+func (g *Gateway) newModels(list []configs.Model, perModel int) (*llm.Registry, error) {
+	var models []llm.Model
+	var errs []error
+	for _, m := range list {
+		switch m.API {
+		case "offline":
+			models = append(models, offline.New(m.Name))
+		case "openai":
+			ref := g.prices.Ref(m.BaseURL, m.Model)
+			model, err := openai.New(openai.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
+				ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob,
+				Price: func(u workspace.Usage) (float64, bool) { return g.prices.Cost(ref, u) }})
+			if err != nil {
+				errs = append(errs, fmt.Errorf("model %q: %w", m.Name, err))
+				continue
+			}
+			models = append(models, model)
+		default:
+			errs = append(errs, fmt.Errorf("model %q: api %q is not in this version; use an OpenAI-compatible base_url", m.Name, m.API))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return llm.NewRegistry(llm.RegistryOptions{PerModel: perModel}, models...)
+}
+
+// newRoster makes what a configuration means. models are those in force.
+func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster, error) {
+	r := &roster{agents: map[workspace.AgentID]*agent{}, turnTimeout: c.Sessions.TurnTimeout, staleAfter: c.Replies.StaleAfter,
+		signs:     signTimes{typing: min(c.Replies.TypingAfter, c.Replies.FirstSign), placeholder: c.Replies.PlaceholderAfter},
+		queue:     lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow},
+		onUnknown: workspace.OnUnknown(c.Replies.MaybeSent), mainScope: c.Sessions.DMScope == string(routes.MainScope), zone: map[workspace.PersonID]*time.Location{}}
+	var err error
+	if r.models, err = g.newModels(models, c.Concurrency.PerModel); err != nil {
+		return nil, err
+	}
+	policy := tools.PolicyConfig{Agents: map[workspace.AgentID]tools.AgentPolicy{}}
+	for _, a := range c.Agents {
+		policy.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
+	}
+	set := tools.NewSet(builtin.All(), policy)
+	for _, a := range c.Agents {
+		files, err := workspace.NewAgent(c.DataDir, workspace.AgentID(a.ID), a.Name, a.Workspace)
+		if err != nil {
+			return nil, err
+		}
+		names := append([]string{a.Model}, a.Fallbacks...)
+		if a.Model == "" {
+			names = []string{models[0].Name}
+		}
+		id := workspace.AgentID(a.ID)
+		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files,
+			prompts: g.prompts, tools: set, roster: r, now: g.opt.Now}
+		r.order = append(r.order, id)
+		if a.Default || r.fallback == "" && len(c.Agents) == 1 {
+			r.fallback = id
+		}
+		if _, err := r.models.Chain(names, nil); err != nil {
+			return nil, fmt.Errorf("agent %q: %w", a.ID, err)
+		}
+	}
+	for _, p := range c.People {
+		if zone, err := time.LoadLocation(p.TZ); err == nil && p.TZ != "" {
+			r.zone[workspace.PersonID(p.ID)] = zone
+		}
+	}
+	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now}
+	r.table, err = newTable(c, r.fallback)
+	return r, err
+}
+
+func agentPolicy(a configs.Agent) tools.AgentPolicy {
+	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, ByRole: map[workspace.Role]tools.RoleRules{},
+		Helper: tools.Rules{Allow: a.Tools.Subagents.Tools.Allow, Deny: a.Tools.Subagents.Tools.Deny}}
+	for role, rt := range a.Tools.ByRole {
+		p.ByRole[workspace.Role(role)] = tools.RoleRules{Rules: tools.Rules{Allow: rt.Allow, Deny: rt.Deny}, Exec: rt.Exec != "" && rt.Exec != "deny"}
+	}
+	return p
+}
+
+func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error) {
+	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{webchat: webchat}, DMScope: routes.DMScope(c.Sessions.DMScope)}
+	for _, ch := range c.Channels {
+		o.Channels[ch.Name] = channels.Network(ch.Type)
+	}
+	for _, a := range c.Agents {
+		o.Agents = append(o.Agents, routes.Agent{ID: workspace.AgentID(a.ID), Channels: a.May.Channels})
+	}
+	var rules []routes.Rule
+	for _, r := range c.Routes {
+		rule := routes.Rule{Type: channels.Network(r.Type), Channel: r.Channel, Server: r.Server, Roles: r.Roles, Team: r.Team, Kind: channels.PeerKind(r.Kind),
+			Peer: channels.PeerID(r.Peer), Thread: channels.ThreadID(r.Thread), Agent: workspace.AgentID(r.Agent), Session: r.Session}
+		for _, f := range r.Fanout {
+			rule.Fanout = append(rule.Fanout, workspace.AgentID(f))
+		}
+		rules = append(rules, rule)
+	}
+	return routes.NewTable(rules, o)
+}
+
+const webchat = "webchat"

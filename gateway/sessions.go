@@ -1,0 +1,179 @@
+package gateway
+
+import (
+	"container/list"
+	"sync"
+
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+const (
+	maxHistory   = 400      // entries that are kept in memory and offered to the prompt
+	maxContext   = 20       // lines of others that a turn may quote
+	sessionBytes = 12 << 20 // transcripts kept in memory, all sessions together
+)
+
+// session is what the gateway remembers of a session between turns: never the record, always a copy of it.
+type session struct {
+	key  string
+	mu   sync.Mutex
+	ses  workspace.Session
+	hist []workspace.Entry
+	room workspace.Room
+	said []workspace.ContextLine // by others, since the last turn
+	size int
+	at   *list.Element
+}
+
+// sessions keeps the transcripts of those who spoke last. Safe for concurrent use.
+type sessions struct {
+	store *store.Store
+	mu    sync.Mutex
+	byKey map[string]*session
+	order *list.List // newest first
+	size  int
+}
+
+func newSessions(s *store.Store) *sessions {
+	return &sessions{store: s, byKey: map[string]*session{}, order: list.New()}
+}
+
+// get returns the session's memory; it is empty until load.
+func (ss *sessions) get(key string) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	s := ss.byKey[key]
+	if s == nil {
+		s = &session{key: key}
+		s.at = ss.order.PushFront(s)
+		ss.byKey[key] = s
+	} else {
+		ss.order.MoveToFront(s.at)
+	}
+	return s
+}
+
+// peek returns it only if it is in memory.
+func (ss *sessions) peek(key string) *session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.byKey[key]
+}
+
+// forget drops what is remembered: the next turn reads the record.
+func (ss *sessions) forget(key string) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if s := ss.byKey[key]; s != nil {
+		ss.drop(s)
+	}
+}
+
+func (ss *sessions) drop(s *session) {
+	delete(ss.byKey, s.key)
+	ss.order.Remove(s.at)
+	ss.size -= s.size
+}
+
+// load makes sure that the memory is of the generation id, with its transcript up to but without the run that is
+// just beginning.
+func (ss *sessions) load(key string, id workspace.SessionID, run workspace.RunID) (*session, error) {
+	s := ss.get(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ses.ID == id {
+		return s, nil
+	}
+	ses, err := ss.store.Session(id)
+	if err != nil {
+		return nil, err
+	}
+	hist, err := ss.store.LastEntries(id, maxHistory)
+	if err != nil {
+		return nil, err
+	}
+	for len(hist) > 0 && hist[len(hist)-1].RunID == run {
+		hist = hist[:len(hist)-1]
+	}
+	s.ses, s.hist = ses, nil
+	ss.grow(s, hist)
+	return s, nil
+}
+
+// append adds what was stored. The session's lock is not held.
+func (ss *sessions) append(s *session, entries []workspace.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ss.grow(s, entries)
+}
+
+func (ss *sessions) grow(s *session, entries []workspace.Entry) {
+	was := s.size
+	for _, e := range entries {
+		if e.Role != workspace.RoleEvent {
+			s.hist = append(s.hist, e)
+		}
+	}
+	if len(s.hist) > maxHistory { // by half, so that the prompt's prefix is not another one each turn
+		s.hist = append([]workspace.Entry(nil), s.hist[len(s.hist)-maxHistory/2:]...)
+	}
+	s.size = 0
+	for _, e := range s.hist {
+		s.size += entrySize(e)
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.byKey[s.key] != s {
+		s.size = was // dropped meanwhile: nobody counts it
+		return
+	}
+	ss.size += s.size - was
+	for ss.size > sessionBytes && ss.order.Len() > 1 {
+		ss.drop(ss.order.Back().Value.(*session))
+	}
+}
+
+func entrySize(e workspace.Entry) int {
+	n := 300
+	for _, c := range e.Body.Content {
+		n += 150 + len(c.Text) + len(c.Args)
+	}
+	return n
+}
+
+// history is a copy of the transcript.
+func (s *session) history() []workspace.Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append(make([]workspace.Entry, 0, len(s.hist)+4), s.hist...)
+}
+
+// note keeps a line that somebody said beside a turn.
+func (s *session) note(l workspace.ContextLine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, l)
+	if len(s.said) > maxContext {
+		s.said = s.said[len(s.said)-maxContext:]
+	}
+}
+
+// lines are what was said since the last turn; heard forgets them, once they are stored with a turn.
+func (s *session) lines() []workspace.ContextLine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]workspace.ContextLine(nil), s.said...)
+}
+
+func (s *session) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = nil
+}
+
+func (s *session) overrides() workspace.Overrides {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ses.Overrides
+}

@@ -1,0 +1,245 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/channels"
+	"parley/channels/markup"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// signEvery is the longest silence during a turn.
+const signEvery = 30 * time.Second
+
+// editTimeout bounds a streamed edit, and so how long the end of a turn may wait for it.
+const editTimeout = 5 * time.Second
+
+// sign shows a room that a turn is under way: typing, then a placeholder, then the answer as it grows. A quick
+// answer costs nothing but a timer. Its goroutine starts with the first sign and ends with stop.
+type sign struct {
+	d    *deliver
+	line *line
+	room workspace.Room
+	run  workspace.RunID
+	turn *lane.Turn
+	when signTimes
+
+	timer *time.Timer
+	began time.Time
+
+	mu     sync.Mutex
+	text   strings.Builder // of the model call under way
+	note   string          // why nothing happens
+	dirty  bool
+	open   *workspace.Outbound // the streamed answer; adopted from an earlier boot or made here
+	job    *job
+	ended  bool
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+type signTimes struct{ typing, placeholder time.Duration }
+
+func newSign(d *deliver, l *line, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
+	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
+	if l != nil {
+		s.timer = time.AfterFunc(when.typing, s.start)
+	}
+	return s
+}
+
+// see takes the turn's events.
+func (s *sign) see(e agentloop.Event) {
+	if s.line == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch e.Type {
+	case agentloop.EventText:
+		s.text.WriteString(e.Text)
+		s.note, s.dirty = "", true
+	case agentloop.EventDiscard, agentloop.EventModelStart:
+		s.text.Reset()
+	case agentloop.EventToolStart:
+		s.note, s.dirty = "working: "+e.Tool, true
+	case agentloop.EventWait:
+		s.note, s.dirty = e.Note, true
+	}
+}
+
+func (s *sign) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.d.base.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.d.base)
+	s.cancel, s.done = cancel, make(chan struct{})
+	go s.show(ctx) // stop waits for done
+}
+
+// stop ends all signs and returns the streamed answer to finish, if there is one, with its job.
+func (s *sign) stop() (*workspace.Outbound, *job) {
+	if s.line == nil {
+		return s.open, nil
+	}
+	s.timer.Stop()
+	s.mu.Lock()
+	s.ended = true
+	done, cancel := s.done, s.cancel
+	s.mu.Unlock()
+	if done != nil {
+		cancel()
+		<-done
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open, s.job
+}
+
+// show is the goroutine of the signs.
+func (s *sign) show(ctx context.Context) {
+	defer close(s.done)
+	typer, canType := channels.As[channels.Typer](s.line.channel)
+	editor, canEdit := channels.As[channels.Editor](s.line.channel)
+	canEdit = canEdit && s.line.stream
+	pace := s.line.traits.EditEvery
+	if s.room.Kind != channels.DM && s.line.traits.EditGroup > 0 {
+		pace = s.line.traits.EditGroup
+	}
+	pace = max(pace, 200*time.Millisecond)
+	var lastType, lastEdit time.Time
+	for ctx.Err() == nil {
+		now := s.d.now()
+		if canType && s.line.traits.TypingEvery > 0 && now.Sub(lastType) >= s.line.traits.TypingEvery {
+			lastType = now
+			if err := typer.ShowTyping(ctx, s.room.Address); err != nil {
+				s.line.log.Debug("typing is not shown", "err", err)
+			}
+		}
+		if canEdit && now.Sub(s.began) >= s.when.placeholder {
+			if !s.placed(ctx) {
+				canEdit = false
+			} else if now.Sub(lastEdit) >= pace {
+				lastEdit = now
+				s.grow(ctx, editor, now.Sub(s.began))
+			}
+		}
+		if !channels.Sleep(ctx, s.next(now, lastType, lastEdit, canType, canEdit, pace)) {
+			return
+		}
+	}
+}
+
+// next is how long nothing needs to be shown.
+func (s *sign) next(now, lastType, lastEdit time.Time, canType, canEdit bool, pace time.Duration) time.Duration {
+	wait := signEvery
+	if every := s.line.traits.TypingEvery; canType && every > 0 {
+		wait = min(wait, lastType.Add(every).Sub(now))
+	}
+	if canEdit {
+		at := s.began.Add(s.when.placeholder)
+		if next := lastEdit.Add(pace); next.After(at) {
+			at = next
+		}
+		wait = min(wait, at.Sub(now))
+	}
+	return max(wait, 10*time.Millisecond)
+}
+
+// placed makes sure that the streamed answer's message exists; false when it cannot.
+func (s *sign) placed(ctx context.Context) bool {
+	s.mu.Lock()
+	open, j := s.open, s.job
+	s.mu.Unlock()
+	if open == nil {
+		s.turn.Shown()
+		list, err := s.d.store.Outbound(store.NewOutbound{Key: "run:" + string(s.run) + ":answer", RoomID: s.room.ID, RunID: s.run,
+			Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}})
+		if err != nil || len(list) == 0 {
+			if err != nil && !errors.Is(err, store.ErrClosed) {
+				s.line.log.Error("placeholder cannot be stored", "run", s.run, "err", err)
+			}
+			return false
+		}
+		j = s.d.Push(list[0], false, nil)
+		s.mu.Lock()
+		s.open, s.job = &list[0], j
+		s.mu.Unlock()
+	}
+	if j == nil {
+		return s.remote() != ""
+	}
+	select {
+	case <-j.done:
+		return s.remote() != ""
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// remote is the placeholder's message, once the network has told it.
+func (s *sign) remote() channels.MessageID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts := s.open.Parts
+	if s.job != nil {
+		select {
+		case <-s.job.done:
+			parts = s.job.out.Parts
+		default:
+			return ""
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return parts[0].RemoteID
+}
+
+// grow edits the message to the text so far, or to what is being waited for.
+func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Duration) {
+	s.mu.Lock()
+	text, note, dirty := s.text.String(), s.note, s.dirty
+	s.dirty = false
+	s.mu.Unlock()
+	if !dirty {
+		return
+	}
+	post := channels.Post{To: s.room.Address}
+	switch {
+	case strings.TrimSpace(text) != "":
+		spans := markup.Cut(text, s.line.traits)
+		if len(spans) == 0 {
+			return
+		}
+		post.Text, post.Plain = markup.Render(text, spans[0], s.line.traits.Dialect)
+	case note != "":
+		post.Plain = placeholder + " " + note + ", " + since.Round(time.Second).String()
+		post.Text, _ = markup.Render(post.Plain, markup.Span{To: len(post.Plain)}, s.line.traits.Dialect)
+	default:
+		return
+	}
+	// an edit that is cut off might still arrive after the final one, so it may end by itself
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
+	defer cancel()
+	err := editor.Edit(call, s.remote(), post)
+	var e *channels.Error
+	if errors.As(err, &e) && e.After > 0 {
+		s.mu.Lock()
+		s.dirty = true
+		s.mu.Unlock()
+		channels.Sleep(ctx, e.After)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.line.log.Debug("streamed edit failed", "run", s.run, "err", err)
+	}
+}

@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/channels"
+	"parley/gateway/bus"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// Live is what is watched of a session while it happens. It is never the record: Stored says that the record grew.
+type Live struct {
+	Session workspace.SessionID
+	Run     workspace.RunID
+	Stored  bool
+	Event   agentloop.Event
+}
+
+// turns is what happens in a lane: it begins runs, hands them to the loop, and ends them.
+type turns struct {
+	store    *store.Store
+	sessions *sessions
+	deliver  *deliver
+	lines    *lines
+	lanes    *lane.Lanes
+	feed     *bus.Feed[Live]
+	now      func() time.Time
+	log      *slog.Logger
+	agents   func() *roster // agents with their prompts, swapped by a reload
+	commands func(ctx context.Context, in workspace.Input)
+	putBlob  func([]byte) (string, error)
+}
+
+// resumed is a run of an earlier boot, handed to its lane by recover.go.
+type resumed struct {
+	run   workspace.Run
+	steps []workspace.Step
+	open  *workspace.Outbound // its streamed answer
+}
+
+// Turn runs one turn of a session to its committed end.
+func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
+	rec, err := ts.begin(t)
+	if err != nil {
+		if !errors.Is(err, store.ErrClosed) {
+			ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
+		}
+		return // its inputs stay queued: the sweeper offers them again
+	}
+	timeout := rec.roster.turnTimeout
+	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
+	defer timer.Stop()
+	for {
+		err := ts.attempt(t.Context(), rec)
+		switch {
+		case rec.ended:
+			return
+		case errors.Is(err, agentloop.ErrRestart):
+			if err := rec.restart(); err != nil {
+				ts.log.Error("turn cannot take a further message", "run", rec.run.ID, "err", err)
+				rec.fail(ctx, "internal", err)
+				return
+			}
+		case errors.Is(err, agentloop.ErrShutdown), ctx.Err() != nil:
+			rec.sign.stop()
+			return // the run stays running; the next boot resumes it
+		default:
+			if err == nil {
+				err = errors.New("the loop ended without an end")
+			}
+			rec.fail(ctx, "internal", err)
+			return
+		}
+	}
+}
+
+// attempt runs the loop once. A panic in it is the turn's failure and nobody else's.
+func (ts *turns) attempt(ctx context.Context, rec *recorder) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			ts.log.Error("turn panicked", "run", rec.run.ID, "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	err = rec.roster.loop.Run(ctx, rec.turn, rec, rec.emit)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !rec.ended {
+		for _, known := range []error{agentloop.ErrRestart, agentloop.ErrShutdown} {
+			if errors.Is(cause, known) {
+				return known
+			}
+		}
+	}
+	return err
+}
+
+// begin makes the turn: the run is stored, the transcript is at hand, the prompt is built.
+func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
+	key, err := workspace.ParseKey(t.Key)
+	if err != nil {
+		return nil, err
+	}
+	in := t.Inputs[0]
+	rec := &recorder{ts: ts, lane: t, key: key, roster: ts.agents(), began: ts.now()}
+	mem := ts.sessions.get(t.Key)
+	var entries []workspace.Entry
+	switch begun := t.Begun.(type) {
+	case *store.Begun:
+		rec.run, entries = begun.Run, begun.Entries
+	case resumed:
+		rec.run, rec.open, rec.turn.Journal, rec.resumed = begun.run, begun.open, begun.steps, true
+	default:
+		b := store.Begin{Run: ts.newRun(in), Entries: bodies(mem, t.Inputs)}
+		interrupted, _ := t.Interrupted.(*store.Finish)
+		got, err := ts.store.Begin(b, key, in.RoomID, t.Inputs, interrupted)
+		if err != nil {
+			return nil, err
+		}
+		mem.heard()
+		rec.run, entries = got.Run, got.Entries
+	}
+	ts.feed.Publish(string(rec.run.SessionID), Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
+	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
+		return nil, err
+	}
+	if rec.resumed {
+		if entries, err = ts.store.RunEntries(rec.run.SessionID, rec.run.ID); err != nil {
+			return nil, err
+		}
+	}
+	rec.remember(entries, t.Inputs)
+	ts.furnish(rec, in)
+	return rec, nil
+}
+
+func (ts *turns) newRun(in workspace.Input) workspace.Run {
+	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role}
+}
+
+// bodies are what the transcript holds beside the inputs' texts: what others said, quotes, what was attached.
+func bodies(mem *session, inputs []workspace.Input) []workspace.EntryBody {
+	out := make([]workspace.EntryBody, len(inputs))
+	for i, in := range inputs {
+		if i == 0 && mem != nil {
+			out[i].Context = mem.lines()
+		}
+		if q := in.Data.Quote; q != nil && q.Text != "" && !q.Own {
+			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from " + q.From.Name, Text: q.Text})
+		} else if q != nil && q.Text != "" {
+			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from you", Text: q.Text})
+		}
+		for _, a := range in.Data.Attachments {
+			out[i].Content = append(out[i].Content, workspace.Content{Kind: workspace.Text, Text: attachmentLine(a)})
+		}
+	}
+	return out
+}
+
+func attachmentLine(a channels.Attachment) string {
+	parts := []string{a.Kind}
+	if a.Name != "" {
+		parts = append(parts, fmt.Sprintf("%q", a.Name))
+	}
+	if a.MIME != "" {
+		parts = append(parts, a.MIME)
+	}
+	if a.Size > 0 {
+		parts = append(parts, fmt.Sprintf("%d bytes", a.Size))
+	}
+	return "\n[attached: " + strings.Join(parts, ", ") + "; its content is not shown to you]"
+}
+
+// furnish fills in what the loop needs to know.
+func (ts *turns) furnish(rec *recorder, in workspace.Input) {
+	agent, ok := rec.roster.agents[rec.key.Agent]
+	if !ok {
+		agent = rec.roster.agents[rec.roster.fallback]
+	}
+	room := workspace.Room{ID: rec.run.RoomID}
+	var l *line
+	if room.ID != "" {
+		if addr, err := ts.deliver.Address(room.ID); err == nil {
+			room.Address = addr
+			l = ts.lines.find(addr)
+		}
+	}
+	rec.room, rec.line = room, l
+	rec.sign = newSign(ts.deliver, l, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
+	t := &rec.turn
+	t.Run, t.Session, t.SessionID, t.Agent = rec.run.ID, rec.key, rec.run.SessionID, agent.ID
+	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}
+	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
+	t.Models, t.MaxSteps = agent.Models, agent.MaxSteps
+	if name := rec.mem.overrides().Model; name != "" {
+		t.Models = append([]string{name}, agent.Models...)
+	}
+	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester)
+	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)
+}
+
+// Command runs a command in its place in the order.
+func (ts *turns) Command(ctx context.Context, _ string, in workspace.Input) { ts.commands(ctx, in) }
+
+// Late ends an edit or delete whose turn has ended: what was answered is only noted.
+func (ts *turns) Late(key string, in workspace.Input) {
+	_, err := ts.store.EndInputs([]store.Ending{{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputCancelled, Reason: "its message was answered before"}})
+	if err != nil && !errors.Is(err, workspace.ErrConflict) {
+		ts.log.Error("late edit cannot be ended", "session", key, "err", err)
+	}
+}
+
+// Dropped ends what the cap pushed out of a queue and tells the sender.
+func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
+	var ends []store.Ending
+	var notices []store.NewOutbound
+	for _, in := range dropped {
+		ends = append(ends, store.Ending{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputDropped, Reason: "overflow"})
+		if keepLine {
+			ts.sessions.get(key).note(workspace.ContextLine{Name: in.Sender + " (not answered, too many at once)", Text: firstLine(in.Text)})
+		}
+		if in.RoomID != "" {
+			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"
+			notices = append(notices, notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text))
+		}
+	}
+	out, err := ts.store.EndInputs(ends, notices...)
+	if err != nil {
+		ts.log.Error("dropped inputs cannot be ended", "session", key, "err", err)
+		return
+	}
+	ts.deliver.PushAll(out)
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > 80 {
+		s = string(r[:80]) + "…"
+	}
+	return s
+}
+
+// notice is a short answer of one part.
+func notice(key string, room workspace.RoomID, kind workspace.OutboundKind, text string) store.NewOutbound {
+	return store.NewOutbound{Key: key, RoomID: room, Kind: kind, Text: text, Spans: []store.Span{{To: len(text)}}}
+}
