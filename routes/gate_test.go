@@ -101,6 +101,8 @@ func TestGateDecidesEachCase(t *testing.T) {
 		{"a listed bot", routes.Access{DM: "allowlist", Allow: []string{"7"}}, said(func(f *routes.Facts) { f.In.From.Bot = true }), routes.Admit, workspace.Guest, "dm:allow"},
 		{"a listed bot in a room that is not", routes.Access{Allow: []string{"7"}}, said(inRoom, mentioned, func(f *routes.Facts) { f.In.From.Bot = true }), routes.Refuse, "", "group:allowlist"},
 		{"nobody wrote it", routes.Access{DM: "open", Allow: []string{""}}, said(func(f *routes.Facts) { f.In.From.User = "" }), routes.Refuse, "", "sender"},
+		{"an empty id in both lists", routes.Access{DM: "allowlist", Allow: []string{""}}, said(func(f *routes.Facts) { f.In.From.Alt = []channels.UserID{""} }), routes.Refuse, "", "dm:allowlist"},
+		{"nobody, to an account not known yet", routes.Access{DM: "open"}, said(func(f *routes.Facts) { f.In.From.User, f.In.To.Account = "", "" }), routes.Refuse, "", "sender"},
 		{"what could not be read is noted", routes.Access{}, said(kind(channels.KindUnparsed)), routes.Note, "", "unparsed"},
 		{"a delete names nobody", routes.Access{}, said(kind(channels.KindDelete), func(f *routes.Facts) { f.In.From = channels.Sender{} }), routes.Note, "", "event:delete"},
 		{"a delete where DMs are off", routes.Access{DM: "disabled"}, said(kind(channels.KindDelete)), routes.Refuse, "", "dm:disabled"},

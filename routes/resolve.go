@@ -107,9 +107,6 @@ func (t *Table) find(f *Facts) (best *rule) {
 			}
 		}
 	}
-	if best != nil {
-		return best // every other index holds only wider rules
-	}
 	if in.Server != "" {
 		try(t.byServer[in.Server])
 	}
