@@ -127,7 +127,8 @@ func TestExpansionOfCRLFFile(t *testing.T) {
 	if err != nil || c.Gateway.Token.Reveal() != "windows" {
 		t.Fatalf("token %q, %v", c.Gateway.Token.Reveal(), err)
 	}
-	if !slices.Contains(c.Secrets(), "windows") {
+	c, err = configs.Parse([]byte(`mcp: [{name: s, command: [run, "${file:token}"]}]`), configs.LoadOptions{Path: filepath.Join(dir, "p.yaml"), Env: env()})
+	if err != nil || !slices.Contains(c.Secrets(), "windows") {
 		t.Error("the content of a ${file:} is not among the secrets")
 	}
 }

@@ -110,6 +110,30 @@ func TestReloadAfterEachWayToSave(t *testing.T) {
 	}
 }
 
+// TestHalfWrittenFileIsNotRead: a slow writer begins with an empty file and adds line by line.
+func TestHalfWrittenFileIsNotRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.yaml")
+	write(t, path, turns(1))
+	w := watch(t, path)
+	write(t, path, turns(2))
+	w.turn(2) // the folder is surely watched
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	slowest := time.Duration(0)
+	begun := time.Now()
+	text := "{concurrency:\n" + strings.Repeat("# a line\n", 20) + "{turns: 3}}\n"
+	for i := range strings.Count(text, "\n") + 1 {
+		write(t, path, strings.Join(strings.SplitAfter(text, "\n")[:i], ""))
+		<-tick.C
+		slowest, begun = max(slowest, time.Since(begun)), time.Now()
+	}
+	if slowest > 100*time.Millisecond {
+		t.Skipf("this machine let the writer rest for %v", slowest)
+	}
+	w.turn(3) // fails on any error before
+}
+
 func TestReloadAfterRemoveAndRecreate(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "etc")
@@ -174,6 +198,32 @@ func TestReloadAfterSymlinkSwap(t *testing.T) {
 	w.turn(6)
 	save(t, elsewhere, turns(7)) // in a folder that was not watched before
 	w.turn(7)
+}
+
+// TestReloadAfterFolderSwap: the file itself is never touched; its folder is exchanged for another.
+func TestReloadAfterFolderSwap(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "etc")
+	for n, name := range []string{"etc", "next"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(root, name, "parley.yaml"), turns(n+2))
+	}
+	w := watch(t, filepath.Join(dir, "parley.yaml"))
+	write(t, filepath.Join(dir, "parley.yaml"), turns(1))
+	w.turn(1) // the folder is surely watched
+	if err := os.Rename(dir, dir+".old"); err != nil {
+		t.Fatal(err)
+	}
+	w.refused("no such file", 1)
+	if err := os.Rename(filepath.Join(root, "next"), dir); err != nil {
+		t.Fatal(err)
+	}
+	w.turn(3, fs.ErrNotExist)
+	write(t, filepath.Join(dir, "parley.yaml"), turns(4))
+	w.turn(4)
 }
 
 func TestR13_BadReloadKeepsOld(t *testing.T) {
