@@ -216,6 +216,32 @@ func TestWaitBeyondTheTurnEndsAtOnce(t *testing.T) {
 	})
 }
 
+func TestFallbackIsAskedWhenTheWaitIsLongerThanTheTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, names := registry(t, RegistryOptions{}, fails("one", true, Error{Kind: Limited, After: 20 * time.Second}), works("two"))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if resp, err := open(t, r, nil, names...).Stream(ctx, Request{}, nil); err != nil || resp.Model != "two" {
+			t.Errorf("%+v, %v", resp, err)
+		}
+	})
+}
+
+func TestRetryAfterHoldsWhileAnotherModelIsAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one := fails("one", true, Error{Kind: Limited, After: time.Minute})
+		two := fails("two", false, Error{Kind: Limited, After: 40 * time.Second})
+		r, names := registry(t, RegistryOptions{}, one, two)
+		start := time.Now()
+		resp, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
+		if err != nil || resp.Model != "two" || len(one.calls()) != 1 || time.Since(start) != 40*time.Second {
+			t.Errorf("%+v, %v, %d calls of the first", resp, err, len(one.calls()))
+		}
+	})
+}
+
 func TestFallbacksAreAskedInOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -79,6 +79,36 @@ func TestToolCallsOfCarelessServers(t *testing.T) {
 	}
 }
 
+func TestCallWithoutArgumentsIsNotMixedWithTheNext(t *testing.T) {
+	t.Parallel()
+	for _, index := range []string{`"index":0,`, ``} {
+		r, err := readAll(t, callOf(`{`+index+`"id":"x","function":{"name":"one"}}`)+callOf(`{`+index+`"id":"y","function":{"name":"two","arguments":"{\"b\":2}"}}`)+"data: [DONE]\n")
+		if calls := r.ToolCalls(); err != nil || len(calls) != 2 || string(calls[0].Args) != "{}" || string(calls[1].Args) != `{"b":2}` {
+			t.Errorf("%s: %+v, %v", index, r, err)
+		}
+	}
+}
+
+// forever is a line that does not end.
+type forever struct{ read int }
+
+func (f *forever) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	f.read += len(p)
+	return len(p), nil
+}
+
+func TestR07_EndlessLineIsGivenUp(t *testing.T) {
+	t.Parallel()
+	var f forever
+	e := events{r: bufio.NewReader(&f)}
+	if _, _, err := e.next(); err != errLongLine || f.read > maxLine+8192 {
+		t.Errorf("%v after %d bytes", err, f.read)
+	}
+}
+
 func TestEndOfStream(t *testing.T) {
 	t.Parallel()
 	text, end := `data: {"choices":[{"delta":{"content":"hi"}}]}`, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`

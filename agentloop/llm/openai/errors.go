@@ -40,7 +40,6 @@ func (e *serverError) Error() string {
 // said makes text of a stranger fit for a log line: the key is taken out by value, control characters go, runs of
 // white space become one space.
 func (m *Model) said(text string) *serverError {
-	text = m.redact(text)
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -50,6 +49,7 @@ func (m *Model) said(text string) *serverError {
 		}
 		return r
 	}, text)
+	// Last, since a key is found only once what was strewn into it is gone.
 	return &serverError{m.redact(strings.Join(strings.Fields(text), " "))}
 }
 

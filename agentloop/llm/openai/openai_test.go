@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -190,6 +192,46 @@ func TestSilentServerTimesOut(t *testing.T) {
 	}
 }
 
+func TestSlowStreamIsNotSilent(t *testing.T) {
+	t.Parallel()
+	srv := llmtest.Start(t, always(llmtest.Reply{Pieces: strings.Split(strings.Repeat("x", 20), ""), TokenDelay: 50 * time.Millisecond}))
+	m := open(t, srv, func(o *Options) { o.FirstByte, o.Idle = 500*time.Millisecond, 500*time.Millisecond })
+	if r, err := m.Stream(t.Context(), ask("hi"), nil); err != nil || len(r.Content[0].Text) != 20 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A server that never ends its body, or goes on after its end, holds nobody.
+func TestNothingIsAwaitedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]time.Duration{"silence": time.Hour, "chatter": 20 * time.Millisecond} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			line := "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\ndata: [DONE]\n\n"
+			for {
+				if _, err := io.WriteString(w, line); err != nil || http.NewResponseController(w).Flush() != nil {
+					return
+				}
+				line = ": still here\n\n"
+				select {
+				case <-time.After(after):
+				case <-r.Context().Done():
+					return
+				}
+			}
+		}))
+		m, err := New(Options{Model: "m", BaseURL: srv.URL + "/v1", HTTP: client(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if r, err := m.Stream(ctx, ask("hi"), nil); err != nil || r.Content[0].Text != "hi" || r.Usage.DurationMS > 4000 {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+		cancel()
+		srv.Close()
+	}
+}
+
 func TestCancelReturnsTheCause(t *testing.T) {
 	t.Parallel()
 	_, m := serve(t, always(llmtest.HangMid("Hello, half")))
@@ -279,7 +321,8 @@ func TestThinkTagStaysPrivate(t *testing.T) {
 func TestConnectionIsKeptBetweenCalls(t *testing.T) {
 	t.Parallel()
 	dials := make(chan struct{}, 100)
-	srv, m := serve(t, llmtest.Echo)
+	// The pieces come in packets of their own, the end of the body too.
+	srv, m := serve(t, always(llmtest.Reply{Text: "hi", TokenDelay: time.Millisecond}))
 	tr := m.http.Transport.(*http.Transport)
 	tr.DialContext = countDials(dials)
 	for range 20 {
