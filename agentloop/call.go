@@ -149,7 +149,7 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 	}
 	v := p.Tools.Decide(p.turn.Subject(), c.Name, c.Args)
 	if !v.Allow {
-		p.log.Info("tool call refused", "tool", c.Name, "layer", v.Layer, "rule", v.Rule)
+		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true
 	}
 	t, ok := p.Tools.Lookup(c.Name)
@@ -293,7 +293,11 @@ func (p *pass) settled(c *call, r ran) workspace.Step {
 	case ok:
 		said = workspace.Visible(sentence)
 	}
-	p.log.Warn("tool failed", "tool", c.Name, "err", r.err)
+	if ok { // what the tool foresaw is said to the model
+		p.log.Debug("tool refused", "tool", c.Name, "err", r.err)
+	} else {
+		p.log.Warn("tool failed", "tool", c.Name, "err", r.err)
+	}
 	return c.say(state, "", cut(said, p.limits.Output), true)
 }
 

@@ -83,7 +83,6 @@ func (p *pass) failed(ctx context.Context, err error) (Outcome, error) {
 		return p.stopped("stopped"), nil
 	}
 	reason, sentence := explain(err)
-	p.log.Warn("turn failed", "reason", reason, "err", err)
 	return p.end(workspace.RunFailed, reason, err, sentence), nil
 }
 

@@ -148,9 +148,7 @@ func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind strin
 		switch {
 		case mine && e.Role == workspace.RoleUser:
 			step = max(step, e.StepN)
-			if m := userMessage(e, peerKind); len(m.Content) > 0 {
-				now.messages, now.after = append(now.messages, m), append(now.after, step)
-			}
+			now.messages, now.after = append(now.messages, userMessage(e, peerKind)), append(now.after, step)
 		case mine:
 			step = max(step, e.StepN)
 		case e.Role == workspace.RoleUser:
@@ -202,6 +200,9 @@ func resultsByCall(history []workspace.Entry) callResults {
 		for _, c := range e.Body.Content {
 			if c.Kind == workspace.ToolResult {
 				key = callKey{e.RunID, c.CallID}
+				if len(results[key]) > 0 { // the first one holds
+					key = callKey{}
+				}
 			}
 			if key.id != "" {
 				results[key] = append(results[key], c)
@@ -222,12 +223,27 @@ func textMessage(role llm.Role, text string) llm.Message {
 	return llm.Message{Role: role, Content: []workspace.Content{{Kind: workspace.Text, Text: text}}}
 }
 
-// userMessage is what a person said; where several speak, with their name.
+// userMessage is what a person said, behind what others had said before (quoted, as data); where several speak,
+// with the person's name.
 func userMessage(e workspace.Entry, peerKind string) llm.Message {
-	content := e.Body.Content
-	if len(content) > 0 && e.Body.Name != "" && (peerKind == "group" || peerKind == "room") {
-		name := workspace.Content{Kind: workspace.Text, Text: "[" + workspace.Line(e.Body.Name, 60) + "]\n"}
-		content = append([]workspace.Content{name}, content...)
+	var content []workspace.Content
+	add := func(text string) {
+		content = append(content, workspace.Content{Kind: workspace.Text, Text: text})
+	}
+	if len(e.Body.Context) > 0 {
+		add(Quoted(e.Body.Context) + "\n")
+	}
+	if e.Body.Name != "" && (peerKind == "group" || peerKind == "room") {
+		add("[" + workspace.Line(e.Body.Name, 60) + "]\n")
+	}
+	before := len(content)
+	for _, c := range e.Body.Content {
+		if c.Kind != workspace.Text || c.Text != "" {
+			content = append(content, c)
+		}
+	}
+	if len(content) == before {
+		add("(a message without text)")
 	}
 	return llm.Message{Role: llm.User, Content: content}
 }

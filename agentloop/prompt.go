@@ -256,7 +256,11 @@ func Volatile(m Moment) string {
 	if role == "" {
 		role = "nobody"
 	}
-	fmt.Fprintf(&b, "- Asked by: %q, role %s\n", workspace.Line(m.Requester.Name, 80), role)
+	name := m.Requester.Name
+	if name == "" {
+		name = string(m.Requester.Person)
+	}
+	fmt.Fprintf(&b, "- Asked by: %q, role %s\n", workspace.Line(name, 80), role)
 	for _, n := range m.Notes {
 		b.WriteString("\n" + Outside("note: "+n.Source, workspace.Visible(n.Text)) + "\n")
 	}
