@@ -78,6 +78,7 @@ func noFormat(r *rig) {
 func neverConnected(r *rig) {
 	r.start()
 	r.act(Event{Do: Down})
+	r.tr.CloseIdleConnections() // on one that is half closed a request may get lost: that would be unknown
 	p := r.post(DM, "anybody there?")
 	_, err := r.trySend(p)
 	r.class("send with nobody listening", err, channels.Retry)

@@ -205,7 +205,7 @@ func (a *memAdapter) special(ev *memEvent, in channels.Inbound) (channels.Inboun
 	if ev.ReplyTo != "" {
 		in.ReplyTo = ev.ReplyTo
 		if q := ev.quote; q != nil && !a.is("quotes nothing") {
-			in.Quote = &channels.Quote{From: channels.Sender{User: a.net.User(q.who)}, Text: q.text, Own: q.who == Bot}
+			in.Quote = &channels.Quote{From: channels.Sender{User: a.net.User(q.who)}, Text: q.text, Own: q.who == ourselves}
 		}
 	}
 	for _, f := range ev.Files {

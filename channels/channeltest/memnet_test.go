@@ -59,6 +59,7 @@ type memSent struct {
 }
 
 const (
+	ourselves  = Who("bot")
 	memSecret  = "s3cr3t-t0ken"
 	memMax     = 100
 	memNetwork = channels.Network("mem")
@@ -127,6 +128,8 @@ func (n *memNet) address(p Place) channels.Address {
 		a.Peer = "ben"
 	case Group:
 		a.Kind, a.Peer = channels.Group, n.group
+	case Echo:
+		a.Kind, a.Peer = channels.Room, "echo"
 	case Thread:
 		a.Kind, a.Peer, a.Thread = channels.Group, n.group, "t1"
 	}
@@ -134,7 +137,7 @@ func (n *memNet) address(p Place) channels.Address {
 }
 
 func (n *memNet) place(a channels.Address) (Place, bool) {
-	for _, p := range []Place{DM, OtherDM, Group, Thread} {
+	for _, p := range []Place{DM, OtherDM, Group, Thread, Echo} {
 		if n.address(p) == a {
 			return p, true
 		}
@@ -235,7 +238,7 @@ func (n *memNet) write(e Event) (id channels.MessageID) {
 }
 
 func (n *memNet) offer(e Event, album string) channels.MessageID {
-	ev := &memEvent{Event: e, id: n.newID(e.Place), own: e.Who == Bot, album: album, at: time.Now()}
+	ev := &memEvent{Event: e, id: n.newID(e.Place), album: album, at: time.Now()}
 	if e.ReplyTo != "" {
 		ev.quote = n.quote(e.Place, e.ReplyTo)
 	}
@@ -260,7 +263,7 @@ func (n *memNet) quote(p Place, id channels.MessageID) *memQuote {
 	}
 	for _, s := range n.sent {
 		if s.place == p && s.ID == id {
-			return &memQuote{Bot, s.Text}
+			return &memQuote{ourselves, s.Text}
 		}
 	}
 	return nil
@@ -404,6 +407,9 @@ func (n *memNet) accept(p channels.Post, text string, files []File) (channels.Me
 	s := &memSent{place: place, token: p.Token, Seen: Seen{ID: n.newID(place), Text: text,
 		ReplyTo: p.ReplyTo, Actions: p.Actions, Files: files}}
 	n.sent = append(n.sent, s)
+	if place == Echo {
+		n.events = append(n.events, &memEvent{Event: Event{Do: Write, Place: Echo, Text: text}, id: s.ID, own: true, at: time.Now()})
+	}
 	if fault.Do == Swallow {
 		return "", errCut
 	}

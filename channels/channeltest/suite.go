@@ -73,6 +73,7 @@ const (
 	OtherDM Place = "other dm" // with Ben
 	Group   Place = "group"    // the bot gets every message of it
 	Thread  Place = "thread"   // a thread or topic; of a group where the network has such
+	Echo    Place = "echo"     // a group or room where the network gives the bot its own messages back
 )
 
 // Who acts.
@@ -81,7 +82,6 @@ type Who string
 const (
 	Ana Who = "ana"
 	Ben Who = "ben"
-	Bot Who = "bot" // our own account
 )
 
 // Deed is what an Event does.

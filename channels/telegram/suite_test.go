@@ -27,6 +27,7 @@ const (
 	groupID = int64(-5001)
 	movedID = int64(-1002000005001)
 	forumID = int64(-1002000006001)
+	newsID  = int64(-1002000007001)
 )
 
 func (harness) World(channeltest.T) channeltest.World {
@@ -36,6 +37,7 @@ func (harness) World(channeltest.T) channeltest.World {
 	s.AddPrivate(person(channeltest.Ben))
 	s.AddChat(telegramtest.Chat{ID: groupID, Kind: telegramtest.Group, Title: "Friends"})
 	s.AddChat(telegramtest.Chat{ID: forumID, Kind: telegramtest.Supergroup, Title: "Forum", Forum: true})
+	s.AddChat(telegramtest.Chat{ID: newsID, Kind: telegramtest.Channel, Title: "News"})
 	w.topic = s.AddTopic(forumID, "Ops")
 	return w
 }
@@ -96,16 +98,21 @@ func (w *world) chat(p channeltest.Place) int64 {
 		return w.group
 	case channeltest.Thread:
 		return forumID
+	case channeltest.Echo:
+		return newsID
 	}
 	return anaID
 }
 
 func (w *world) Address(p channeltest.Place) channels.Address {
 	a := channels.Address{Network: telegram.Network, Account: w.Account(), Kind: channels.DM, Peer: channels.PeerID(strconv.FormatInt(w.chat(p), 10))}
-	if p == channeltest.Group || p == channeltest.Thread {
+	switch p {
+	case channeltest.Group:
 		a.Kind = channels.Group
-	}
-	if p == channeltest.Thread {
+	case channeltest.Echo:
+		a.Kind = channels.Room
+	case channeltest.Thread:
+		a.Kind = channels.Group
 		a.Thread = channels.ThreadID(strconv.FormatInt(w.topic, 10))
 	}
 	return a
@@ -190,8 +197,8 @@ func messageID(n int64) channels.MessageID { return channels.MessageID(strconv.F
 
 func (w *world) write(e channeltest.Event) channels.MessageID {
 	in := telegramtest.In{Chat: w.chat(e.Place), From: person(e.Who), Text: e.Text, ReplyTo: number(e.ReplyTo)}
-	if e.Who == channeltest.Bot {
-		in.From = w.Bot()
+	if e.Place == channeltest.Echo {
+		in.From = telegramtest.User{} // in a channel nobody but the channel writes
 	}
 	if e.Place == channeltest.Thread {
 		in.Thread = w.topic

@@ -145,6 +145,9 @@ func (s *Server) AddTopic(chatID int64, name string) int64 {
 	ch := s.mustChat(chatID)
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	if ch.next == 0 { // id 1 is the chat's creation, and as a thread the General topic, which cannot be named in sends
+		ch.add(s, Message{From: User{ID: 1, First: "Admin"}, Service: `"supergroup_chat_created":true`})
+	}
 	m := ch.add(s, Message{From: User{ID: 1, First: "Admin"}, Service: `"forum_topic_created":` +
 		string(appendString([]byte(`{"name":`), name)) + `,"icon_color":7322096}`})
 	m.Thread, m.Topic = m.ID, true

@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -115,6 +116,7 @@ func (s *Server) before(w http.ResponseWriter, r *http.Request, f hit) bool {
 	case CutBefore:
 		panic(http.ErrAbortHandler)
 	case Hang:
+		_, _ = io.Copy(io.Discard, r.Body) // a client that leaves is noticed only behind the body
 		select {
 		case <-f.hang:
 		case <-r.Context().Done():

@@ -186,3 +186,18 @@ func TestCloseLetsHangingCallsGo(t *testing.T) {
 		t.Error("the poll got an answer from a closed server")
 	}
 }
+
+func TestRevokeEndsTheLongPoll(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	got := make(chan answer, 1)
+	go func() {
+		a, _ := c.try(c.t.Context(), "getUpdates", "timeout", "50")
+		got <- a
+	}()
+	c.wait(View.Polling)
+	c.s.Revoke()
+	if a := <-got; a.Code != 401 {
+		t.Errorf("the poll got %+v", a)
+	}
+}

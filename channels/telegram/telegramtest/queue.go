@@ -44,8 +44,10 @@ type queue struct {
 
 // poller is a call that waits.
 type poller struct {
-	wake     chan struct{}
-	conflict chan struct{}
+	wake chan struct{}
+	// ended is closed when something else ended the poll; why is set before.
+	ended chan struct{}
+	why   *apiError
 }
 
 func newQueue(first int64, seed uint64, w *watchers) *queue {
@@ -108,7 +110,7 @@ func getUpdates(c *call) *apiError {
 	if fail := q.begin(offset, c.get("allowed_updates")); fail != nil {
 		return fail
 	}
-	p := &poller{wake: make(chan struct{}, 1), conflict: make(chan struct{})}
+	p := &poller{wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	deadline := time.NewTimer(wait)
 	defer deadline.Stop()
 	for {
@@ -122,8 +124,8 @@ func getUpdates(c *call) *apiError {
 			q.drop(p)
 			c.out = append(c.out, "[]"...)
 			return nil
-		case <-p.conflict:
-			return errOtherPoller
+		case <-p.ended:
+			return p.why
 		case <-c.ctx.Done():
 			q.drop(p)
 			return errGone
@@ -141,10 +143,7 @@ func (q *queue) begin(offset int64, allowed string) *apiError {
 	if q.webhook != "" {
 		return errWebhookSet
 	}
-	if q.poll != nil {
-		close(q.poll.conflict) // as the public server does, the newer call wins
-		q.poll = nil
-	}
+	q.end(errOtherPoller) // as on the public server, the newer call wins
 	if allowed != "" {
 		var kinds []string
 		if err := json.Unmarshal([]byte(allowed), &kinds); err != nil {
@@ -199,12 +198,15 @@ func (q *queue) batch(c *call, limit int, p *poller, mayWait bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
-	case <-p.conflict: // a newer poll took over between two looks
+	case <-p.ended: // a newer poll took over between two looks
 		return false
 	default:
 	}
 	if len(q.pend) == 0 && mayWait {
 		q.poll = p
+		if c.s.revoked.Load() { // since the call was let in
+			q.end(errUnauthorized)
+		}
 		return false
 	}
 	if q.poll == p {
@@ -240,6 +242,15 @@ func (q *queue) spoil(give []*update) []*update {
 	return out
 }
 
+// end ends the poll that waits, if any. The caller holds q.mu.
+func (q *queue) end(why *apiError) {
+	if q.poll != nil {
+		q.poll.why = why
+		close(q.poll.ended)
+		q.poll = nil
+	}
+}
+
 func (q *queue) drop(p *poller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -260,9 +271,8 @@ func (s *Server) SetWebhook(url string) {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
 	s.queue.webhook = url
-	if s.queue.poll != nil && url != "" {
-		close(s.queue.poll.conflict)
-		s.queue.poll = nil
+	if url != "" {
+		s.queue.end(errSetWebhook)
 	}
 }
 

@@ -20,6 +20,7 @@ var (
 	errUnauthorized = &apiError{code: 401, text: "Unauthorized"}
 	errGone         = &apiError{text: "the client left"} // never written
 	errOtherPoller  = &apiError{code: 409, text: "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"}
+	errSetWebhook   = &apiError{code: 409, text: "Conflict: terminated by setWebhook request"}
 	errWebhookSet   = &apiError{code: 409, text: "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"}
 	errNotModified  = badRequest("message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message")
 )

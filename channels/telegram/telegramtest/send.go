@@ -202,9 +202,14 @@ func (c *call) post(ch *chat, fill func(*Message)) *apiError {
 	}
 	fill(&m)
 	stored := ch.add(c.s, m)
+	from := len(c.out)
 	c.out = c.s.appendMessage(c.out, ch, stored, 1)
 	m = stored.clone()
+	echo := ch.info.Kind == Channel
 	ch.mu.Unlock()
+	if echo { // a bot hears its own posts in channels, and there only
+		c.s.queue.put("channel_post", c.out[from:])
+	}
 	if c.s.opts.OnSent != nil {
 		c.s.opts.OnSent(m)
 	}

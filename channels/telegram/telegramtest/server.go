@@ -205,8 +205,13 @@ func (s *Server) leave() {
 	}
 }
 
-// Revoke makes the token invalid, as BotFather's /revoke does: every call answers 401.
-func (s *Server) Revoke() { s.revoked.Store(true) }
+// Revoke makes the token invalid, as BotFather's /revoke does: every call answers 401, also a poll that waits.
+func (s *Server) Revoke() {
+	s.revoked.Store(true)
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.end(errUnauthorized)
+}
 
 // Restore takes the token again.
 func (s *Server) Restore() { s.revoked.Store(false) }

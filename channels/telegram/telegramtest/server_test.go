@@ -464,3 +464,17 @@ func TestKeepBoundsMemory(t *testing.T) {
 		t.Errorf("edit of a kept message: %+v", a)
 	}
 }
+
+func TestBotHearsItselfInChannelsOnly(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.peopled()
+	c.s.AddChat(Chat{ID: -1003, Kind: Channel, Title: "News"})
+	for chat, hears := range map[int64]int{42: 0, groupID: 0, -1003: 1} {
+		before := c.s.View().Pending()
+		c.do("sendMessage", "chat_id", fmt.Sprint(chat), "text", "it was me")
+		if got := c.s.View().Pending() - before; got != hears {
+			t.Errorf("chat %d: %d updates of the bot's own message, want %d", chat, got, hears)
+		}
+	}
+}
