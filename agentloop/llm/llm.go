@@ -90,8 +90,10 @@ const (
 type Response struct {
 	Content []workspace.Content // text, reasoning and tool calls in order
 	Stop    Stop
-	Usage   workspace.Usage // one call; CostUSD nil when the model is unpriced
-	Model   string          // what answered, as configured
+	// Usage of this one call. InputTokens are those neither read from a cache nor written to one, whatever the wire
+	// counts them in: the three are priced apart and their sum is the prompt. CostUSD is nil when it is unpriced.
+	Usage workspace.Usage
+	Model string // what answered, as configured
 }
 
 // ToolCalls of the response in order.

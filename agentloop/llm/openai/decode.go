@@ -159,9 +159,7 @@ func (a *answer) message(m *message) error {
 		thoughts = m.Reasoning
 	}
 	a.addReasoning(thoughts + m.Content.thinking)
-	text, thought := a.think.split(m.Content.text)
-	a.addReasoning(thought)
-	a.addText(text)
+	a.addContent(m.Content.text)
 	if m.Refusal != "" {
 		a.refused = true
 		a.addText(m.Refusal)
@@ -172,6 +170,13 @@ func (a *answer) message(m *message) error {
 		}
 	}
 	return nil
+}
+
+// addContent adds a piece of the answer, from which a thinkTag is taken out.
+func (a *answer) addContent(s string) {
+	text, thought := a.think.split(s)
+	a.addReasoning(thought)
+	a.addText(text)
 }
 
 func (a *answer) addText(s string) {

@@ -212,3 +212,39 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+func TestPlainDeltaIsOnlyTaken(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`{"id":"x","choices":[{"index":0,"delta":{"content":"a \"b\"\n\u00e9"},"finish_reason":null}]}`: "a \"b\"\n\u00e9",
+		`{"choices":[{"finish_reason":null,"delta":{"content":"a"}}],"usage":null}`:                     "a",
+		`{"choices":[{"delta":{"content":"\"delta\":{\"content\":\"no"},"finish_reason":null}]}`:        `"delta":{"content":"no`,
+		`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`:                                "",
+		`{"choices":[{"delta":{"content":"a","reasoning_content":"r"},"finish_reason":null}]}`:          "",
+		`{"choices":[{"delta":{"content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":1}}`:      "",
+		`{"error":{"message":"x"},"choices":[{"delta":{"content":"a"},"finish_reason":null}]}`:          "",
+		`{"choices":[{"delta":{"content":"a"},"finish_reason":null},{"delta":{"content":"b"}}]}`:        "",
+		`{"choices":[{"delta":{"content":"a`:                                                            "",
+		`{"choices":[{"delta":{"content":"a\`:                                                           "",
+	} {
+		if got, ok := plainDelta([]byte(in)); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v", in, got, ok)
+		}
+	}
+}
+
+func FuzzPlainDelta(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"index":0,"delta":{"content":"a \"b\""},"finish_reason":null}]}`))
+	f.Add([]byte(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop","x":{"finish_reason":null}}],"x":{"usage":{"prompt_tokens":1}}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		text, ok := plainDelta(in)
+		var c chunk
+		if !ok || json.Unmarshal(in, &c) != nil || len(c.Choices) != 1 {
+			return
+		}
+		// No server puts the marks elsewhere; where they stand in the first choice, both must say the same.
+		if d := c.Choices[0]; d.Delta.Content.text != "" && d.Delta.Content.text != text {
+			t.Fatalf("%s: %q, decoded %q", in, text, d.Delta.Content.text)
+		}
+	})
+}

@@ -144,6 +144,10 @@ func (m *Model) readWhole(r io.Reader, a *answer) error {
 
 // take reads one event.
 func (m *Model) take(name string, data []byte, a *answer) error {
+	if text, ok := plainDelta(data); ok && name == "" {
+		a.addContent(text)
+		return nil
+	}
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		if name == "error" || data[0] == '[' {
