@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"parley/channels"
-	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -39,17 +38,15 @@ func TestT09_OnlyApprovalOrConfigurationMakesAPersonKnown(t *testing.T) {
 	}
 
 	now := time.Now()
-	ask, _ := routes.AskPairing(workspace.Pairing{}, workspace.Pairing{ID: "01PAIRING", Channel: "tg", Network: "telegram", Account: "42", User: "7"}, routes.NewCode(), now)
+	ask := workspace.Pairing{ID: "01PAIRING", Channel: "tg", Network: "telegram", Account: "42", User: "7", State: workspace.PairingOpen, Requested: now}
 	if err := s.PutPairings(ask); err != nil {
 		t.Fatal(err)
 	}
 	if p := find("42", "7"); p.Known() {
 		t.Errorf("after asking: %+v", p)
 	}
-	yes, err := routes.DecidePairing(ask, workspace.PairingApproved, "ana", now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	yes := ask
+	yes.State, yes.Decided, yes.DecidedBy = workspace.PairingApproved, now, "ana"
 	if _, _, err := s.DecidePairing(yes, workspace.Guest, nil); err != nil {
 		t.Fatal(err)
 	}
