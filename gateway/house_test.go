@@ -23,7 +23,7 @@ const module = "parley/"
 // one element of a path, "..." any number of them.
 const arrows = `
 cmd/echobot               ->
-cmd/*                     -> gateway gateway/client configs tools/sandbox
+cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox
 gateway/client            ->
 gateway/bus               -> channels
 gateway/control           -> gateway/bus agentloop/... tools/... routes workspace/... channels configs
