@@ -3,6 +3,7 @@ package configs
 import (
 	"context"
 	"net/url"
+	"os"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ type Probe func(ctx context.Context, baseURL string) (model string, ok bool)
 
 // Discover says what to use when no model is configured, best first: ANTHROPIC_API_KEY; OPENAI_API_KEY, with OPENAI_BASE_URL;
 // without such a key the first local server that answers; and always, last, the built-in offline responder. It is empty when
-// models are configured. ANTHROPIC_MODEL and OPENAI_MODEL choose the model. A nil probe asks nobody.
+// models are configured. ANTHROPIC_MODEL and OPENAI_MODEL choose the model. A nil probe asks nobody; a nil env is the process's own.
 //
 // What is first is meant: when it cannot be used, the caller says so and does not quietly take the next.
 func (c *Config) Discover(ctx context.Context, env Lookup, probe Probe) []Model {
@@ -27,6 +28,9 @@ func (c *Config) Discover(ctx context.Context, env Lookup, probe Probe) []Model 
 	}
 	if probe == nil {
 		probe = func(context.Context, string) (string, bool) { return "", false }
+	}
+	if env == nil {
+		env = os.LookupEnv
 	}
 	get := func(name string) string {
 		value, _ := env(name)

@@ -49,6 +49,17 @@ func TestDiscoveryOrder(t *testing.T) {
 	}
 }
 
+// TestDiscoveryReadsTheProcess: without a lookup the environment is the process's own.
+func TestDiscoveryReadsTheProcess(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	t.Setenv("OPENAI_API_KEY", "o")
+	t.Setenv("OPENAI_BASE_URL", "")
+	t.Setenv("OPENAI_MODEL", "mine")
+	if got := mustParse(t, "").Discover(t.Context(), nil, nil); len(got) != 2 || got[0].Model != "mine" || got[0].APIKey.Reveal() != "o" {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestDiscoveryIsForNoModelsOnly(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, "models: [{name: m, api: offline}]")
