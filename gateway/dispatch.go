@@ -54,6 +54,7 @@ type arrival struct {
 	store.Arrival
 	in       channels.Inbound
 	key      string
+	mayBegin bool // it can start a turn at once if its session is idle
 	reserved bool
 	stale    bool
 	got      store.Accepted
@@ -72,11 +73,11 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
 	for _, in := range batch {
 		got, err := i.d.judge(i.l, in)
 		if err != nil {
-			i.d.release(list)
 			return err
 		}
 		list = append(list, got...)
 	}
+	i.d.reserve(list)
 	return i.d.accept(ctx, list)
 }
 
@@ -177,13 +178,25 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict) []*arr
 	}
 	for _, x := range list {
 		x.stale = !in.Time.IsZero() && d.now().Sub(in.Time) > r.staleAfter
-		if in.Kind == channels.KindMessage && in.Album == "" && !x.stale && d.lanes.Reserve(x.key) {
-			x.reserved = true
-			x.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: x.Input.Person, Role: x.Input.Role},
-				Entries: bodies(d.sessions.peek(x.key), []workspace.Input{x.Input})}
-		}
+		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale
 	}
 	return list
+}
+
+// reserve holds the lanes of the batch's first messages in idle sessions: their commit begins the turn as well.
+func (d *dispatch) reserve(list []*arrival) {
+	heard := map[string]bool{} // sessions whose turn must first see what was said in this very batch
+	for _, a := range list {
+		if a.Input.State == workspace.InputContext {
+			heard[a.key] = true
+		}
+		if !a.mayBegin || heard[a.key] || !d.lanes.Reserve(a.key) {
+			continue
+		}
+		a.reserved = true
+		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role},
+			Entries: bodies(d.sessions.peek(a.key), []workspace.Input{a.Input})}
+	}
 }
 
 func isCommand(in channels.Inbound) bool {

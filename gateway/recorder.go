@@ -159,6 +159,9 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	r.ended = true
 	switch {
 	case got.Answer != nil && got.Answer.ID != "":
+		if got.Answer.Text == "" {
+			got.Answer.Text = workspace.PlainText(o.Content) // stored once, in the entry
+		}
 		r.ts.deliver.Push(*got.Answer, reserved, job)
 	case reserved:
 		r.ts.deliver.Release(r.room.ID)

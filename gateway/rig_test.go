@@ -1,0 +1,165 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/all"
+	"parley/channels/telegram/telegramtest"
+	"parley/configs"
+	"parley/gateway"
+)
+
+// rig is a whole daemon as a value, between a fake Telegram and a scripted model.
+type rig struct {
+	t    *testing.T
+	tg   *telegramtest.Server
+	llm  *llmtest.Server
+	url  string // of the model server
+	dir  string
+	conf string
+	log  *logBuffer
+	g    *gateway.Gateway
+}
+
+// logBuffer keeps a log for assertions, and for the failing test to show.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// setup is what a test changes of the rig; extra is YAML that is appended.
+type setup struct {
+	script llmtest.Script
+	access string // default: open for all
+	extra  string
+	limits bool // Telegram's flood limits
+	opt    func(*gateway.Options)
+}
+
+func newRig(t *testing.T, s setup) *rig {
+	t.Helper()
+	if s.script == nil {
+		s.script = llmtest.Echo
+	}
+	if s.access == "" {
+		s.access = "{dm: open, groups: open, require_mention: true}"
+	}
+	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
+	r.tg = telegramtest.Start(t, telegramtest.Options{NoLimits: !s.limits})
+	r.llm = llmtest.Start(t, s.script)
+	r.url = r.llm.URL
+	r.conf = filepath.Join(r.dir, "parley.yaml")
+	r.write(fmt.Sprintf(`
+data_dir: %s/data
+gateway: {listen: "127.0.0.1:0"}
+models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
+agents: [{id: assistant, name: Assistant, default: true, model: m}]
+channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}]
+%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.extra))
+	r.start(s.opt)
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			t.Log(r.log.String())
+		}
+	})
+	return r
+}
+
+func (r *rig) modelURL() string { return strings.TrimRight(r.url, "/") }
+
+func (r *rig) write(yaml string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.conf, []byte(yaml), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) start(change func(*gateway.Options)) {
+	r.t.Helper()
+	var sections []configs.Section
+	for _, f := range all.Factories() {
+		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
+	}
+	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Sections: sections, Env: func(string) (string, bool) { return "", false }})
+	if _, err := src.Load(); err != nil {
+		r.t.Fatal(err)
+	}
+	opt := gateway.Options{Source: src, Channels: all.Factories(), Env: func(string) (string, bool) { return "", false },
+		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), MemoryLimit: 4 << 30}
+	if change != nil {
+		change(&opt)
+	}
+	r.g = gateway.New(opt)
+	if err := r.g.Start(r.t.Context()); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := r.g.Stop(ctx); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// person is a simulated human with a private chat.
+func (r *rig) person(id int64) telegramtest.Chat {
+	return r.tg.AddPrivate(telegramtest.User{ID: id, First: fmt.Sprintf("P%d", id)})
+}
+
+func (r *rig) say(chat telegramtest.Chat, from int64, text string) int64 {
+	return r.tg.Message(telegramtest.In{Chat: chat.ID, From: telegramtest.User{ID: from, First: fmt.Sprintf("P%d", from)}, Text: text})
+}
+
+// wait blocks until the chat has seen n messages of the bot whose last text is complete, and returns them.
+func (r *rig) wait(chat telegramtest.Chat, n int) []telegramtest.Message {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	got, err := r.tg.WaitSent(ctx, chat.ID, n)
+	if err != nil {
+		r.t.Fatalf("%d messages: %v; have %+v", n, err, texts(r.tg.View().Sent(chat.ID)))
+	}
+	return got
+}
+
+// until blocks until the condition holds on the network's side.
+func (r *rig) until(what string, cond func(telegramtest.View) bool) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.tg.WaitFor(ctx, cond); err != nil {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func texts(list []telegramtest.Message) []string {
+	var out []string
+	for _, m := range list {
+		out = append(out, m.Text)
+	}
+	return out
+}

@@ -1,0 +1,125 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+)
+
+func TestAnswerComesBackToItsChat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana, ben := r.person(11), r.person(12)
+	r.say(ana, 11, "one")
+	r.say(ben, 12, "two")
+	if got := r.wait(ana, 1)[0].Text; got != "echo: one" {
+		t.Errorf("ana got %q", got)
+	}
+	if got := r.wait(ben, 1)[0].Text; got != "echo: two" {
+		t.Errorf("ben got %q", got)
+	}
+}
+
+func TestLongAnswerGrowsInPlace(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("word ", 40)
+	r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Pieces: strings.SplitAfter(words, " "), TokenDelay: 60 * time.Millisecond}
+	}, extra: "replies: {typing_after: 50ms, placeholder_after: 200ms}"})
+	ana := r.person(11)
+	r.say(ana, 11, "tell me")
+	r.until("the whole answer", func(v telegramtest.View) bool {
+		sent := v.Sent(ana.ID)
+		return len(sent) == 1 && strings.TrimSpace(sent[0].Text) == strings.TrimSpace(words)
+	})
+	sent := r.tg.View().Sent(ana.ID)
+	if len(sent) != 1 || len(sent[0].Edits) < 2 {
+		t.Errorf("%d messages, %d edits: want one message that grew", len(sent), len(sent[0].Edits))
+	}
+	if len(r.tg.View().Actions(ana.ID)) == 0 {
+		t.Error("typing was never shown")
+	}
+}
+
+func TestSecondMessageRestartsTheSameRun(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		if q.N == 1 {
+			close(hold)
+			return llmtest.Hang()
+		}
+		return llmtest.Reply{Text: "both: " + q.LastUser()}
+	}, extra: "sessions: {queue: {debounce: 10s}}\nreplies: {placeholder_after: 30s}"})
+	ana := r.person(11)
+	r.say(ana, 11, "first")
+	<-hold
+	r.say(ana, 11, "second")
+	got := r.wait(ana, 1)
+	if len(got) != 1 || !strings.Contains(got[0].Text, "second") {
+		t.Fatalf("got %q", texts(got))
+	}
+	bodies := r.llm.Bodies()
+	if last := bodies[len(bodies)-1]; !strings.Contains(last, "first") || !strings.Contains(last, "second") {
+		t.Errorf("the second call does not hold both messages: %s", last)
+	}
+}
+
+func TestStopEndsTheTurnAndWhatWaits(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 10)
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		asked <- struct{}{}
+		if strings.Contains(q.LastUser(), "again") {
+			return llmtest.Reply{Text: "fine"}
+		}
+		return llmtest.Hang()
+	}, extra: "sessions: {queue: {mode: followup}}\nreplies: {placeholder_after: 30s}"})
+	ana := r.person(11)
+	r.say(ana, 11, "one")
+	<-asked
+	r.say(ana, 11, "two")
+	r.say(ana, 11, "/stop")
+	got := r.wait(ana, 1)
+	if !strings.HasPrefix(got[0].Text, "Stopped: run ") || !strings.Contains(got[0].Text, "1 waiting message") {
+		t.Errorf("reply to /stop: %q", got[0].Text)
+	}
+	r.say(ana, 11, "again")
+	if got := r.wait(ana, 2)[1].Text; got != "fine" {
+		t.Errorf("after the stop: %q", got)
+	}
+}
+
+func TestGroupNeedsAMentionAndQuotesTheRest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	r.say(group, 11, "we meet at nine")
+	r.say(group, 12, "@parley_test_bot when do we meet?")
+	got := r.wait(group, 1)
+	if !strings.Contains(got[0].Text, "when do we meet?") {
+		t.Errorf("answer %q", got[0].Text)
+	}
+	if b := r.llm.Bodies(); len(b) != 1 || !strings.Contains(b[0], "we meet at nine") {
+		t.Errorf("the turn does not quote what others said: %d calls", len(b))
+	}
+}
+
+func TestCommandsAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana := r.person(11)
+	for i, c := range []struct{ line, want string }{
+		{"/help", "/status"}, {"/commands", "/resume"}, {"/whoami", "role guest"}, {"/status", "Assistant"}, {"/why", "dm:open"}, {"/queue", "steer"},
+		{"/queue collect", "now collect"}, {"/resume", "Nothing is waiting"}, {"/new", "fresh session"}, {"/stop", "Nothing is running"},
+		{"/stpo", "Did you mean /stop"}, {"/status now", "no arguments"},
+	} {
+		r.say(ana, 11, c.line)
+		if got := r.wait(ana, i+1)[i].Text; !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q in it", c.line, got, c.want)
+		}
+	}
+}
