@@ -88,13 +88,13 @@ func (r *Request) Chat() *Chat {
 	return r.chat
 }
 
-var userMark = []byte(`{"role":"user","content":`)
+const userMark = `{"role":"user","content":`
 
 // LastUser is the text of the last user message.
 func (r *Request) LastUser() string {
 	// The mark cannot stand inside a JSON string, where its quotes would be escaped: reading from its last place
 	// spares a load driver the decoding of a long prompt.
-	if i := bytes.LastIndex(r.Body, userMark); i >= 0 {
+	if i := bytes.LastIndex(r.Body, []byte(userMark)); i >= 0 {
 		var m Message
 		if json.NewDecoder(bytes.NewReader(r.Body[i:])).Decode(&m) == nil {
 			return m.Text()

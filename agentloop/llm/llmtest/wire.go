@@ -8,14 +8,14 @@ import (
 
 // The answers of Chat Completions, https://platform.openai.com/docs/api-reference/chat.
 
-var (
-	streamMark = []byte(`"stream":true`)
-	usageMark  = []byte(`"include_usage":true`)
+const (
+	streamMark = `"stream":true`
+	usageMark  = `"include_usage":true`
 )
 
 // streamed looks for the field as clients write it; quotes inside a JSON string would be escaped.
 func streamed(body []byte) bool {
-	if bytes.Contains(body, streamMark) {
+	if bytes.Contains(body, []byte(streamMark)) {
 		return true
 	}
 	var v struct {
@@ -25,7 +25,7 @@ func streamed(body []byte) bool {
 }
 
 func wantsUsage(req *Request) bool {
-	if bytes.Contains(req.Body, usageMark) {
+	if bytes.Contains(req.Body, []byte(usageMark)) {
 		return true
 	}
 	o := req.Chat().StreamOptions

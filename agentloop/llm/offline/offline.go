@@ -171,7 +171,7 @@ func shown(m llm.Message) string {
 	var parts []string
 	for _, c := range m.Content {
 		if c.Text != "" {
-			parts = append(parts, c.Text)
+			parts = append(parts, unmarked(c.Text))
 		}
 	}
 	text := strings.ReplaceAll(strings.Join(parts, "\n"), "```", "'''")
@@ -182,6 +182,18 @@ func shown(m llm.Message) string {
 		text = strings.ToValidUTF8(text[:maxResult], "") + "…"
 	}
 	return "The tool answered:\n\n```\n" + text + "\n```"
+}
+
+// unmarked is text without the lines that mark it as data for a model.
+func unmarked(text string) string {
+	first, rest, found := strings.Cut(text, "\n")
+	if !found || !strings.HasPrefix(first, "<") || !strings.HasSuffix(first, ">") {
+		return text
+	}
+	if i := strings.LastIndex(rest, "\n</"); i >= 0 {
+		return rest[:i]
+	}
+	return text
 }
 
 // lastUser is the text of the last run of user messages.

@@ -75,9 +75,9 @@ func TestToolCallsAndTheirResults(t *testing.T) {
 			t.Fatalf("%s: %+v", text, r)
 		}
 		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: r.Content},
-			llm.Message{Role: llm.ToolRole, Content: []workspace.Content{{Kind: workspace.ToolResult, CallID: calls[0].CallID, Text: "notes.txt ```" + strings.Repeat("x", 9000)}}})
+			llm.Message{Role: llm.ToolRole, Content: []workspace.Content{{Kind: workspace.ToolResult, CallID: calls[0].CallID, Text: "<data from=\"list_dir\">\nnotes.txt ```" + strings.Repeat("x", 9000) + "\n</data>"}}})
 		done, _ := ask(t, req)
-		if got := done.Content[0].Text; !strings.Contains(got, "notes.txt") || len(done.ToolCalls()) != 0 || len(got) > 2000 || strings.Count(got, "```") != 2 {
+		if got := done.Content[0].Text; !strings.Contains(got, "notes.txt") || len(done.ToolCalls()) != 0 || len(got) > 2000 || strings.Count(got, "```") != 2 || strings.Contains(got, "<data") {
 			t.Errorf("%s: %s", text, got)
 		}
 		req.Messages = append(req.Messages, said(llm.Assistant, "done"), said(llm.User, text))
