@@ -218,11 +218,11 @@ func (r *Registry) report(e *entry, err *Error) {
 			a.okAt = now
 			return
 		}
-		a.last, a.lastAt = err, now
+		a.remember(err, now)
 		return
 	}
 	a.failures++
-	a.last, a.lastAt = err, now
+	a.remember(err, now)
 	if a.failures >= failuresToCool {
 		at := now.Add(max(min(err.After, maxCool), probeEvery))
 		// A call that began before the cool-down and fails late does not prolong it.
@@ -231,6 +231,13 @@ func (r *Registry) report(e *entry, err *Error) {
 		}
 		a.down = true
 	}
+}
+
+// remember keeps the failure without the text that was streamed: it is one session's, and this is shared by all.
+func (a *account) remember(err *Error, now time.Time) {
+	last := *err
+	last.Partial = ""
+	a.last, a.lastAt = &last, now
 }
 
 // answered says that the server works and it is this request, or the key, that it refuses.

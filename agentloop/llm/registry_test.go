@@ -166,6 +166,30 @@ func TestR11_LongRetryAfterDelaysTheProbe(t *testing.T) {
 	})
 }
 
+func TestCoolDownTellsNoTextOfOtherSessions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, names := registry(t, RegistryOptions{}, half("m", 100))
+		for !r.Health()[0].Down {
+			if _, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, func(Delta) {}); err == nil {
+				t.Fatal("answered")
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := open(t, r, nil, names...).Stream(ctx, Request{}, nil)
+		var e *Error
+		for ; errors.As(err, &e); err = e.Err {
+			if e.Partial != "" {
+				t.Errorf("%s holds %q of another session", e.Kind, e.Partial)
+			}
+		}
+		if e == nil {
+			t.Error("no error")
+		}
+	})
+}
+
 func TestAccountsShareTheirState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
