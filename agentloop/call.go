@@ -32,6 +32,7 @@ var (
 type call struct {
 	workspace.Content                // what the model wrote
 	step              workspace.Step // its row; State is the last that was journalled
+	nth               int            // of the very same calls of this run, from 1
 	tool              tools.Tool
 	result            []workspace.Content // nil: none yet
 }
@@ -39,15 +40,22 @@ type call struct {
 // newCall numbers a call and judges it for the first time, so that its row tells its effect.
 func (p *pass) newCall(c workspace.Content) *call {
 	p.lastN++
-	sum := sha256.Sum256([]byte(c.Name + "\x00" + string(c.Args)))
-	out := &call{Content: c, step: workspace.Step{
+	hash := argsHash(c)
+	p.made[hash]++
+	out := &call{Content: c, nth: p.made[hash], step: workspace.Step{
 		RunID: p.turn.Run, N: p.lastN, Kind: workspace.StepTool, CallID: c.CallID, Tool: c.Name,
-		ArgsHash: hex.EncodeToString(sum[:]), Effect: workspace.Pure,
+		ArgsHash: hash, Effect: workspace.Pure,
 	}}
 	if t, ok := p.Tools.Lookup(c.Name); ok {
 		out.step.Effect = t.Spec().Effect
 	}
 	return out
+}
+
+// argsHash is the SHA-256 of tool and arguments, as the model wrote them.
+func argsHash(c workspace.Content) string {
+	sum := sha256.Sum256([]byte(c.Name + "\x00" + string(c.Args)))
+	return hex.EncodeToString(sum[:])
 }
 
 // moved is the call's row in its next state.
@@ -151,6 +159,9 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 	if !v.Allow {
 		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true
+	}
+	if c.nth > p.limits.Repeats {
+		return c.say(state, "built-in: repeat", fmt.Sprintf("Refused: you made this very call %d times in this turn. Do something else, or answer.", c.nth-1), true), true
 	}
 	t, ok := p.Tools.Lookup(c.Name)
 	if !ok {

@@ -70,6 +70,9 @@ func TestHistoryKeepsCallsAndResultsTogether(t *testing.T) {
 		{"a lost result", []workspace.Entry{entry("1", workspace.RoleAssistant, call("a")), entry("1", workspace.RoleUser, text("q"))},
 			"assistant(call a) tool(result a) user(q)"},
 		{"a result without its call", []workspace.Entry{entry("1", workspace.RoleTool, result("a")), entry("1", workspace.RoleUser, text("q"))}, "user(q)"},
+		{"a result told twice", []workspace.Entry{
+			entry("1", workspace.RoleAssistant, call("a")), entry("1", workspace.RoleTool, result("a")), entry("1", workspace.RoleTool, result("a")),
+		}, "assistant(call a) tool(result a)"},
 		{"the same call id in two runs", []workspace.Entry{
 			entry("1", workspace.RoleAssistant, call("a")), entry("1", workspace.RoleTool, result("a")),
 			entry("2", workspace.RoleAssistant, call("a")), entry("2", workspace.RoleTool, result("a")),

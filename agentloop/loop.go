@@ -32,6 +32,7 @@ type Limits struct {
 	ToolTimeout time.Duration // of a tool that names none: 2 min
 	Grace       time.Duration // that a tool has to return after its context ended: 2 s
 	Parallel    int           // pure calls at once: 4
+	Repeats     int           // times that one run may make the very same call: 5
 	Window      int           // tokens of a model that does not say: 32,768
 }
 
@@ -44,6 +45,7 @@ func (l Limits) orDefault() Limits {
 	def(&l.MaxSteps, 20)
 	def(&l.Output, 32<<10)
 	def(&l.Parallel, 4)
+	def(&l.Repeats, 5)
 	def(&l.Window, 32<<10)
 	if l.ToolTimeout <= 0 {
 		l.ToolTimeout = 2 * time.Minute
@@ -71,6 +73,7 @@ type pass struct {
 	asked   int               // model calls of this run that are journalled
 	lastN   int               // number of the newest step
 	ids     map[string]bool   // call ids of this run
+	made    map[string]int    // how often a call was wanted, by its hash
 	round   []*call           // of the last response
 	unsaved []workspace.Step  // rows of refused calls that wait for those of their neighbours
 	steered []workspace.Entry // waiting for the end of the round
@@ -90,7 +93,7 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &pass{
-		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{},
+		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, made: map[string]int{},
 		log: log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
 	}
 	if t.MaxSteps <= 0 {

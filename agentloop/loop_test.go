@@ -608,6 +608,25 @@ func TestFileToolsWorkInTheTurnsFolder(t *testing.T) {
 	}
 }
 
+func TestT14_TheVerySameCallIsRefusedInTheEnd(t *testing.T) {
+	t.Parallel()
+	ran := 0
+	poll := fn{name: "poll", effect: workspace.Outside, call: func(context.Context, tools.Call) (tools.Result, error) {
+		ran++
+		return tools.TextResult("nothing new"), nil
+	}}
+	var script []any
+	for i := range 7 {
+		script = append(script, calls(toolCall(fmt.Sprintf("c%d", i), "poll", `{"n":1}`), toolCall(fmt.Sprintf("d%d", i), "poll", fmt.Sprintf(`{"n":%d}`, i+2))))
+	}
+	b := newTable(t, says(append(script, "I give up.")...), poll)
+	b.turn.MaxSteps = 20
+	b.run(t.Context())
+	if ran != 5+7 || b.rec.state("c5") != workspace.StepRefused || b.rec.state("d6") != workspace.StepDone || !strings.Contains(b.rec.result("c6").Text, "6 times") {
+		t.Errorf("ran %d times, c5 is %s, c6 says %q", ran, b.rec.state("c5"), b.rec.result("c6").Text)
+	}
+}
+
 func TestCallIDsAreOneOfAKindInARun(t *testing.T) {
 	t.Parallel()
 	b := newTable(t, says(calls(toolCall("x", "look", `{}`), toolCall("x", "look", `{}`), toolCall("", "look", `{}`)), calls(toolCall("x", "look", `{}`)), "ok"), echoes("look", workspace.Pure))

@@ -51,7 +51,9 @@ func (p *pass) replay(model workspace.Step, later []workspace.Step) {
 			p.round = append(p.round, p.newCall(c))
 			continue
 		}
-		call := &call{Content: c, step: later[i]}
+		hash := argsHash(c)
+		p.made[hash]++
+		call := &call{Content: c, step: later[i], nth: p.made[hash]}
 		switch call.step.State {
 		case workspace.StepPlanned, workspace.StepStarted:
 		default:

@@ -76,6 +76,23 @@ func TestResumeJudgesRightsAgain(t *testing.T) {
 	}
 }
 
+func TestT14_RepeatedCallsAreCountedOverCrashes(t *testing.T) {
+	t.Parallel()
+	b := newTable(t, says(calls(toolCall("again", "send", `{}`)), "ok"), echoes("send", workspace.Outside))
+	for i := range 5 {
+		id := fmt.Sprint("c", i)
+		b.turn.Journal = append(b.turn.Journal,
+			workspace.Step{RunID: runID, N: 2*i + 1, Kind: workspace.StepModel, State: workspace.StepDone, Body: workspace.StepBody{Content: calls(toolCall(id, "send", `{}`))}},
+			workspace.Step{RunID: runID, N: 2*i + 2, Kind: workspace.StepTool, CallID: id, Tool: "send", Effect: workspace.Outside, State: workspace.StepDone,
+				Body: workspace.StepBody{Content: []workspace.Content{{Kind: workspace.ToolResult, CallID: id, Name: "send", Text: "sent"}}}})
+	}
+	b.rec.steps = slices.Clone(b.turn.Journal)
+	b.turn.MaxSteps = 10
+	if b.run(t.Context()); b.rec.state("again") != workspace.StepRefused {
+		t.Errorf("the sixth call is %s", b.rec.state("again"))
+	}
+}
+
 func TestResumePutsSteeredInputsWhereTheyCame(t *testing.T) {
 	t.Parallel()
 	b := newTable(t, says("ok"), echoes("look", workspace.Pure))
@@ -259,7 +276,7 @@ func TestR04_AnyCrashesOfAnyRounds(t *testing.T) {
 			for j := range rapid.IntRange(1, 4).Draw(rt, "calls") {
 				id := fmt.Sprintf("r%dc%d", i, j)
 				ids = append(ids, id)
-				round = append(round, toolCall(id, rapid.SampledFrom([]string{"look", "send", "note"}).Draw(rt, id), `{}`))
+				round = append(round, toolCall(id, rapid.SampledFrom([]string{"look", "send", "note"}).Draw(rt, id), fmt.Sprintf(`{"n":%d}`, len(ids))))
 			}
 			rounds = append(rounds, round)
 		}
