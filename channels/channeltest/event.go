@@ -19,7 +19,7 @@ func eventChecks() []check {
 		{"a pressed button gives its value", Buttons, buttonTold},
 		{"a command is marked as one", Commands, commandMarked},
 		{"a file arrives with its bytes", FilesIn, fileArrives},
-		{"a file larger than announced is refused", FilesIn, largerRefused},
+		{"T18 a file larger than announced is refused", FilesIn, largerRefused},
 		{"an album is one album", Albums, albumJoined},
 		{"a room that moves tells its new id", Moves, moveTold},
 	}

@@ -9,9 +9,9 @@ import (
 
 func failureChecks() []check {
 	return []check{
-		{"a flood wait is retry with its time", Failing, floodWait},
-		{"a swallowed answer is unknown and not repeated", Failing, swallowedAnswer},
-		{"a server error is unknown and not repeated", Failing, serverError},
+		{"R05 a flood wait is retry with its time", Failing, floodWait},
+		{"R05 a swallowed answer is unknown and not repeated", Failing, swallowedAnswer},
+		{"R05 a server error is unknown and not repeated", Failing, serverError},
 		{"an answer in no format is unknown", Failing, noFormat},
 		{"never connected is retry", Failing, neverConnected},
 		{"a peer that is gone does not take the channel along", Failing, peerGone},

@@ -11,10 +11,10 @@ func lifeChecks() []check {
 		{"a dropped connection is made again", Living, reconnects},
 		{"a network that was away is found again", Living, comesBack},
 		{"no connection is no end of Run", Living, startsDown},
-		{"cancel ends an idle adapter", Living, cancelIdle},
+		{"R14 cancel ends an idle adapter", Living, cancelIdle},
 		{"cancel ends an adapter whose offer is open", Living, cancelInReceive},
 		{"cancel ends an adapter that nobody answers", Living, cancelFrozen},
-		{"no secret is told", Living, noSecret},
+		{"T03 no secret is told", Living, noSecret},
 		{"traits are sane", Living, saneTraits},
 	}
 }

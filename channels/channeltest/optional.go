@@ -11,7 +11,7 @@ func optionalChecks() []check {
 	return []check{
 		{"the menu shows the commands", Menu, menuShown},
 		{"a stream grows and is never rewritten", Streaming, streamGrows},
-		{"a post that may have been sent is not doubled", AfterCrash, notDoubled},
+		{"R05 a post that may have been sent is not doubled", AfterCrash, notDoubled},
 		{"history gives the root and the last messages", History, historyGives},
 		{"login shows the steps", Login, loginSteps},
 		{"a check finds a working account", Checking, checkWorks},

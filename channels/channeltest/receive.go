@@ -12,11 +12,11 @@ import (
 
 func receiveChecks() []check {
 	return []check{
-		{"a message arrives whole", Receiving, arrivesWhole},
-		{"a message offered again is equal", Receiving, equalAgain},
-		{"different messages have different keys", Receiving, keysDiffer},
-		{"nothing is acknowledged while the gateway is busy", Receiving, busyIsNotAcked},
-		{"what was not taken comes again after a restart", Receiving, survivesRestart},
+		{"T08 a message arrives whole", Receiving, arrivesWhole},
+		{"R03 a message offered again is equal", Receiving, equalAgain},
+		{"R03 different messages have different keys", Receiving, keysDiffer},
+		{"R01 nothing is acknowledged while the gateway is busy", Receiving, busyIsNotAcked},
+		{"R01 what was not taken comes again after a restart", Receiving, survivesRestart},
 		{"what was taken is acknowledged", Receiving, takenIsAcked},
 		{"messages keep their order", Receiving, keepsOrder},
 		{"a panic in Receive takes nothing and stops nothing", Receiving, panicIsolated},

@@ -141,7 +141,8 @@ type Seen struct {
 	Files   []File
 }
 
-// check is one test of the suite. It belongs to one capability.
+// check is one test of the suite. It belongs to one capability; its name begins with the id that it proves of the threat
+// and reliability tables, if it proves one.
 type check struct {
 	name string
 	of   Capability

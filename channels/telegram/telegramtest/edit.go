@@ -74,21 +74,29 @@ func (c *call) edit(content func(*Message) (text, *apiError)) *apiError {
 	if fail != nil {
 		return fail
 	}
+	edited, fail := c.change(ch, content, markup, buttons)
+	if fail == nil && c.s.opts.OnEdited != nil {
+		c.s.opts.OnEdited(edited)
+	}
+	return fail
+}
+
+func (c *call) change(ch *chat, content func(*Message) (text, *apiError), markup string, buttons [][]Button) (Message, *apiError) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	m, fail := c.own(ch)
 	if fail != nil {
-		return fail
+		return Message{}, fail
 	}
 	t, fail := content(m)
 	if fail != nil {
-		return fail
+		return Message{}, fail
 	}
 	if t.plain == m.Text && slices.Equal(t.entities, m.Entities) && slices.EqualFunc(buttons, m.Buttons, slices.Equal) {
-		return errNotModified
+		return Message{}, errNotModified
 	}
 	if fail := c.s.flood.edit(ch, m.ID); fail != nil {
-		return fail
+		return Message{}, fail
 	}
 	now := c.s.opts.Now()
 	if c.s.opts.Keep == 0 {
@@ -97,7 +105,7 @@ func (c *call) edit(content func(*Message) (text, *apiError)) *apiError {
 	m.set(t)
 	m.markup, m.Buttons, m.EditedAt = markup, buttons, now
 	c.out = c.s.appendMessage(c.out, ch, m, 1)
-	return nil
+	return m.clone(), nil
 }
 
 func deleteMessage(c *call) *apiError {

@@ -163,6 +163,16 @@ func sendMediaGroup(c *call) *apiError {
 }
 
 func (c *call) postAlbum(ch *chat, drafts []Message) *apiError {
+	sent, fail := c.storeAlbum(ch, drafts)
+	if fail == nil && c.s.opts.OnSent != nil {
+		for _, m := range sent {
+			c.s.opts.OnSent(m)
+		}
+	}
+	return fail
+}
+
+func (c *call) storeAlbum(ch *chat, drafts []Message) (sent []Message, fail *apiError) {
 	album := c.s.album()
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
@@ -171,7 +181,7 @@ func (c *call) postAlbum(ch *chat, drafts []Message) *apiError {
 		fail = c.s.flood.send(ch, len(drafts))
 	}
 	if fail != nil {
-		return fail
+		return nil, fail
 	}
 	c.out = append(c.out, '[')
 	for i, d := range drafts {
@@ -182,9 +192,10 @@ func (c *call) postAlbum(ch *chat, drafts []Message) *apiError {
 			c.out = append(c.out, ',')
 		}
 		c.out = c.s.appendMessage(c.out, ch, stored, 1)
+		sent = append(sent, stored.clone())
 	}
 	c.out = append(c.out, ']')
-	return nil
+	return sent, nil
 }
 
 func (s *Server) album() string { return strconv.FormatInt(13000000000000000+s.albums.Add(1), 10) }

@@ -46,6 +46,8 @@ type Options struct {
 	LooseAmp bool
 	// OnSent is called for every message that was taken from the bot, inside its request: it must be quick.
 	OnSent func(Message)
+	// OnEdited is the same for edits.
+	OnEdited func(Message)
 }
 
 // Server is the fake. All methods are safe for concurrent use.

@@ -173,6 +173,7 @@ func TestRefusesWhatTelegramRefuses(t *testing.T) {
 		{"setMessageReaction", "Bad Request: REACTION_INVALID", []string{"chat_id", "42", "message_id", theirs, "reaction", `[{"type":"emoji","emoji":"🧀"}]`}},
 		{"answerCallbackQuery", "Bad Request: query is too old and response timeout expired or query ID is invalid", []string{"callback_query_id", "1"}},
 		{"setMyCommands", "Bad Request: BOT_COMMAND_INVALID", []string{"commands", `[{"command":"New","description":"x"}]`}},
+		{"setMyCommands", "Bad Request: BOT_COMMAND_INVALID", []string{"commands", `[{"command":"` + strings.Repeat("n", 33) + `","description":"x"}]`}},
 		{"setMyCommands", "Bad Request: BOT_COMMAND_DESCRIPTION_INVALID", []string{"commands", `[{"command":"new"}]`}},
 		{"getFile", "Bad Request: invalid file_id", []string{"file_id", "x"}},
 		{"sendDocument", "Bad Request: there is no document in the request", []string{"chat_id", "42"}},
@@ -225,6 +226,9 @@ func TestTakesWhatTelegramTakes(t *testing.T) {
 func TestWrongTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Options{})
+	if !c.s.authorized(DefaultToken) || c.s.authorized("1:x") || c.s.authorized("") {
+		t.Error("another token is taken, or ours is not")
+	}
 	c.s.Revoke()
 	if a := c.do("getMe"); a.Code != 401 || a.Description != "Unauthorized" {
 		t.Errorf("revoked token: %+v", a)
@@ -476,5 +480,71 @@ func TestBotHearsItselfInChannelsOnly(t *testing.T) {
 		if got := c.s.View().Pending() - before; got != hears {
 			t.Errorf("chat %d: %d updates of the bot's own message, want %d", chat, got, hears)
 		}
+	}
+}
+
+func TestOneAnswerHasAtMostAHundredUpdates(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	c.peopled()
+	for range 150 {
+		c.s.Message(In{Chat: 42, From: ana, Text: "hi"})
+	}
+	for _, limit := range []string{"", "100", "101", "100000"} {
+		if n := len(c.updates("limit", limit)); n != 100 {
+			t.Errorf("limit %q gave %d updates", limit, n)
+		}
+	}
+}
+
+// TestThreadsLookLikeTelegrams: a topic's messages are marked and answer the topic's first; a chain of replies in a
+// supergroup without topics has a thread id and no mark.
+func TestThreadsLookLikeTelegrams(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{})
+	topic := c.peopled()
+	c.s.AddChat(Chat{ID: -1009, Kind: Supergroup})
+	c.s.Message(In{Chat: superID, From: ana, Text: "in a topic", Thread: topic})
+	first := c.s.Message(In{Chat: -1009, From: ana, Text: "root"})
+	second := c.s.Message(In{Chat: -1009, From: ana, Text: "reply", ReplyTo: first})
+	c.s.Message(In{Chat: -1009, From: ana, Text: "reply to the reply", ReplyTo: second})
+	type msg struct {
+		Thread int64 `json:"message_thread_id"`
+		Topic  bool  `json:"is_topic_message"`
+		Reply  struct {
+			ID    int64           `json:"message_id"`
+			Topic json.RawMessage `json:"forum_topic_created"`
+		} `json:"reply_to_message"`
+	}
+	var ups []struct{ Message msg }
+	if err := json.Unmarshal(c.do("getUpdates").Result, &ups); err != nil || len(ups) != 4 {
+		t.Fatal(len(ups), err)
+	}
+	if m := ups[0].Message; m.Thread != topic || !m.Topic || m.Reply.ID != topic || m.Reply.Topic == nil {
+		t.Errorf("in a topic: %+v", m)
+	}
+	if m := ups[1].Message; m.Thread != 0 || m.Topic {
+		t.Errorf("no reply: %+v", m)
+	}
+	for i, m := range []msg{ups[2].Message, ups[3].Message} {
+		if m.Thread != first || m.Topic || m.Reply.ID == 0 {
+			t.Errorf("reply %d: %+v", i, m)
+		}
+	}
+	if a := c.do("sendMessage", "chat_id", fmt.Sprint(superID), "message_thread_id", "1", "text", "x"); a.OK {
+		t.Error("the General topic was named in a send, and taken")
+	}
+}
+
+func TestLoadDriverIsToldOfSendsAndEdits(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 8)
+	c := newClient(t, Options{NoLimits: true, OnSent: func(m Message) { told <- "sent " + m.Text }, OnEdited: func(m Message) { told <- "edited " + m.Text }})
+	c.peopled()
+	c.do("sendMessage", "chat_id", "42", "text", "a")
+	c.do("editMessageText", "chat_id", "42", "message_id", "1", "text", "b")
+	c.do("editMessageText", "chat_id", "42", "message_id", "1", "text", "b")
+	if got := <-told + ", " + <-told; got != "sent a, edited b" || len(told) != 0 {
+		t.Errorf("told %s and %d more", got, len(told))
 	}
 }
