@@ -45,7 +45,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "echobot: -token and -llm are needed")
 		os.Exit(2)
 	}
-	if err := run(o); err != nil {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	if err := run(o, stop); err != nil {
 		slog.Error("echobot ended", "err", err)
 		os.Exit(1)
 	}
@@ -64,7 +66,8 @@ func client(pooled bool) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 512}}
 }
 
-func run(o options) error {
+// run polls and answers until stop.
+func run(o options, stop <-chan os.Signal) error {
 	c := client(o.pooled)
 	api, err := tgbotapi.NewBotAPIWithClient(o.token, o.api+"/bot%s/%s", c)
 	if err != nil {
@@ -72,8 +75,7 @@ func run(o options) error {
 	}
 	b := &bot{api: api, http: c, llm: o.llm + "/chat/completions", model: o.model}
 	updates := api.GetUpdatesChan(tgbotapi.UpdateConfig{Timeout: 50})
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer api.StopReceivingUpdates()
 	b.serve(updates, stop)
 	return nil
 }

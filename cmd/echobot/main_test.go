@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
-
 	"parley/channels/telegram/telegramtest"
 )
 
@@ -24,11 +22,6 @@ func TestAnswersInTheOrderOfAChat(t *testing.T) {
 			llm := httptest.NewServer(http.HandlerFunc(echo))
 			defer llm.Close()
 			s := telegramtest.Start(t, telegramtest.Options{NoLimits: true})
-			c := client(pooled)
-			api, err := tgbotapi.NewBotAPIWithClient(s.Token(), s.URL()+"/bot%s/%s", c)
-			if err != nil {
-				t.Fatal(err)
-			}
 			const chats, each = 10, 10
 			for i := range int64(chats) {
 				u := telegramtest.User{ID: 1 + i, First: "P"}
@@ -37,20 +30,10 @@ func TestAnswersInTheOrderOfAChat(t *testing.T) {
 					s.Message(telegramtest.In{Chat: u.ID, From: u, Text: fmt.Sprint(n)})
 				}
 			}
-			updates := make(chan tgbotapi.Update, chats*each)
-			list, err := api.GetUpdates(tgbotapi.UpdateConfig{})
-			if err != nil || len(list) != chats*each {
-				t.Fatal(len(list), err)
-			}
-			for _, u := range list {
-				updates <- u
-			}
 			stop := make(chan os.Signal)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				(&bot{api: api, http: c, llm: llm.URL + "/v1/chat/completions", model: "echo"}).serve(updates, stop)
-			}()
+			done := make(chan error, 1)
+			o := options{api: s.URL(), token: s.Token(), llm: llm.URL + "/v1", model: "echo", pooled: pooled}
+			go func() { done <- run(o, stop) }()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for i := range int64(chats) {
@@ -65,7 +48,9 @@ func TestAnswersInTheOrderOfAChat(t *testing.T) {
 				}
 			}
 			close(stop)
-			<-done
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
