@@ -195,9 +195,13 @@ func (s *Store) MovePart(moves ...Move) error {
 }
 
 // Receipt records what a send came to. It keeps its order and is not waited for: after a crash the part is found
-// in sending with an older epoch, and that is unknown.
+// in sending with an older epoch, and that is unknown. A note beside the database covers the moment until then.
 func (s *Store) Receipt(moves ...Move) {
+	full := s.notes.note(moves)
 	s.post("receipt", func(t *tx) error { return t.move(moves) })
+	if full != nil {
+		s.postThen("receipts", func(*tx) error { return nil }, func() { s.notes.emptied(full) })
+	}
 }
 
 func (t *tx) move(moves []Move) error {

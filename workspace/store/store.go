@@ -34,6 +34,7 @@ type Store struct {
 	log   *slog.Logger
 
 	base   context.Context // values of Open's context, never cancelled: a commit is not cut short by a caller
+	notes  receipts
 	queue  chan *unit
 	care   chan struct{} // wakes the keeper after a commit
 	quit   chan struct{} // closed by Close: the writer finishes what is queued
@@ -109,6 +110,9 @@ func (s *Store) open(ctx context.Context) error {
 	if s.db, s.read, err = s.d.open(ctx); err != nil {
 		return fmt.Errorf("open %s: %w", s.d.name(), err)
 	}
+	if err := s.notes.open(s.opt.Dir); err != nil {
+		return err
+	}
 	if err := migrate(ctx, s.db, s.d); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -160,9 +164,13 @@ func (s *Store) boot(ctx context.Context) error {
 	if err := tx.QueryRowContext(ctx, last).Scan(&s.cache.seq, &s.cache.outN); err != nil {
 		return err
 	}
+	if err := s.notes.replay(ctx, s.d, tx, s.epoch); err != nil {
+		return err
+	}
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	s.notes.forget()
 	_, lite := s.d.(sqlite)
 	s.health.checking.Store(unclean && lite)
 	return nil
@@ -186,7 +194,7 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeFiles() error {
-	var errs []error
+	errs := []error{s.notes.close()}
 	if s.own != nil {
 		errs = append(errs, s.own.Close())
 	}
