@@ -40,6 +40,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 	}{
 		"flood":             {429, refusal(429, "Too Many Requests: retry after 5", `,"parameters":{"retry_after":5}`), channels.Retry},
 		"flood, no time":    {429, refusal(429, "Too Many Requests", ""), channels.Retry},
+		"flood by 400":      {400, refusal(400, "Bad Request: FLOOD_WAIT", `,"parameters":{"retry_after":5}`), channels.Retry},
 		"too long":          {400, refusal(400, "Bad Request: message is too long", ""), channels.BadMessage},
 		"empty":             {400, refusal(400, "Bad Request: message text is empty", ""), channels.BadMessage},
 		"too large":         {413, refusal(413, "Request Entity Too Large", ""), channels.BadMessage},

@@ -132,7 +132,6 @@ func (w *watch) fatal(err error) {
 
 // turnedAway notes that the journal did not take a batch, and says how long to wait.
 func (w *watch) turnedAway(err error) time.Duration {
-	w.answered = false
 	w.refusals++
 	w.report(channels.Status{
 		State: channels.Deaf, Cause: err.Error(), Err: err,
