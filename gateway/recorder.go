@@ -40,8 +40,8 @@ type recorder struct {
 func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input) {
 	var kept []workspace.Entry
 	for _, e := range entries {
-		if e.Role == workspace.RoleEvent || r.resumed && e.Role != workspace.RoleUser {
-			continue // the journal of a resumed run says the rest
+		if e.Role == workspace.RoleEvent {
+			continue
 		}
 		for _, in := range inputs {
 			if e.InputID == in.ID && len(e.Body.Content) == 0 || e.InputID == in.ID && !r.resumed {
@@ -182,6 +182,14 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
 	f := store.Finish{Run: r.run, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
+	if len(o.Steps) == 1 && o.Steps[0].N == 1 && o.Steps[0].Kind == workspace.StepModel {
+		f.Steps = nil // a plain answer: its run and its entry say all that the step would
+	}
+	for _, e := range stepEntries(o.Steps) { // calls that the end of the turn closed
+		if e.Role == workspace.RoleTool {
+			f.Entries = append(f.Entries, e)
+		}
+	}
 	if o.Err != nil {
 		f.Error = o.Err.Error()
 		r.ts.log.Warn("turn failed", "run", r.run.ID, "session", r.key.String(), "agent", string(r.key.Agent), "reason", o.Reason, "err", o.Err)
@@ -197,7 +205,8 @@ func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 		f.InputState = workspace.InputFailed
 	}
 	if len(o.Content) > 0 {
-		f.Entries = []workspace.Entry{{RunID: r.run.ID, Role: workspace.RoleAssistant, Body: workspace.EntryBody{Content: o.Content, Partial: o.Partial, Reason: o.Reason}}}
+		f.Entries = append(f.Entries, workspace.Entry{RunID: r.run.ID, Role: workspace.RoleAssistant,
+			Body: workspace.EntryBody{Content: o.Content, Partial: o.Partial, Reason: o.Reason}})
 	}
 	if o.State == workspace.RunFailed || o.State == workspace.RunTimeout {
 		f.Entries = append(f.Entries, workspace.Entry{RunID: r.run.ID, Role: workspace.RoleEvent,
@@ -220,7 +229,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	}
 	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.roster.onUnknown}
 	if len(o.Content) > 0 && workspace.PlainText(o.Content) == text {
-		f.AnswerEntry = 0
+		f.AnswerEntry = len(f.Entries) - 1
 	} else {
 		out.Text = text
 	}
