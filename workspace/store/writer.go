@@ -327,6 +327,7 @@ func (w *writer) transaction(batch []*unit) (at int, err error) {
 
 func (w *writer) run(t *tx, batch []*unit) (at int, err error) {
 	if err := t.plain(w.s.d.begin()); err != nil {
+		w.link.lost = true
 		return -1, fmt.Errorf("begin: %w", err)
 	}
 	mark, err := t.mark()
