@@ -43,6 +43,7 @@ func (c *commands) beside(ctx context.Context, in workspace.Input) {
 		return
 	}
 	c.wg.Go(func() {
+		defer guard(c.log, "command")
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()

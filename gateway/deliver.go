@@ -61,9 +61,10 @@ type room struct {
 
 // job is one outbound in a room's queue.
 type job struct {
-	out  workspace.Outbound
-	prev *job          // the placeholder that this answer finishes
-	done chan struct{} // closed when the room has done with it
+	out   workspace.Outbound
+	prev  *job          // the placeholder that this answer finishes
+	begun bool          // a send of it was tried
+	done  chan struct{} // closed when the room has done with it
 }
 
 // Know tells the address of a room, so that it need not be read again.
@@ -159,7 +160,7 @@ func (d *deliver) work(ctx context.Context, r *room) {
 		}
 		j := r.jobs[0]
 		d.mu.Unlock()
-		d.job(ctx, r, j)
+		d.safely(ctx, r, j)
 		if ctx.Err() != nil {
 			return
 		}
@@ -175,12 +176,19 @@ func (d *deliver) work(ctx context.Context, r *room) {
 	}
 }
 
+// safely is job; after a panic in rendering or an adapter the answer stays as it is stored, and the room goes on.
+func (d *deliver) safely(ctx context.Context, r *room, j *job) {
+	defer guard(d.log, "delivery")
+	d.job(ctx, r, j)
+}
+
 // job brings every part of one answer to an end.
 func (d *deliver) job(ctx context.Context, r *room, j *job) {
 	line, ok := d.address(ctx, r)
 	if !ok {
 		return // it stays as it is; the next boot looks at it again
 	}
+	j.begun = true
 	o := &j.out
 	if j.prev != nil { // what became of the placeholder is known here before it is stored
 		copyStates(o.Parts, j.prev.out.Parts)
@@ -458,8 +466,32 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 	return post, nil
 }
 
-// wait returns when no room sends any more.
-func (d *deliver) wait() { d.wg.Wait() }
+// drain lets rooms send what they have until ctx ends, then stops them by stop. What was not begun is ready again,
+// so that the next boot need not doubt it.
+func (d *deliver) drain(ctx context.Context, stop context.CancelFunc) {
+	idle := make(chan struct{})
+	go func() {
+		d.wg.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	stop()
+	<-idle
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, r := range d.rooms {
+		for _, j := range r.jobs {
+			for _, p := range j.out.Parts {
+				if p.State == workspace.PartSending && p.Epoch == d.store.Epoch() && !j.begun {
+					d.store.Receipt(store.Move{Part: p, To: workspace.PartReady, Error: "not begun before the gateway ended"})
+				}
+			}
+		}
+	}
+}
 
 // backoff doubles from a second to five minutes, with a quarter of jitter.
 func backoff(tries int) time.Duration {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,7 @@ func (i intake) Newest(context.Context) (map[channels.PeerID]channels.MessageID,
 // arrival is one inbound event on its way through.
 type arrival struct {
 	store.Arrival
+	line     *line // it came through; nil: none
 	in       channels.Inbound
 	key      string
 	mayBegin bool // it can start a turn at once if its session is idle
@@ -71,7 +73,7 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
 	}
 	var list []*arrival
 	for _, in := range batch {
-		got, err := i.d.judge(i.l, in)
+		got, err := i.d.judged(i.l, in)
 		if err != nil {
 			return err
 		}
@@ -79,6 +81,24 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
 	}
 	i.d.reserve(list)
 	return i.d.accept(ctx, list)
+}
+
+// judged is judge, with a panic in it noted beside the event: one event never holds up the rest.
+func (d *dispatch) judged(l *line, in channels.Inbound) (list []*arrival, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("judging panicked", "channel", l.name, "key", in.Key, "panic", p, "stack", string(debug.Stack()))
+			list, err = []*arrival{d.noted(l, in, "it could not be judged")}, nil
+		}
+	}()
+	return d.judge(l, in)
+}
+
+// noted is an event that is kept as a mere fact, without its text.
+func (d *dispatch) noted(l *line, in channels.Inbound, why string) *arrival {
+	a := d.draft(l, in, routes.Verdict{})
+	a.Input.State, a.Input.Reason, a.Input.Mode = workspace.InputNoted, why, workspace.ModeNote
+	return a
 }
 
 // judge asks the gate and the routes, and says what is to be stored. It is nil for what is not stored at all.
@@ -133,7 +153,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 
 // draft is an input as far as the event itself says.
 func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arrival {
-	a := &arrival{in: in}
+	a := &arrival{line: l, in: in}
 	a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Secret
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
@@ -248,11 +268,36 @@ func (d *dispatch) accept(ctx context.Context, list []*arrival) error {
 	}
 	if err != nil {
 		d.release(list)
-		return err
+		return d.apart(ctx, list, err)
 	}
 	for i, a := range list {
 		a.got = got[i]
 		d.stored(ctx, a, got[i])
+	}
+	return nil
+}
+
+// apart accepts a batch that failed one by one: an input that the store will never take is noted without its text, so
+// that it does not hold up the others.
+func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error {
+	for _, passing := range []error{channels.ErrUnwritable, channels.ErrBusy, store.ErrClosed, store.ErrDamaged} {
+		if errors.Is(err, passing) {
+			return err
+		}
+	}
+	if len(list) == 1 {
+		a := list[0]
+		if a.Input.State == workspace.InputNoted || a.line == nil {
+			return err
+		}
+		d.log.Error("input cannot be stored as it is", "key", a.in.Key, "err", err)
+		return d.accept(ctx, []*arrival{d.noted(a.line, a.in, "it could not be stored: "+short(err))})
+	}
+	for _, a := range list {
+		a.Begin = nil
+		if err := d.accept(ctx, []*arrival{a}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -102,6 +102,7 @@ func newHTTPClient() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConns: 2048, MaxIdleConnsPerHost: 512,
+		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}, // a dead shared connection is noticed
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second, ForceAttemptHTTP2: true}}
 }
 
@@ -221,9 +222,10 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
 	g.deliver = &deliver{store: g.store, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{}}
-	g.stops.push("delivery", func(context.Context) error {
-		stopSending()
-		g.deliver.wait()
+	g.stops.push("delivery", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, flushTime)
+		defer cancel()
+		g.deliver.drain(ctx, stopSending)
 		return nil
 	})
 	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log,
@@ -249,6 +251,9 @@ func (g *Gateway) wire(c *configs.Config) {
 
 // refusalsKept is how many refused messages an hour of one sender are stored.
 const refusalsKept = 20
+
+// flushTime is how long a shutdown lets rooms send what is ready.
+const flushTime = 5 * time.Second
 
 // gcPercent trades memory for processor time: the heap is small, so a larger ratio costs little.
 const gcPercent = 150

@@ -114,7 +114,10 @@ func (g *Gateway) resume(ctx context.Context, run workspace.Run, open *workspace
 func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *workspace.Outbound) error {
 	f := store.Finish{Run: run, State: workspace.RunFailed, Reason: "crashed", Inputs: taken, InputState: workspace.InputFailed, AnswerEntry: -1,
 		Error: fmt.Sprintf("begun %d times", run.Tries)}
-	text := fmt.Sprintf("I tried three times to answer this and was interrupted each time (run %s). Please ask again.", workspace.Short(run.ID))
+	text := fmt.Sprintf("Something went wrong (run %s). Please ask again.", workspace.Short(run.ID))
+	if run.Tries > maxBegins {
+		text = fmt.Sprintf("I tried %d times to answer this and was interrupted each time (run %s). Please ask again.", run.Tries-1, workspace.Short(run.ID))
+	}
 	if run.StopBy != "" {
 		f.State, f.Reason, f.InputState, text = workspace.RunStopped, "stopped", workspace.InputStopped, "(stopped)"
 	}
@@ -161,6 +164,7 @@ func (g *Gateway) answered(in workspace.Input) bool {
 func (g *Gateway) sweep(ctx context.Context) {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	alone := map[workspace.RunID]bool{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -177,7 +181,34 @@ func (g *Gateway) sweep(ctx context.Context) {
 				g.offer(in)
 			}
 		}
+		alone = g.sweepRuns(alone)
 	}
+}
+
+// sweepRuns ends runs of this process that no lane is working on, when it finds them twice: their end could not be
+// stored at the time, and their session would stay shut.
+func (g *Gateway) sweepRuns(seen map[workspace.RunID]bool) map[workspace.RunID]bool {
+	alone := map[workspace.RunID]bool{}
+	live, err := g.store.LiveRuns()
+	if err != nil {
+		g.log.Error("sweep cannot read live runs", "err", err)
+		return alone
+	}
+	for _, run := range live {
+		ses, err := g.store.Session(run.SessionID)
+		if err != nil || run.State != workspace.RunRunning || run.Epoch != g.store.Epoch() || g.lanes.Look(ses.Key.String()).Running {
+			continue
+		}
+		if alone[run.ID] = true; !seen[run.ID] {
+			continue
+		}
+		inputs, err := g.store.RunInputs(run.ID)
+		if err == nil {
+			err = g.giveUp(run, inputs, nil)
+		}
+		g.log.Error("a run was left without its lane", "run", run.ID, "session", ses.Key.String(), "err", err)
+	}
+	return alone
 }
 
 const sweepEvery = 5 * time.Second

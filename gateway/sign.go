@@ -108,6 +108,7 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 // show is the goroutine of the signs.
 func (s *sign) show(ctx context.Context) {
 	defer close(s.done)
+	defer guard(s.line.log, "sign")
 	typer, canType := channels.As[channels.Typer](s.line.channel)
 	editor, canEdit := channels.As[channels.Editor](s.line.channel)
 	canEdit = canEdit && s.line.stream

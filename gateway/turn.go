@@ -49,11 +49,10 @@ type resumed struct {
 
 // Turn runs one turn of a session to its committed end.
 func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
+	defer guard(ts.log, "turn") // a run that it leaves behind is ended by the sweeper
 	rec, err := ts.begin(t)
 	if err != nil {
-		if !errors.Is(err, store.ErrClosed) {
-			ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
-		}
+		ts.unbegun(t, err)
 		return // its inputs stay queued: the sweeper offers them again
 	}
 	timeout := rec.roster.turnTimeout
@@ -80,6 +79,22 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 			rec.fail(ctx, "internal", err)
 			return
 		}
+	}
+}
+
+// unbegun is for a turn that could not be stored. The run that it was to replace must end all the same.
+func (ts *turns) unbegun(t *lane.Turn, err error) {
+	if errors.Is(err, store.ErrClosed) {
+		return
+	}
+	ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
+	f, ok := t.Interrupted.(*store.Finish)
+	if !ok {
+		return
+	}
+	f.State, f.Reason, f.InputState, f.Answer = workspace.RunStopped, "interrupted", workspace.InputStopped, nil
+	if _, err := ts.store.Finish(*f); err != nil {
+		ts.log.Error("interrupted run cannot be ended", "run", f.Run.ID, "err", err)
 	}
 }
 
@@ -207,7 +222,17 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 }
 
 // Command runs a command in its place in the order.
-func (ts *turns) Command(ctx context.Context, _ string, in workspace.Input) { ts.commands(ctx, in) }
+func (ts *turns) Command(ctx context.Context, _ string, in workspace.Input) {
+	defer guard(ts.log, "command")
+	ts.commands(ctx, in)
+}
+
+// guard, deferred, keeps a panic from taking the whole gateway down: one turn, room or command fails, and is logged.
+func guard(log *slog.Logger, what string) {
+	if p := recover(); p != nil {
+		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
+	}
+}
 
 // Late ends an edit or delete whose turn has ended: what was answered is only noted.
 func (ts *turns) Late(key string, in workspace.Input) {
