@@ -13,7 +13,7 @@ func units(s string) int { return len(utf16.Encode([]rune(s))) }
 func TestSpanFindsTheWordWhateverStandsBeforeIt(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.RuneFrom([]rune("aß世😀👩 ‍@")))
+		text := rapid.StringOf(rapid.RuneFrom([]rune("aß世😀👩 \u200d@")))
 		before, word, after := text.Draw(t, "before"), text.Draw(t, "word")+"x", text.Draw(t, "after")
 		all := before + word + after
 		start, end, ok := span(all, units(before), units(word))
