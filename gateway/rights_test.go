@@ -3,9 +3,15 @@ package gateway_test
 import (
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
 )
 
 // What a cell of docs/rights.md may say, from nothing to everything.
@@ -116,6 +122,59 @@ func TestT01_OpenWaysAreTheKnownFew(t *testing.T) {
 	want := []string{"GET /healthz", "GET /", "POST /login", "POST /channels/<name>/…", "GET /channels/<name>/…"}
 	if !slices.Equal(open, want) {
 		t.Errorf("open: %q\nwant: %q", open, want)
+	}
+}
+
+// Control refuses and allows what the table says, for each role, in a DM, in a group and by HTTP. What answers without
+// a token never comes to control.
+func TestT10_ControlKeepsTheTableOfRights(t *testing.T) {
+	t.Parallel()
+	roles := map[string]workspace.Role{"owner": workspace.Owner, "member": workspace.Member, "guest": workspace.Guest, "nobody": workspace.Nobody}
+	for _, r := range readRights(t) {
+		if r.roles["nobody"] != "no" {
+			continue
+		}
+		for name, role := range roles {
+			cell := r.roles[name]
+			for place, want := range map[channels.PeerKind]bool{
+				"": cell != "no", channels.DM: cell != "no",
+				channels.Group: cell == "yes" || cell == "own", channels.Room: cell == "yes" || cell == "own",
+			} {
+				call := control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: place}
+				if got := new(control.Control).May(call, r.verb); got != want {
+					t.Errorf("%s by %s in %q: control says %t, the table %q", r.verb, name, place, got, cell)
+				}
+			}
+		}
+	}
+}
+
+// A verb that control asks about by a name that the table does not have would be nobody's to review.
+func TestEveryVerbOfControlIsInTheTable(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, r := range readRights(t) {
+		listed[r.verb] = true
+	}
+	files, err := filepath.Glob("control/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files of control, %v", len(files), err)
+	}
+	asked := regexp.MustCompile(`\.may\([^"\n]*"([^"]+)"`)
+	found := 0
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range asked.FindAllStringSubmatch(string(source), -1) {
+			if found++; !listed[m[1]] {
+				t.Errorf("%s asks about %q, which docs/rights.md does not list", name, m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("control asks about %d verbs", found)
 	}
 }
 

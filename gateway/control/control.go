@@ -82,27 +82,33 @@ type Control struct {
 // verb names what is asked for, as docs/rights.md does.
 type verb string
 
-// rights is the least role per verb, and whether it may be used in a group. docs/rights.md is this table for people;
-// a test holds them together.
-func rights(v verb) (least workspace.Role, inGroups bool) {
+// rights is the least role per verb, and the least in a group; nobody there uses an operator's verbs (T10).
+// docs/rights.md is this table for people; a test holds them together.
+func rights(v verb) (least, inGroup workspace.Role) {
 	switch v {
 	case "help", "commands", "status", "whoami", "stop", "why", "resume":
-		return workspace.Guest, true
+		return workspace.Guest, workspace.Guest
 	case "new", "reset", "queue":
-		return workspace.Guest, false
+		return workspace.Guest, workspace.Owner
 	case "message", "session.read", "run.read":
-		return workspace.Member, false
+		return workspace.Member, workspace.Nobody
 	}
-	return workspace.Owner, false
+	return workspace.Owner, workspace.Nobody
 }
 
-// may refuses what the actor's role does not reach. In a group, what changes the session is for owners.
+// may refuses what the actor's role does not reach.
 func (c *Control) may(call Call, v verb) error {
-	least, inGroups := rights(v)
-	switch group := call.Kind == channels.Group || call.Kind == channels.Room; {
-	case !call.Actor.Role.AtLeast(least):
+	least, inGroup := rights(v)
+	if !call.Actor.Role.AtLeast(least) {
 		return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "Only %ss may do that.", least)
-	case group && !inGroups && !call.Actor.Role.AtLeast(workspace.Owner):
+	}
+	if call.Kind != channels.Group && call.Kind != channels.Room {
+		return nil
+	}
+	if inGroup == workspace.Nobody {
+		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "Not in a group. Write to me directly.")
+	}
+	if !call.Actor.Role.AtLeast(inGroup) {
 		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "In a group only an owner may do that.")
 	}
 	return nil
