@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"parley/channels"
 	"parley/workspace"
 )
 
-// What the partial indexes are made of: a query that does not say it word for word reads the whole table.
+// What the partial indexes are made of: a query that does not say it word for word reads the whole table, and so does
+// one that asks SQLite for the table's own order (hence + before an ordering column).
 const (
 	openInput    = `state IN ('queued', 'taken', 'stale')`
 	openPart     = `state NOT IN ('sent', 'cancelled')`
@@ -143,12 +146,12 @@ func (s *Store) InputByKey(source, account, key string) (workspace.Input, error)
 
 // Queued lists inputs that wait for a turn, in order of arrival.
 func (s *Store) Queued() ([]workspace.Input, error) {
-	return s.inputs(openInput + ` AND state = 'queued' ORDER BY seq`)
+	return s.inputs(openInput + ` AND state = 'queued' ORDER BY +seq`)
 }
 
 // StaleInputs lists the parked inputs of a room, in order.
 func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
-	return s.inputs(openInput+` AND state = 'stale' AND reason <> 'deleted' AND room_id = ? ORDER BY seq`, string(room))
+	return s.inputs(openInput+` AND state = 'stale' AND reason <> 'deleted' AND room_id = ? ORDER BY +seq`, string(room))
 }
 
 // ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq.
@@ -219,7 +222,9 @@ func (s *Store) Run(id workspace.RunID) (workspace.Run, error) {
 
 // LiveRuns lists runs that hold their session.
 func (s *Store) LiveRuns() ([]workspace.Run, error) {
-	return s.runs(liveRun + ` ORDER BY id`)
+	list, err := s.runs(liveRun) // an ORDER BY id would read all runs
+	slices.SortFunc(list, func(a, b workspace.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list, err
 }
 
 // LastRun is the newest run of a session.

@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/workspace"
+	"parley/workspace/store"
+	"parley/workspace/storetest"
+)
+
+// big tables are read by an index that fits, or by a partial index that holds open rows only.
+var whole = regexp.MustCompile(`^SCAN (inputs|i|entries|e|steps|runs|r|outbound|o|parts)\b`)
+
+func TestNoQueryReadsAWholeTable(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	t.Run("suite", func(t *testing.T) {
+		storetest.Run(t, func(t testing.TB) *store.Store {
+			s := storetest.SQLite(t).Open(t)
+			t.Cleanup(func() {
+				list, err := s.Queries()
+				if errors.Is(err, store.ErrClosed) {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, q := range list {
+					seen[q] = true
+				}
+			})
+			return s
+		})
+	})
+	s := storetest.SQLite(t).Open(t)
+	for _, q := range slices.Sorted(maps.Keys(seen)) {
+		if q == "COMMIT" || q == "ROLLBACK" || strings.HasPrefix(q, "BEGIN") {
+			continue
+		}
+		plan, err := s.Plan(t.Context(), q)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
+		}
+		for _, line := range plan {
+			open := strings.Contains(line, "inputs_open") || strings.Contains(line, "parts_open") || strings.Contains(line, "one_live_run")
+			if whole.MatchString(line) && !open {
+				t.Errorf("reads a whole table: %s\n  %s", q, line)
+			}
+			if strings.Contains(line, "AUTOMATIC") {
+				t.Errorf("makes an index for itself: %s\n  %s", q, line)
+			}
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("only %d queries were seen", len(seen))
+	}
+}
+
+func TestAFailureHarmsNoNeighbour(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	runs := make([]int, 7)
+	fail := map[int]error{2: workspace.ErrConflict, 5: workspace.ErrNotFound}
+	before := s.Counts()
+	for i, err := range s.Batch(len(runs), fail, func(i int) { runs[i]++ }) {
+		if !errors.Is(err, fail[i]) {
+			t.Errorf("unit %d: %v", i, err)
+		}
+		v, err := s.Setting(string(rune('a' + i)))
+		_, gone := fail[i]
+		if want := map[bool]string{false: "", true: ""}[gone]; v != want || err != nil {
+			t.Errorf("unit %d ran to %q, %v", i, v, err)
+		}
+	}
+	if got := s.Counts(); got.Commits-before.Commits > 4 {
+		t.Errorf("%d commits for two failures: the gate's, and one for what is before each failure and behind the last", got.Commits-before.Commits)
+	}
+	if runs[2] != 1 || runs[0] != 2 || runs[6] < 1 {
+		t.Errorf("runs: %v", runs)
+	}
+}
