@@ -119,6 +119,9 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 			return nil, err
 		}
 	}
+	if _, called := d.roster().table.Called(facts); called { // "@research, look" is said to us
+		facts.Addressed = true
+	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
 	verdict := routes.Gate(l.gate(), facts)
 	if verdict.Outcome == routes.Ignore {
