@@ -25,9 +25,10 @@ import (
 	"parley/agentloop/llm/price"
 	"parley/channels"
 	"parley/configs"
-	"parley/gateway/bus"
+	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/store"
@@ -41,8 +42,11 @@ type Options struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Version  string
+	Tools    []tools.Tool // beside the built-in ones, which keep their names
 	// Synchronous is the store's, for the test that proves that it matters.
 	Synchronous string
+	// Point is the store's, for tests that end the process in the middle of something.
+	Point func(name string)
 	// MemoryLimit in bytes; new input is refused near it. 0: 200 MiB.
 	MemoryLimit int64
 }
@@ -69,7 +73,7 @@ type Gateway struct {
 	people   *people
 	parking  *parking
 	lines    *lines
-	feed     bus.Feed[Live]
+	feed     api.Feed
 	control  *control.Control
 	memory   *memory
 	current  atomic.Pointer[roster]
@@ -143,7 +147,8 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) {
 	debug.SetMemoryLimit(g.opt.MemoryLimit)
 	debug.SetGCPercent(gcPercent)
-	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous})
+	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous,
+		Point: g.opt.Point})
 	if err != nil {
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
@@ -238,7 +243,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.parking = &parking{g: g, rooms: map[workspace.RoomID][]workspace.Input{}, seen: map[int64]bool{}}
 	g.control = &control.Control{Store: g.store, House: house{g}, Now: g.opt.Now}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()
 		g.commands.wait()

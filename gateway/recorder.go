@@ -11,6 +11,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/api"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -29,6 +30,7 @@ type recorder struct {
 	open   *workspace.Outbound
 	turn   agentloop.Turn
 	began  time.Time
+	asking int // number that the next answer of the model will have in the journal
 
 	usage   workspace.Usage // of the steps so far
 	resumed bool
@@ -73,11 +75,10 @@ func (r *recorder) restart() error {
 
 func (r *recorder) emit(e agentloop.Event) {
 	r.sign.see(e)
-	session := string(r.run.SessionID)
-	if e.Type == agentloop.EventText && r.ts.feed.Watched(session) {
+	if e.Type == agentloop.EventText && r.ts.feed.Watched(r.lane.Key) {
 		r.lane.Shown()
 	}
-	r.ts.feed.Publish(session, Live{Session: r.run.SessionID, Run: r.run.ID, Event: e})
+	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Step: r.asking, Event: e})
 }
 
 // Step journals steps with their lines of the transcript.
@@ -85,12 +86,17 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
 	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
 	for _, st := range steps {
+		r.asking = max(r.asking, st.N+1)
+		if st.Kind == workspace.StepModel {
+			r.ts.feed.Settle(r.lane.Key)
+		}
 		if st.State == workspace.StepStarted && st.Effect == workspace.Outside {
 			u.Wait = true
 		}
 		if st.Kind == workspace.StepModel && st.Body.Usage != nil {
 			r.usage = r.usage.Add(*st.Body.Usage)
-			u.Usage = &r.usage
+			sum := r.usage // the writer reads it later
+			u.Usage = &sum
 		}
 	}
 	if boundary {
@@ -99,7 +105,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		}
 	}
 	u.Then = func() {
-		r.ts.feed.Publish(string(r.run.SessionID), Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+		r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	}
 	got, err := r.ts.store.Step(u)
 	if err != nil {
@@ -138,6 +144,7 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	} else if errors.Is(err, agentloop.ErrInterrupted) {
 		o = agentloop.Outcome{State: workspace.RunStopped, Reason: "interrupted", Usage: o.Usage, Model: o.Model, Steps: o.Steps}
 	}
+	r.ts.feed.Settle(r.lane.Key)
 	f := r.finish(o)
 	streamed, job := r.sign.stop()
 	if o.Reason == "interrupted" {
@@ -174,7 +181,7 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	} else {
 		r.ts.sessions.append(r.mem, got.Entries)
 	}
-	r.ts.feed.Publish(string(r.run.SessionID), Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	return nil
 }
 

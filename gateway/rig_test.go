@@ -32,14 +32,40 @@ type rig struct {
 
 // logBuffer keeps a log for assertions, and for the failing test to show.
 type logBuffer struct {
-	mu  sync.Mutex
-	buf strings.Builder
+	mu   sync.Mutex
+	buf  strings.Builder
+	grew chan struct{} // closed by the next line
 }
 
 func (b *logBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.grew != nil {
+		close(b.grew)
+		b.grew = nil
+	}
 	return b.buf.Write(p)
+}
+
+// wait blocks until the log holds n lines or more with the text.
+func (b *logBuffer) wait(ctx context.Context, text string, n int) error {
+	for {
+		b.mu.Lock()
+		if strings.Count(b.buf.String(), text) >= n {
+			b.mu.Unlock()
+			return nil
+		}
+		if b.grew == nil {
+			b.grew = make(chan struct{})
+		}
+		grew := b.grew
+		b.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the log never said %q %d times: %w", text, n, ctx.Err())
+		case <-grew:
+		}
+	}
 }
 
 func (b *logBuffer) String() string {
