@@ -2,7 +2,6 @@ package markup
 
 import (
 	"sort"
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -95,8 +94,9 @@ func (c *cutter) next(from int) int {
 	if _, ok := c.fits(Span{from, hi}); ok {
 		return hi
 	}
+	beyond := c.beyond(from)
 	for at := blocks; at < levels; at++ {
-		marks := c.marks(at, lo, hi)
+		marks := c.marks(at, lo, min(hi, beyond))
 		k := sort.Search(len(marks), func(i int) bool {
 			_, ok := c.fits(Span{from, marks[i]})
 			return !ok
@@ -115,6 +115,16 @@ func (c *cutter) next(from int) int {
 		return lo
 	}
 	return c.least(from, hi)
+}
+
+// beyond is a place that surely lies behind the end of the part, so that not all the rest is searched.
+func (c *cutter) beyond(from int) int {
+	for n := 2 * c.t.MaxUnits; from+n < len(c.md); n *= 2 {
+		if _, ok := c.fits(Span{from, from + n}); !ok {
+			return from + n
+		}
+	}
+	return len(c.md)
 }
 
 // good says whether a part may end at lo: when what follows up to hi need not be cut, or when the part is
@@ -230,14 +240,14 @@ func (m *marker) gaps(text string, at int, r *run) {
 				m.add(at + i)
 			}
 		}
-		switch {
-		case strings.ContainsRune(".!?…", c):
+		switch c {
+		case '.', '!', '?', '…':
 			m.ended = true
-		case strings.ContainsRune("。！？", c):
+		case '。', '！', '？':
 			// These need no blank after them.
 			m.ended, m.blank = true, true
 			continue
-		case strings.ContainsRune(`"')]”’»`, c):
+		case '"', '\'', ')', ']', '”', '’', '»':
 		default:
 			m.ended = false
 		}
@@ -248,17 +258,12 @@ func (m *marker) gaps(text string, at int, r *run) {
 	}
 }
 
-// characters finds the borders of graphemes or runes.
+// characters finds the borders of graphemes or runes. None falls before a blank, so that what begins there
+// shows something.
 func (m *marker) characters(text string, at int, r *run) {
-	if first, _ := utf8.DecodeRuneInString(text); m.level == runes || !unicode.IsMark(first) && !unicode.Is(unicode.Cf, first) {
-		m.add(at)
-	}
-	if r.whole {
-		m.add(r.to)
-		return
-	}
+	m.character(text, at)
 	state := -1
-	for len(text) > 0 && at < m.hi && len(m.found) < m.most {
+	for !r.whole && len(text) > 0 && at < m.hi && len(m.found) < m.most {
 		size := 0
 		if m.level == runes {
 			_, size = utf8.DecodeRuneInString(text)
@@ -269,8 +274,15 @@ func (m *marker) characters(text string, at int, r *run) {
 			size = len(cluster)
 		}
 		at += size
-		if text != "" {
-			m.add(at)
-		}
+		m.character(text, at)
 	}
+}
+
+// character adds the place before text if a part may begin with it.
+func (m *marker) character(text string, at int) {
+	first, size := utf8.DecodeRuneInString(text)
+	if first = clean(first, size); size == 0 || first == 0 || hidden(first) || unicode.IsMark(first) && m.level != runes {
+		return
+	}
+	m.add(at)
 }

@@ -269,6 +269,14 @@ func ticks(s string, least, most int) (fence, safe string) {
 // str writes text, escaped.
 func (w *writer) str(s string) {
 	for i := 0; i < len(s); {
+		if n := word(s[i:]); n > 0 {
+			w.settle()
+			w.b = append(w.b, s[i:i+n]...)
+			w.text, w.hidden, w.stop = true, 0, 0
+			w.digits = w.digits && strings.Trim(s[i:i+n], "0123456789") == ""
+			i += n
+			continue
+		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
 		if r == '\r' {
@@ -298,11 +306,23 @@ func (w *writer) str(s string) {
 		case marked:
 			w.markedRune(r, s[i:])
 		default:
+			// There are no escapes here: a stray fence would swallow the next block.
+			if r == '`' && w.fence > 0 && bytes.HasSuffix(w.b, []byte("``")) {
+				w.b = append(w.b, joiner...)
+			}
 			w.b = utf8.AppendRune(w.b, r)
 		}
-		w.text = true
-		w.digits = w.digits && r >= '0' && r <= '9'
+		w.text, w.digits = true, false
 	}
+}
+
+// word is how many letters and digits s begins with: they are the same in every dialect.
+func word(s string) int {
+	n := 0
+	for n < len(s) && s[n] < utf8.RuneSelf && isAlnum(s[n]) {
+		n++
+	}
+	return n
 }
 
 func (w *writer) htmlRune(r rune) {

@@ -235,32 +235,49 @@ func (w *writer) common(l *leaf) string {
 
 // prefixes prepares what l's lines begin with.
 func (w *writer) prefixes(i int, l *leaf) {
+	if !w.nested && (l.kind == code || l.kind == table) {
+		w.unnested(i, l)
+		return
+	}
 	var next, rest strings.Builder
-	free := !w.nested && (l.kind == code || l.kind == table)
 	for _, f := range l.frames {
 		if f.quote {
 			next.WriteString(w.quoteMark(l, f))
 			rest.WriteString(w.quoteMark(l, f))
 			continue
 		}
-		if !free {
-			rest.WriteString(w.indent(f))
-		}
+		rest.WriteString(w.indent(f))
 		if f.leaf == i && l.from >= w.span.From {
 			next.WriteString(w.marker(f))
-		} else if !free {
+		} else {
 			next.WriteString(w.indent(f))
 		}
 	}
 	w.next, w.rest = next.String(), rest.String()
-	if free && w.next != w.rest {
-		// The marker gets a line of its own, so that the fence begins one.
-		w.b = append(w.b, strings.TrimRight(w.next, " ")...)
-		w.b = append(w.b, '\n')
-		w.next = w.rest
+}
+
+// unnested begins a block that may not stand inside an item. An item that begins with it gets a line of its
+// own for its marker, and the fence ends the list.
+func (w *writer) unnested(i int, l *leaf) {
+	var marks, quotes strings.Builder
+	marked := false
+	for _, f := range l.frames {
+		switch {
+		case f.quote:
+			marks.WriteString(w.quoteMark(l, f))
+			quotes.WriteString(w.quoteMark(l, f))
+		case f.leaf == i && l.from >= w.span.From && !marked:
+			marks.WriteString(w.marker(f)) // one only: several alone would be a rule
+			marked = true
+		}
 	}
-	if free {
-		w.since = l.from + 1 // the fence ends the list
+	if marked {
+		w.b = append(w.b, strings.TrimRight(marks.String(), " ")...)
+		w.b = append(w.b, '\n')
+	}
+	w.next, w.rest = quotes.String(), quotes.String()
+	if len(l.runs) > 0 {
+		w.since = l.runs[0].from + 1
 	}
 }
 
