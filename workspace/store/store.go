@@ -62,6 +62,9 @@ type Options struct {
 	OnHealth func(Health)
 	// Synchronous overrides SQLite's FULL; for tests that prove that FULL matters.
 	Synchronous string
+	// Point is told when a unit is about to be committed ("commit finish") and when it is ("committed finish"), for
+	// tests that end the process there; nil: nobody. It is called from the writer and, for "boot", from Open.
+	Point func(name string)
 	// BallastBytes kept aside for a full disk; 0 means 16 MiB, negative none.
 	BallastBytes int64
 }
@@ -167,13 +170,21 @@ func (s *Store) boot(ctx context.Context) error {
 	if err := s.notes.replay(ctx, s.d, tx, s.epoch); err != nil {
 		return err
 	}
+	s.point("commit ", "boot")
 	if err := tx.Commit(); err != nil {
 		return err
 	}
+	s.point("committed ", "boot")
 	s.notes.forget()
 	_, lite := s.d.(sqlite)
 	s.health.checking.Store(unclean && lite)
 	return nil
+}
+
+func (s *Store) point(when, unit string) {
+	if s.opt.Point != nil {
+		s.opt.Point(when + unit)
+	}
 }
 
 // Epoch is the boot counter of this process: the owner's mark in every compare-and-set on runs and parts.

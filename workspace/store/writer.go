@@ -341,12 +341,23 @@ func (w *writer) run(t *tx, batch []*unit) (at int, err error) {
 			return i, fmt.Errorf("%s: %w", u.name, err)
 		}
 	}
+	w.points("commit ", batch)
 	if err := t.plain("COMMIT"); err != nil {
 		w.doubt = mark
 		w.link.rollback(t)
 		return -1, fmt.Errorf("commit: %w", err)
 	}
+	w.points("committed ", batch)
 	return -1, nil
+}
+
+func (w *writer) points(when string, batch []*unit) {
+	if w.s.opt.Point == nil {
+		return
+	}
+	for _, u := range batch {
+		w.s.point(when, u.name)
+	}
 }
 
 // connect makes sure that there is a connection, and that the database is still ours on a new one.
