@@ -81,6 +81,13 @@ func (d *deliver) Know(id workspace.RoomID, addr channels.Address) {
 	d.room(id).addr = addr
 }
 
+// where is a room's address now: it moves when a group becomes a supergroup.
+func (d *deliver) where(r *room) channels.Address {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return r.addr
+}
+
 func (d *deliver) room(id workspace.RoomID) *room {
 	r := d.rooms[id]
 	if r == nil {
@@ -378,6 +385,7 @@ func (d *deliver) again(p *workspace.Part, err error) bool {
 // doubt notes that a part may have been sent.
 func (d *deliver) doubt(p *workspace.Part, err error) bool {
 	d.unknown.Add(1)
+	d.log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
 	text := short(err)
 	if p.Error == markedOnce {
 		text = markedOnce
@@ -414,7 +422,7 @@ func (d *deliver) lost(p *workspace.Part, err error) bool {
 
 // dead gives a part up, with its rest, and tells the room once if the room can still be told.
 func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err error) bool {
-	d.log.Error("answer is a dead letter", "room", r.addr.String(), "outbound", o.ID, "part", p.N, "run", o.RunID, "err", err)
+	d.log.Error("answer is a dead letter", "room", d.where(r).String(), "outbound", o.ID, "part", p.N, "run", o.RunID, "err", err)
 	var notice *store.NewOutbound
 	if channels.ClassOf(err) != channels.PeerGone && o.Kind == workspace.OutAnswer {
 		notice = &store.NewOutbound{Key: "run:" + string(o.RunID) + ":notice:undelivered", RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice,
@@ -432,8 +440,9 @@ func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err er
 
 // moved follows a group that became a supergroup.
 func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
-	if err := d.store.MoveRoom(r.addr, e.Moved); err != nil {
-		d.log.Error("room cannot follow its peer", "room", r.addr.String(), "err", err)
+	from := d.where(r)
+	if err := d.store.MoveRoom(from, e.Moved); err != nil {
+		d.log.Error("room cannot follow its peer", "room", from.String(), "err", err)
 	}
 	d.mu.Lock()
 	r.addr.Peer = e.Moved
@@ -443,7 +452,7 @@ func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 
 // post renders a part for the network.
 func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (channels.Post, error) {
-	post := channels.Post{To: r.addr, Token: p.Token}
+	post := channels.Post{To: d.where(r), Token: p.Token}
 	if p.N == 0 {
 		post.ReplyTo = o.ReplyTo
 	}
