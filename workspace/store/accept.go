@@ -362,8 +362,8 @@ func (t *tx) effect(e Effect, did *Did) (err error) {
 			return err
 		}
 		did.Session = next.id
-		// what waits behind the command belongs to the new generation
-		if _, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND `+openInput+` AND state = 'queued'`,
+		// what waits behind the command, or is parked, belongs to the new generation
+		if _, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND `+openInput+` AND state IN ('queued', 'stale')`,
 			string(next.id), string(old.id)); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type NewOutbound struct {
 	NotAfter  time.Time
 	OnUnknown workspace.OnUnknown
 	ReplyTo   channels.MessageID
-	// Streamed is the open outbound that this one finishes.
+	// Streamed is the open outbound that this one finishes; it may have been cancelled with its run meanwhile.
 	Streamed workspace.OutboundID
 }
 
@@ -134,7 +134,7 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 // missing are added, surplus ones are left with an empty span for the sender to remove.
 func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
 	o.ID = n.Streamed
-	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, state = 'final' WHERE id = ? AND state = 'open'`,
+	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, state = 'final' WHERE id = ? AND state IN ('open', 'cancelled')`,
 		o.Text, o.BodyRef, sum(o.Text), string(o.Kind), string(o.ID)); err != nil {
 		return o, err
 	}

@@ -275,7 +275,8 @@ type Finish struct {
 	// Answer is the outbound of the run; nil for none. Its Ref is set to the entry of this index, -1: none.
 	Answer      *NewOutbound
 	AnswerEntry int
-	// IfStopped is stored instead of Answer when a stop had been recorded: the last words of a streamed answer.
+	// IfStopped is stored instead of Answer when a stop had been recorded, or an interrupt ends the run: the last
+	// words of a streamed answer.
 	IfStopped *NewOutbound
 }
 
@@ -284,7 +285,7 @@ type Finished struct {
 	State   workspace.RunState // user_stopped when a stop was recorded
 	Entries []workspace.Entry
 	Answer  *workspace.Outbound
-	Cancel  []workspace.OutboundID // streamed answers of a stopped run that must not grow
+	Cancel  []workspace.OutboundID // the streamed answer that will have no text: cancelled, what is shown of it must go
 }
 
 // Finish commits the end of a run with its answer, and returns after the commit. workspace.ErrConflict means that
@@ -345,7 +346,8 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		}
 	}
 	if f.Answer == nil {
-		return out, nil
+		out.Cancel, err = t.cutStream(f.Run.ID)
+		return out, err
 	}
 	answer := *f.Answer
 	if f.AnswerEntry >= 0 && f.AnswerEntry < len(f.Entries) {
@@ -360,6 +362,20 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	return out, nil
 }
 
+// cutStream cancels the streamed answer of a run that ends without one. A live part of it stays to be removed.
+func (t *tx) cutStream(run workspace.RunID) ([]workspace.OutboundID, error) {
+	var id workspace.OutboundID
+	err := t.row(`UPDATE outbound SET state = 'cancelled' WHERE key = ? AND state = 'open' RETURNING id`, []any{"run:" + string(run) + ":answer"}, &id)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND state IN ('ready', 'parked')`, string(id))
+	return []workspace.OutboundID{id}, err
+}
+
 func endReason(s workspace.RunState, reason string) string {
 	if reason == "" {
 		return string(s)
@@ -370,7 +386,7 @@ func endReason(s workspace.RunState, reason string) string {
 // interrupt ends the old run user_stopped(interrupted) and moves its unanswered inputs to the next.
 func (t *tx) interrupt(f *Finish, next workspace.RunID) error {
 	old := *f // the caller's stays as it is: the unit may be run again
-	old.Inputs, old.Answer, old.IfStopped, old.State, old.Reason = nil, nil, nil, workspace.RunStopped, "interrupted"
+	old.Inputs, old.Answer, old.AnswerEntry, old.State, old.Reason = nil, f.IfStopped, -1, workspace.RunStopped, "interrupted"
 	if _, err := t.finish(old); err != nil {
 		return err
 	}

@@ -99,6 +99,20 @@ func (p *Place) Open(t testing.TB, change ...func(*store.Options)) *store.Store 
 	return s
 }
 
+// DB is a connection of the test's own, to look at what is stored.
+func (p *Place) DB(t testing.TB) *sql.DB {
+	t.Helper()
+	driver, dsn := "sqlite", "file:"+(&url.URL{Path: filepath.Join(p.dir, "parley.db")}).EscapedPath()+"?mode=ro"
+	if p.cable != nil {
+		driver, dsn = "pgx", p.dsn
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // Crash ends s as a power cut would: what is committed at this moment stays, what is on its way may, and nothing
 // is marked as clean. The next Open finds that state.
 func (p *Place) Crash(t testing.TB, s *store.Store) {
