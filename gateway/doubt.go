@@ -118,10 +118,10 @@ const replaced = "could not be edited; sent anew"
 func (d *deliver) surplus(ctx context.Context, r *room, line *line, p *workspace.Part) bool {
 	if deleter, ok := channels.As[channels.Deleter](line.channel); ok {
 		_, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) {
-			return "", deleter.Delete(ctx, r.addr, p.RemoteID)
+			return "", deleter.Delete(ctx, d.where(r), p.RemoteID)
 		})
 		if err != nil {
-			d.log.Warn("surplus message stays", "room", r.addr.String(), "err", err)
+			d.log.Warn("surplus message stays", "room", d.where(r).String(), "err", err)
 		}
 	}
 	return d.settle(p, store.Move{To: workspace.PartCancelled})

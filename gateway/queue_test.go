@@ -1,0 +1,252 @@
+package gateway_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+)
+
+// quiet keeps signs out of the way of a test about queues.
+const quiet = "\nreplies: {typing_after: 1m, first_sign: 1m, placeholder_after: 1m}"
+
+// throughGate calls the gate once in a turn and then echoes.
+func throughGate(q *llmtest.Request) llmtest.Reply {
+	if q.Round() == 0 && len(q.ToolResults()) == 0 && strings.Contains(q.LastUser(), "work") {
+		return call("gate")
+	}
+	return llmtest.Echo(q)
+}
+
+func TestSteerHandsTheMessageToTheRunningTurn(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: quiet})
+	ana := r.person(11)
+	r.say(ana, 11, "work")
+	receive(t, g.called, "the tool call")
+	r.say(ana, 11, "and add sugar")
+	r.queued(1)
+	close(g.open)
+	if got := r.wait(ana, 1); got[0].Text != "echo: and add sugar" {
+		t.Errorf("answer %q", got[0].Text)
+	}
+	bodies := r.llm.Bodies()
+	if len(bodies) != 2 || strings.Contains(bodies[0], "sugar") || !strings.Contains(bodies[1], "sugar") {
+		t.Errorf("%d model calls; the second must hold what was steered in", len(bodies))
+	}
+	if got := r.rows(`SELECT state, count(DISTINCT run_id), count(*) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|1|2"}) {
+		t.Errorf("inputs %q, want both answered by one run", got)
+	}
+	r.say(ana, 11, "next")
+	if got := r.wait(ana, 2); got[1].Text != "echo: next" {
+		t.Errorf("next answer %q", got[1].Text)
+	}
+}
+
+// queued waits until n messages wait in the journal behind a turn.
+func (r *rig) queued(n int) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("%d queued", n), func(telegramtest.View) bool {
+		return r.rows(`SELECT count(*) FROM inputs WHERE state = 'queued'`)[0] == fmt.Sprint(n)
+	})
+}
+
+func TestFollowupAnswersOneByOne(t *testing.T) {
+	t.Parallel()
+	h := newHold()
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
+		extra: "sessions: {queue: {mode: followup}}" + quiet})
+	ana := r.person(11)
+	r.say(ana, 11, "one")
+	receive(t, h.asked, "the first turn")
+	r.say(ana, 11, "two")
+	r.say(ana, 11, "three")
+	r.queued(2)
+	close(h.open)
+	if got := texts(r.wait(ana, 3)); !slices.Equal(got, []string{"echo: one", "echo: two", "echo: three"}) {
+		t.Errorf("answers %q", got)
+	}
+}
+
+func TestCollectAnswersWhatWaitedAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHold()
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
+		extra: "sessions: {queue: {mode: collect, debounce: 0s}}" + quiet})
+	ana := r.person(11)
+	r.say(ana, 11, "one")
+	receive(t, h.asked, "the first turn")
+	for _, text := range []string{"two", "three", "four"} {
+		r.say(ana, 11, text)
+	}
+	r.queued(3)
+	close(h.open)
+	r.wait(ana, 2)
+	if got := r.rows(`SELECT count(*) FROM inputs GROUP BY run_id ORDER BY min(seq)`); !slices.Equal(got, []string{"1", "3"}) {
+		t.Errorf("inputs of the runs: %q, want 1 and 3", got)
+	}
+	last := r.llm.Bodies()[1]
+	for _, text := range []string{"two", "three", "four"} {
+		if !strings.Contains(last, text) {
+			t.Errorf("the second turn does not hold %q", text)
+		}
+	}
+}
+
+func TestInterruptMovesTheMessagesToTheNewRun(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(q.LastUser(), "work") {
+			return call("gate")
+		}
+		return llmtest.Echo(q)
+	}, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: interrupt}}" + quiet})
+	ana := r.person(11)
+	r.say(ana, 11, "work")
+	receive(t, g.called, "the tool call")
+	r.say(ana, 11, "no, tell me a joke")
+	if got := r.wait(ana, 1); got[0].Text != "echo: no, tell me a joke" {
+		t.Errorf("answer %q", got[0].Text)
+	}
+	if got := r.rows(`SELECT state, reason FROM runs ORDER BY id`); !slices.Equal(got, []string{"user_stopped|interrupted", "completed|"}) {
+		t.Errorf("runs %q", got)
+	}
+	if got := r.rows(`SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE state = 'answered' AND run_id = (SELECT max(id) FROM runs)`); got[0] != "2|1" {
+		t.Errorf("inputs of the new run: %q, want both", got)
+	}
+	bodies := r.llm.Bodies()
+	if last := bodies[len(bodies)-1]; !strings.Contains(last, "work") || !strings.Contains(last, "joke") {
+		t.Error("the new turn does not hold both messages")
+	}
+}
+
+func TestOverflowTellsTheSender(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mode             string
+		dropped, answers []string
+		kept             bool // a line of what was dropped goes into the next turn
+	}{
+		{"summarize", []string{"m1", "m2"}, []string{"m3", "m4"}, true},
+		{"old", []string{"m1", "m2"}, []string{"m3", "m4"}, false},
+		{"new", []string{"m3", "m4"}, []string{"m1", "m2"}, false},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			h := newHold()
+			r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
+				extra: "sessions: {queue: {mode: followup, cap: 2, overflow: " + c.mode + "}}" + quiet})
+			ana := r.person(11)
+			r.say(ana, 11, "first")
+			receive(t, h.asked, "the first turn")
+			for _, text := range []string{"m1", "m2", "m3", "m4"} {
+				r.say(ana, 11, text)
+			}
+			for i, got := range texts(r.wait(ana, 2)) {
+				if want := "Too many messages wait here, so this one was not answered: “" + c.dropped[i] + "”"; got != want {
+					t.Errorf("notice %q, want %q", got, want)
+				}
+			}
+			close(h.open)
+			want := []string{"echo: first", "echo: " + c.answers[0], "echo: " + c.answers[1]}
+			got := texts(r.wait(ana, 5))[2:]
+			for i := range want { // the line of what was dropped may stand before the text
+				if !strings.HasPrefix(got[i], "echo: ") || !strings.HasSuffix(got[i], strings.TrimPrefix(want[i], "echo: ")) {
+					t.Errorf("answers %q, want %q", got, want)
+				}
+			}
+			if kept := strings.Contains(r.llm.Bodies()[1], "not answered, too many at once"); kept != c.kept {
+				t.Errorf("a line of what was dropped reached the model: %v, want %v", kept, c.kept)
+			}
+			if got := r.rows(`SELECT state, count(*) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|3", "dropped|2"}) {
+				t.Errorf("inputs %q", got)
+			}
+		})
+	}
+}
+
+func TestDebounceRestartsAtMostThreeTimes(t *testing.T) {
+	t.Parallel()
+	asked := make(chan int, 10)
+	open := make(chan struct{})
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		asked <- q.N
+		switch {
+		case q.N < 4:
+			return llmtest.Hang()
+		case q.N == 4:
+			<-open
+		}
+		return llmtest.Echo(q)
+	}, extra: "sessions: {queue: {debounce: 1m}}" + quiet})
+	ana := r.person(11)
+	for i := range 4 {
+		r.say(ana, 11, fmt.Sprintf("m%d", i))
+		if n := receive(t, asked, "a model call"); n != i+1 {
+			t.Fatalf("call %d after message %d", n, i)
+		}
+	}
+	r.say(ana, 11, "m4")
+	r.queued(1)
+	close(open)
+	if got := texts(r.wait(ana, 2)); !strings.HasSuffix(got[0], "m3") || got[1] != "echo: m4" {
+		t.Errorf("answers %q", got)
+	}
+	if n := r.llm.Count(); n != 5 {
+		t.Errorf("%d model calls, want 5", n)
+	}
+	if got := r.rows(`SELECT count(*) FROM inputs GROUP BY run_id ORDER BY min(seq)`); !slices.Equal(got, []string{"4", "1"}) {
+		t.Errorf("inputs of the runs: %q, want 4 and 1", got)
+	}
+}
+
+func TestAlbumIsOneTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: quiet})
+	ana := r.person(11)
+	r.tg.Album(telegramtest.In{Chat: ana.ID, From: user(11), Text: "my cats"},
+		telegramtest.File{Type: "photo", Data: []byte("a")}, telegramtest.File{Type: "photo", Data: []byte("b")}, telegramtest.File{Type: "photo", Data: []byte("c")})
+	r.wait(ana, 1)
+	if got := r.rows(`SELECT state, count(*), count(DISTINCT run_id) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|3|1"}) {
+		t.Errorf("inputs %q, want three answered by one run", got)
+	}
+	if b := r.llm.Bodies(); len(b) != 1 || strings.Count(b[0], "[attached:") != 3 {
+		t.Errorf("%d model calls; the one must name three pictures", len(b))
+	}
+}
+
+// T10: a turn has one requester. What somebody else writes to the bot meanwhile waits for a turn of its own.
+func TestOtherPersonIsNeverSteeredIn(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"steer", "collect", "interrupt"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: " + mode + "}}" + quiet})
+			group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+			r.say(group, 11, "@parley_test_bot work for ana")
+			receive(t, g.called, "the tool call")
+			r.say(group, 12, "@parley_test_bot wishes of ben")
+			r.queued(1)
+			close(g.open)
+			got := r.wait(group, 2)
+			if !strings.Contains(got[0].Text, "for ana") || strings.Contains(got[0].Text, "ben") || !strings.Contains(got[1].Text, "of ben") {
+				t.Errorf("answers %q", texts(got))
+			}
+			if first := r.llm.Bodies()[1]; strings.Contains(first, "wishes") {
+				t.Error("ben's message was steered into ana's turn")
+			}
+			if got := r.rows(`SELECT count(DISTINCT requester), count(*) FROM runs WHERE state = 'completed'`); got[0] != "2|2" {
+				t.Errorf("requesters and runs %q", got)
+			}
+			if got[0].ReplyTo == got[1].ReplyTo || got[0].ReplyTo == 0 {
+				t.Error("the answers are not replies to their questions")
+			}
+		})
+	}
+}
