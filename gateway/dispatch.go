@@ -141,6 +141,9 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 		return []*arrival{a}, nil
 	case routes.Note:
 		a.Input.State = workspace.InputNoted
+		if in.Kind == channels.KindDelete {
+			return []*arrival{a}, d.deletion(a, facts.Person)
+		}
 		return []*arrival{a}, nil
 	}
 	a.Input.Person, a.Input.Role = facts.Person.ID, facts.Person.Role
@@ -163,6 +166,7 @@ func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arriva
 		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User}}
 	if in.Target != "" {
 		a.Input.TargetKey = "m:" + string(in.To.Peer) + ":" + string(in.Target)
+		a.Steered = amendment(in)
 	}
 	if v.Outcome == routes.Note {
 		a.Input.Text = string(in.Data)
@@ -220,6 +224,28 @@ func (d *dispatch) reserve(list []*arrival) {
 		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role},
 			Entries: bodies(d.sessions.peek(a.key), []workspace.Input{a.Input})}
 	}
+}
+
+// deletion lets a message that was taken back follow its writer's message: what is not begun is cancelled, what is
+// under way is told. Networks often do not say who deleted; where they say that it was another person, it is noted.
+func (d *dispatch) deletion(a *arrival, by workspace.Person) error {
+	target, err := d.store.InputByKey(a.Input.Source, a.Input.Account, a.Input.TargetKey)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if a.in.From.User != "" && by.ID != target.Person || !target.Decision.Allow || target.Binding.Key == "" {
+		return nil
+	}
+	key, err := workspace.ParseKey(target.Binding.Key)
+	if err != nil {
+		return err
+	}
+	a.Input.Person, a.Input.Role, a.Input.Sender, a.Input.Agent, a.Input.Binding = target.Person, target.Role, target.Sender, target.Agent, target.Binding
+	a.Key, a.key, a.Input.State = key, target.Binding.Key, workspace.InputQueued
+	return nil
 }
 
 func isCommand(in channels.Inbound) bool {
@@ -369,14 +395,14 @@ func (d *dispatch) amended(in workspace.Input, am *store.Amended) {
 	case am.Was == workspace.InputQueued:
 		d.lanes.Replace(key, am.Target.Seq, in.Text)
 	case am.Was == workspace.InputTaken && in.State == workspace.InputQueued:
-		in.Text = amendment(in)
 		d.lanes.Steer(key, in)
 	case in.State == workspace.InputQueued:
 		d.lanes.Offer(in.Binding.Key, in)
 	}
 }
 
-func amendment(in workspace.Input) string {
+// amendment is what a turn is told that has taken the message.
+func amendment(in channels.Inbound) string {
 	if in.Kind == channels.KindDelete {
 		return "(I deleted my message.)"
 	}

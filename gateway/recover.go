@@ -144,8 +144,8 @@ func (g *Gateway) offer(in workspace.Input) {
 	switch {
 	case g.roster().staleAfter > 0 && !in.Sent.IsZero() && in.Mode == workspace.ModeTurn && g.opt.Now().Sub(in.Sent) > g.roster().staleAfter && in.Reason != control.ResumedReason:
 		g.parking.park(in)
-	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.answered(in):
-		g.turns.Late(in.Binding.Key, in)
+	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
+		g.lanes.Steer(in.Binding.Key, in)
 	case in.Mode == workspace.ModeCommand && !command.Ordered(in.Text):
 		g.commands.beside(g.base, in)
 	default:
@@ -153,8 +153,8 @@ func (g *Gateway) offer(in workspace.Input) {
 	}
 }
 
-// answered says whether the message that an edit is about was taken by a run: such an edit steers or comes too late.
-func (g *Gateway) answered(in workspace.Input) bool {
+// taken says whether a run took the message that an edit is about: such an edit is steered in, or comes too late.
+func (g *Gateway) taken(in workspace.Input) bool {
 	target, err := g.store.InputByKey(in.Source, in.Account, in.TargetKey)
 	return err == nil && target.RunID != ""
 }

@@ -80,6 +80,7 @@ type setup struct {
 	access string // default: open for all
 	extra  string
 	limits bool // Telegram's flood limits
+	more   string // further items of channels
 	opt    func(*gateway.Options)
 }
 
@@ -101,8 +102,8 @@ data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
 agents: [{id: assistant, name: Assistant, default: true, model: m}]
-channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}]
-%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.extra))
+channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}%s]
+%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.more, s.extra))
 	r.start(s.opt)
 	t.Cleanup(func() {
 		r.stop()
@@ -124,19 +125,20 @@ func (r *rig) write(yaml string) {
 
 func (r *rig) start(change func(*gateway.Options)) {
 	r.t.Helper()
+	opt := gateway.Options{Channels: all.Factories(), Env: func(string) (string, bool) { return "", false },
+		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), MemoryLimit: 4 << 30}
+	if change != nil {
+		change(&opt)
+	}
 	var sections []configs.Section
-	for _, f := range all.Factories() {
+	for _, f := range opt.Channels {
 		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
 	}
 	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Sections: sections, Env: func(string) (string, bool) { return "", false }})
 	if _, err := src.Load(); err != nil {
 		r.t.Fatal(err)
 	}
-	opt := gateway.Options{Source: src, Channels: all.Factories(), Env: func(string) (string, bool) { return "", false },
-		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), MemoryLimit: 4 << 30}
-	if change != nil {
-		change(&opt)
-	}
+	opt.Source = src
 	r.g = gateway.New(opt)
 	if err := r.g.Start(r.t.Context()); err != nil {
 		r.t.Fatal(err)

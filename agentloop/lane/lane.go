@@ -310,7 +310,7 @@ func (ls *Lanes) after(l *lane, t *Turn) *Turn {
 	if t.stash == nil || ls.shut {
 		return nil
 	}
-	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now())...)
+	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now(), false)...)
 	next := ls.newTurn(l, nil, inputs)
 	next.Interrupted, next.needsSlot = t.stash, true
 	l.turn = next
@@ -393,13 +393,14 @@ func (ls *Lanes) take(l *lane, set Settings) *Turn {
 }
 
 // takeFor removes the waiting messages that may join a turn: its requester's, in its room, with no command before.
-func (l *lane) takeFor(t *Turn, now time.Time) (inputs []workspace.Input) {
+// Edits of what it has taken may always; onlyEdits leaves the rest waiting.
+func (l *lane) takeFor(t *Turn, now time.Time, onlyEdits bool) (inputs []workspace.Input) {
 	blocked := false
 	l.waiting = slices.DeleteFunc(l.waiting, func(w item) bool {
 		if w.Mode == workspace.ModeCommand {
 			blocked = true
 		}
-		if blocked || w.Mode != workspace.ModeTurn || !t.joins(w.Input) || w.Data.Album != "" && now.Sub(w.arrived) < AlbumWait {
+		if (blocked || onlyEdits) && !w.steerOnly || w.Mode != workspace.ModeTurn || !t.joins(w.Input) || w.Data.Album != "" && now.Sub(w.arrived) < AlbumWait {
 			return false
 		}
 		inputs = append(inputs, w.Input)

@@ -78,16 +78,14 @@ func (t *Turn) Shown() {
 	t.shown = true
 }
 
-// Boundary takes the waiting messages of the requester into the turn, where the mode is steer.
+// Boundary takes the waiting messages of the requester into the turn where the mode is steer, and in every mode the
+// edits of those that it has taken.
 func (t *Turn) Boundary() []workspace.Input {
 	mode := t.lanes.settings(t.Key).Mode
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
 	t.shown = true
-	if mode != Steer {
-		return nil
-	}
-	inputs := t.lane.takeFor(t, t.lanes.now())
+	inputs := t.lane.takeFor(t, t.lanes.now(), mode != Steer)
 	t.Inputs = append(t.Inputs, inputs...)
 	return inputs
 }
@@ -103,7 +101,7 @@ func (t *Turn) Restart() []workspace.Input {
 		t.cancel(t.ended)
 		return nil
 	}
-	inputs := t.lane.takeFor(t, t.lanes.now())
+	inputs := t.lane.takeFor(t, t.lanes.now(), false)
 	t.Inputs = append(t.Inputs, inputs...)
 	return inputs
 }

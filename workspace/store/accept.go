@@ -27,6 +27,8 @@ type Arrival struct {
 	Replies []NewOutbound // RoomID empty: the input's room
 	Pairing *workspace.Pairing
 	Handle  string
+	// Steered is the text of an edit or delete whose message a turn has taken: what that turn is told.
+	Steered string
 }
 
 // Accepted is what became of an Arrival.
@@ -77,7 +79,7 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 		return err
 	}
 	if in.State == workspace.InputQueued {
-		if err := t.amend(&in, out); err != nil {
+		if err := t.amend(&in, a.Steered, out); err != nil {
 			return err
 		}
 	}
@@ -185,7 +187,7 @@ func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err e
 
 // amend applies an edit or delete to its target: what is queued is replaced or cancelled, what is running is
 // steered, what was answered is noted. It decides the amending input's own state.
-func (t *tx) amend(in *workspace.Input, out *Accepted) error {
+func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 	deleted := in.Kind == channels.KindDelete
 	if in.TargetKey == "" || !deleted && in.Kind != channels.KindEdit {
 		return nil
@@ -214,7 +216,10 @@ func (t *tx) amend(in *workspace.Input, out *Accepted) error {
 		in.State = workspace.InputNoted
 		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputTaken:
-		in.State = workspace.InputQueued // steered in at the next boundary
+		in.State = workspace.InputQueued // told at the next boundary
+		if steered != "" {
+			in.Text = steered
+		}
 	case target.State == workspace.InputContext && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
 		// an edit that adds the mention counts as a new message; it stays queued
 	default:
