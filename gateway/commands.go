@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"parley/channels"
+	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
 	"parley/workspace"
@@ -18,6 +19,7 @@ import (
 type commands struct {
 	control *control.Control
 	deliver *deliver
+	feed    *api.Feed
 	log     *slog.Logger
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -74,6 +76,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}
+	c.feed.Publish(in.Binding.Key, api.Live{Stored: true})
 }
 
 func (c *commands) wait() { c.wg.Wait() }

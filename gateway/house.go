@@ -9,6 +9,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/configs"
+	"parley/gateway/api"
 	"parley/gateway/control"
 	"parley/routes"
 	"parley/workspace"
@@ -26,7 +27,10 @@ func (h house) Cancel(key string, cause error, match func(workspace.PersonID) bo
 	return h.g.lanes.Cancel(key, cause, match)
 }
 
-func (h house) Remove(key string, seqs ...int64) { h.g.lanes.Remove(key, seqs...) }
+func (h house) Remove(key string, seqs ...int64) {
+	h.g.lanes.Remove(key, seqs...)
+	h.g.feed.Publish(key, api.Live{Stored: true})
+}
 
 func (h house) Offer(inputs ...workspace.Input) {
 	for _, in := range inputs {

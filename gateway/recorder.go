@@ -212,7 +212,7 @@ func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 		f.InputState = workspace.InputFailed
 	}
 	if len(o.Content) > 0 {
-		f.Entries = append(f.Entries, workspace.Entry{RunID: r.run.ID, Role: workspace.RoleAssistant,
+		f.Entries = append(f.Entries, workspace.Entry{RunID: r.run.ID, StepN: r.asking, Role: workspace.RoleAssistant,
 			Body: workspace.EntryBody{Content: o.Content, Partial: o.Partial, Reason: o.Reason}})
 	}
 	if o.State == workspace.RunFailed || o.State == workspace.RunTimeout {

@@ -4,17 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
+	"parley/channels"
 	"parley/configs"
+	"parley/gateway/api"
+	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // server is the one HTTP listener.
 type server struct {
 	listener net.Listener
 	http     *http.Server
+	tls      bool
 }
 
 func (s *server) addr() string {
@@ -26,22 +34,23 @@ func (s *server) addr() string {
 
 // listen opens the port and serves until Stop.
 func (g *Gateway) listen(c *configs.Config) error {
-	handler, err := g.handler(c)
-	if err != nil {
-		return err
+	if err := makeToken(c); err != nil {
+		return fmt.Errorf("make the gateway's token: %w", err)
 	}
 	l, err := (&net.ListenConfig{}).Listen(g.base, "tcp", c.Gateway.Listen)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.Gateway.Listen, err)
 	}
-	s := &server{listener: l, http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	handler := g.handler(l.Addr().String())
+	s := &server{listener: l, tls: c.Gateway.TLS.Cert != "", http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return g.base }}}
 	g.server = s
 	done := make(chan struct{})
 	go func() { // ends with Shutdown or Close below, which wait for done
 		defer close(done)
 		var err error
-		if c.Gateway.TLS.Cert != "" {
+		if s.tls {
 			err = s.http.ServeTLS(l, c.Gateway.TLS.Cert, c.Gateway.TLS.Key)
 		} else {
 			err = s.http.Serve(l)
@@ -56,8 +65,9 @@ func (g *Gateway) listen(c *configs.Config) error {
 	g.stops.push("http", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
+		handler.Close() // streams and waiters end with a word: their readers resume by number
 		err := s.http.Shutdown(ctx)
-		if err != nil { // streams that stay open are cut: their readers resume by number
+		if err != nil {
 			err = s.http.Close()
 		}
 		<-done
@@ -66,9 +76,64 @@ func (g *Gateway) listen(c *configs.Config) error {
 	return nil
 }
 
-// handler is what the listener serves.
-func (g *Gateway) handler(*configs.Config) (http.Handler, error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, `{"status":"ok"}`) })
-	return mux, nil
+// URL is where the listener is reached from this machine.
+func (g *Gateway) URL() string {
+	if g.server == nil {
+		return ""
+	}
+	scheme := "http"
+	if g.server.tls {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(g.Addr())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// handler is what the listener serves. It reads what can change by a reload anew for each request.
+func (g *Gateway) handler(addr string) *api.Server {
+	return api.New(api.Options{Control: g.control, Feed: &g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
+		Hosts: func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
+		Owner: func() workspace.Actor {
+			id, name := owner(g.opt.Source.Current())
+			return workspace.Actor{Person: id, Role: workspace.Owner, Name: name}
+		}})
+}
+
+// ready says why the gateway cannot do its work, if it cannot.
+func (g *Gateway) ready() error {
+	if health, why := g.store.Health(); health == store.Unwritable || health == store.Damaged {
+		return fmt.Errorf("the store is %s: %s", health, why)
+	}
+	if g.memory.high() {
+		return errors.New("memory is short: new messages are refused for the moment")
+	}
+	for _, l := range g.lines.list {
+		if v := l.view(); v.State == channels.Failed {
+			return fmt.Errorf("channel %s: %s", v.Name, v.Cause)
+		}
+	}
+	return nil
+}
+
+// metrics are the counters of dispatch, lanes and store.
+func (g *Gateway) metrics(w io.Writer) {
+	d, n := g.dispatch, g.store.Counts()
+	api.Metric(w, "parley_inputs_accepted_total", "counter", "Inputs journalled.", d.accepted.Load())
+	api.Metric(w, "parley_inputs_duplicate_total", "counter", "Inputs that had been journalled before.", d.duplicates.Load())
+	api.Metric(w, "parley_inputs_refused_total", "counter", "Inputs that the gate refused.", d.refused.Load())
+	api.Metric(w, "parley_inputs_shed_total", "counter", "Inputs not taken since memory was short.", d.shed.Load())
+	api.Metric(w, "parley_store_units_total", "counter", "Units of work committed.", n.Units)
+	api.Metric(w, "parley_store_commits_total", "counter", "Commits.", n.Commits)
+	api.Metric(w, "parley_store_commits_waited_total", "counter", "Units that somebody waited for.", n.Waited)
+	api.Metric(w, "parley_store_statements_total", "counter", "Statements run by the writer.", n.Statements)
+	api.Metric(w, "parley_store_replays_total", "counter", "Units run again since one of their batch failed.", n.Replays)
+	api.Metric(w, "parley_store_queue", "gauge", "Units that wait for the writer.", g.store.QueueLen())
+	api.Metric(w, "parley_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
+	api.Metric(w, "parley_uptime_seconds", "gauge", "Seconds since the start.", g.opt.Now().Sub(g.began).Seconds())
 }

@@ -12,18 +12,10 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/channels"
-	"parley/gateway/bus"
+	"parley/gateway/api"
 	"parley/workspace"
 	"parley/workspace/store"
 )
-
-// Live is what is watched of a session while it happens. It is never the record: Stored says that the record grew.
-type Live struct {
-	Session workspace.SessionID
-	Run     workspace.RunID
-	Stored  bool
-	Event   agentloop.Event
-}
 
 // turns is what happens in a lane: it begins runs, hands them to the loop, and ends them.
 type turns struct {
@@ -32,7 +24,7 @@ type turns struct {
 	deliver  *deliver
 	lines    *lines
 	lanes    *lane.Lanes
-	feed     *bus.Feed[Live]
+	feed     *api.Feed
 	now      func() time.Time
 	log      *slog.Logger
 	agents   func() *roster // agents with their prompts, swapped by a reload
@@ -142,7 +134,7 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 		mem.heard()
 		rec.run, entries = got.Run, got.Entries
 	}
-	ts.feed.Publish(string(rec.run.SessionID), Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
+	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
 		return nil, err
 	}
@@ -152,6 +144,10 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 		}
 	}
 	rec.remember(entries, t.Inputs)
+	rec.asking = 1
+	for _, st := range rec.turn.Journal {
+		rec.asking = max(rec.asking, st.N+1)
+	}
 	ts.furnish(rec, in)
 	return rec, nil
 }
@@ -262,6 +258,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 		return
 	}
 	ts.deliver.PushAll(out)
+	ts.feed.Publish(key, api.Live{Stored: true})
 }
 
 func firstLine(s string) string {

@@ -1,47 +1,71 @@
-// Command parley is the gateway daemon and its command line.
+// Command parley is the gateway daemon and its command line. The daemon is `parley gateway`; every other command
+// that needs a gateway speaks to the one that runs, over HTTP.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
-	"parley/channels/all"
-	"parley/configs"
-	"parley/gateway"
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Exit codes.
+const (
+	failed = 1
+	misuse = 2 // of the command line, or a wrong configuration
 )
 
 func main() {
-	var path string
-	for i, a := range os.Args {
-		if a == "--config" {
-			path = os.Args[i+1]
-		}
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	a := &app{in: in, out: out, errs: errs}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var misused *misuseError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errSaid):
+		return failed
 	}
-	var secs []configs.Section
-	for _, f := range all.Factories() {
-		secs = append(secs, configs.Section{Type: string(f.Network), Options: f.Options})
+	fmt.Fprintln(errs, "parley: "+visible(err.Error()))
+	if errors.As(err, &misused) || !a.started {
+		return misuse
 	}
-	src := configs.NewSource(configs.LoadOptions{Path: path, Sections: secs})
-	if _, err := src.Load(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
-	if err := g.Start(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	<-ctx.Done()
-	stop()
-	c2, cancel := context.WithTimeout(context.Background(), 25*time.Second)
-	defer cancel()
-	if err := g.Stop(c2); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
+	return failed
+}
+
+// misuseError is a wrong command line or configuration.
+type misuseError struct{ error }
+
+func (e *misuseError) Unwrap() error { return e.error }
+
+// errSaid ends a command that failed and has said so.
+var errSaid = errors.New("failed")
+
+// root is the whole command line.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{Use: "parley", Short: "Durable AI agents in the chats you already use", Version: version, SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { a.started = true; return nil },
+		Args:              cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errs)
+	f := root.PersistentFlags()
+	f.StringVar(&a.config, "config", "", "configuration `file` (default: $PARLEY_CONFIG, ./parley.yaml, then your configuration folder)")
+	f.StringVar(&a.dataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
+	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
+	root.AddCommand(a.gatewayCommand(), a.chatCommand(), a.sendCommand(), a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.channelCommand(),
+		a.routeCommand(), a.pairingCommand(), a.configCommand(), a.stopCommand(), a.versionCommand())
+	return root
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley/configs"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	group := &cobra.Command{Use: "config", Short: "Check and show the configuration", Args: cobra.NoArgs, RunE: needsVerb}
+	check := &cobra.Command{Use: "check", Short: "Say everything that is wrong with it", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.checkConfig() }}
+	show := &cobra.Command{Use: "show", Short: "Print it with defaults filled in and secrets hidden", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		_, c, err := a.load()
+		if err != nil {
+			return err
+		}
+		text, err := c.Show()
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	}}
+	schema := &cobra.Command{Use: "schema", Short: "Print its JSON schema, for editors", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		text, err := configs.Schema(sections())
+		if err != nil {
+			return err
+		}
+		_, err = a.out.Write(text)
+		return err
+	}}
+	path := &cobra.Command{Use: "path", Short: "Print where it is read from", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		_, c, err := a.load()
+		if err != nil {
+			return err
+		}
+		if c.Path == "" {
+			return errors.New("there is no configuration file; everything is default")
+		}
+		_, err = fmt.Fprintln(a.out, c.Path)
+		return err
+	}}
+	group.AddCommand(a.jsonFlag(check), show, schema, path)
+	return group
+}
+
+// checkConfig lists the problems; with any the exit code is that of a wrong configuration.
+func (a *app) checkConfig() error {
+	type problem struct {
+		Path string `json:"path,omitempty"`
+		Line int    `json:"line,omitempty"`
+		Text string `json:"text"`
+	}
+	result := struct {
+		File     string    `json:"file"`
+		OK       bool      `json:"ok"`
+		Problems []problem `json:"problems"`
+	}{Problems: []problem{}}
+	_, c, err := a.load()
+	var wrong *configs.Error
+	switch {
+	case err == nil:
+		result.OK, result.File = true, c.Path
+	case errors.As(err, &wrong):
+		result.File = wrong.File
+		for _, p := range wrong.Problems {
+			result.Problems = append(result.Problems, problem{p.Path, p.Line, p.Text})
+		}
+	default:
+		result.Problems = append(result.Problems, problem{Text: err.Error()})
+	}
+	if a.json {
+		if shown := a.show(result); shown != nil {
+			return shown
+		}
+		if err != nil {
+			return &misuseError{fmt.Errorf("%d problems", len(result.Problems))}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	where := result.File
+	if where == "" {
+		where = "no file: everything is default"
+	}
+	_, err = fmt.Fprintf(a.out, "ok (%s)\n", where)
+	return err
+}

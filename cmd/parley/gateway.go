@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/channels/all"
+	"parley/gateway"
+)
+
+// drain is how long a stop may take.
+const drain = 25 * time.Second
+
+func (a *app) gatewayCommand() *cobra.Command {
+	var level string
+	var asJSON bool
+	c := &cobra.Command{Use: "gateway", Short: "Run the daemon", Args: cobra.NoArgs,
+		Long: "Run the daemon until SIGTERM or SIGINT, which let running turns end for up to 25 seconds; a second one ends it at once. SIGHUP reads the configuration again."}
+	c.Flags().StringVar(&level, "log-level", "info", "least `level` that is logged: debug, info, warn, error")
+	c.Flags().BoolVar(&asJSON, "log-json", false, "log JSON lines instead of text")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var least slog.Level
+		if err := least.UnmarshalText([]byte(level)); err != nil {
+			return &misuseError{fmt.Errorf("there is no log level %q", level)}
+		}
+		return a.serve(c.Context(), least, asJSON)
+	}
+	return c
+}
+
+// serve runs the daemon. Signals are taken from the beginning, so that one during the start counts too.
+func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	src, _, err := a.load()
+	if err != nil {
+		return err
+	}
+	log := slog.New(newLogHandler(a.errs, src.Current, least, asJSON))
+	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Version: version})
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	started := make(chan error, 1)
+	go func() { started <- g.Start(starting) }() // waited for below, or the process ends
+	for {
+		select {
+		case err := <-started:
+			if err != nil {
+				return err
+			}
+			started = nil
+			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\n", g.URL())
+			log.Info("ready", "url", g.URL(), "version", version, "config", src.Current().Path, "data", src.Current().DataDir)
+		case err := <-g.Failed():
+			log.Error("gateway cannot go on", "err", err)
+			return errors.Join(err, a.stop(ctx, g, signals, log))
+		case s := <-signals:
+			if s == syscall.SIGHUP {
+				g.Reload()
+				continue
+			}
+			log.Info("stopping", "signal", s.String())
+			if started != nil {
+				cancel()
+				if err := <-started; err != nil {
+					return err
+				}
+			}
+			return a.stop(ctx, g, signals, log)
+		case <-ctx.Done():
+			return a.stop(context.WithoutCancel(ctx), g, signals, log)
+		}
+	}
+}
+
+// errTwice ends the process at once on a second signal (R08): what is not finished is taken up at the next start.
+var errTwice = errors.New("stopped at once by a second signal")
+
+func (a *app) stop(ctx context.Context, g *gateway.Gateway, signals <-chan os.Signal, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.Stop(ctx) }() // waited for below, or the process ends
+	for {
+		select {
+		case err := <-done:
+			if err == nil {
+				log.Info("stopped")
+			}
+			return err
+		case s := <-signals:
+			if s != syscall.SIGHUP {
+				return errTwice
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/gateway/client"
+)
+
+// list is a page of what the API lists.
+type list[T any] struct {
+	Items []T     `json:"items"`
+	Next  *string `json:"next"`
+}
+
+// fetch reads path and prints it: as JSON, or by render.
+func fetch[T any](ctx context.Context, a *app, path string, render func(T) error) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	var v T
+	if err := cl.Get(ctx, path, &v); err != nil {
+		return hint(err)
+	}
+	if a.json {
+		return a.show(v)
+	}
+	return render(v)
+}
+
+// post sends body to path and reads the answer.
+func post[T any](ctx context.Context, a *app, path string, body any) (v T, err error) {
+	cl, err := a.client()
+	if err != nil {
+		return v, err
+	}
+	defer cl.Close()
+	return v, hint(cl.Post(ctx, path, body, &v))
+}
+
+func hint(err error) error {
+	if errors.Is(err, client.ErrUnreachable) {
+		return fmt.Errorf("%w; start it with: parley gateway", err)
+	}
+	return err
+}
+
+// shownStatus is what /v1/status tells.
+type shownStatus struct {
+	Agent   struct{ ID, Name string } `json:"agent"`
+	Session string                    `json:"session"`
+	Entries int                       `json:"entries"`
+	Running bool                      `json:"running"`
+	Waiting int                       `json:"waiting"`
+	Health  string                    `json:"health"`
+	Reason  string                    `json:"reason"`
+	Uptime  int64                     `json:"uptime_seconds"`
+	Models  []struct {
+		Name    string `json:"name"`
+		Model   string `json:"model"`
+		Offline bool   `json:"offline"`
+		Down    bool   `json:"down"`
+		Error   string `json:"last_error"`
+	} `json:"models"`
+	Channels []shownChannel `json:"channels"`
+}
+
+type shownChannel struct {
+	Name    string    `json:"name"`
+	Type    string    `json:"type"`
+	Account string    `json:"account,omitempty"`
+	State   string    `json:"state"`
+	Since   time.Time `json:"since"`
+	Cause   string    `json:"cause,omitempty"`
+	Hint    string    `json:"hint,omitempty"`
+}
+
+func status(ctx context.Context, cl *client.Client, session string) (st shownStatus, err error) {
+	path := "/v1/status"
+	if session != "" {
+		path += "?session=" + url.QueryEscape(session)
+	}
+	return st, cl.Get(ctx, path, &st)
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	c := &cobra.Command{Use: "status", Short: "Show how the running gateway is", Args: cobra.NoArgs}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return fetch(c.Context(), a, "/v1/status", func(st shownStatus) error {
+			fmt.Fprintf(a.out, "store %s, up %s\n", st.Health, time.Duration(st.Uptime)*time.Second)
+			for _, m := range st.Models {
+				state := "ok"
+				if m.Down {
+					state = "down: " + m.Error
+				}
+				fmt.Fprintf(a.out, "model %s (%s): %s\n", visible(m.Name), visible(m.Model), visible(state))
+			}
+			for _, ch := range st.Channels {
+				fmt.Fprintf(a.out, "channel %s (%s): %s %s\n", visible(ch.Name), ch.Type, ch.State, visible(ch.Cause))
+			}
+			return nil
+		})
+	}
+	return a.jsonFlag(c)
+}
+
+func (a *app) channelCommand() *cobra.Command {
+	group := &cobra.Command{Use: "channel", Short: "Show channels", Args: cobra.NoArgs, RunE: needsVerb}
+	ls := &cobra.Command{Use: "list", Short: "List channels with their state", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return fetch(c.Context(), a, "/v1/channels", func(l list[shownChannel]) error {
+			var rows [][]string
+			for _, ch := range l.Items {
+				rows = append(rows, []string{ch.Name, ch.Type, ch.State, ago(ch.Since), strings.TrimSpace(ch.Cause + " " + ch.Hint)})
+			}
+			return a.table([]string{"NAME", "TYPE", "STATE", "SINCE", "CAUSE"}, rows)
+		})
+	}}
+	group.AddCommand(a.jsonFlag(ls))
+	return group
+}
+
+func (a *app) agentCommand() *cobra.Command {
+	group := &cobra.Command{Use: "agent", Short: "Show agents", Args: cobra.NoArgs, RunE: needsVerb}
+	type agent struct {
+		ID      string   `json:"id"`
+		Name    string   `json:"name"`
+		Models  []string `json:"models"`
+		Default bool     `json:"default"`
+	}
+	ls := &cobra.Command{Use: "list", Short: "List agents", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return fetch(c.Context(), a, "/v1/agents", func(l list[agent]) error {
+			var rows [][]string
+			for _, x := range l.Items {
+				rows = append(rows, []string{x.ID, x.Name, strings.Join(x.Models, ", "), strconv.FormatBool(x.Default)})
+			}
+			return a.table([]string{"ID", "NAME", "MODELS", "DEFAULT"}, rows)
+		})
+	}}
+	group.AddCommand(a.jsonFlag(ls))
+	return group
+}
+
+// needsVerb is what a group of commands says by itself.
+func needsVerb(c *cobra.Command, _ []string) error {
+	if err := c.Help(); err != nil {
+		return err
+	}
+	return &misuseError{fmt.Errorf("%s needs one of these commands", c.CommandPath())}
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
+	c.RunE = func(*cobra.Command, []string) error {
+		v := struct {
+			Version string `json:"version"`
+			Go      string `json:"go"`
+			OS      string `json:"os"`
+			Arch    string `json:"arch"`
+			Commit  string `json:"commit,omitempty"`
+		}{Version: version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+		if info, ok := debug.ReadBuildInfo(); ok {
+			for _, s := range info.Settings {
+				if s.Key == "vcs.revision" {
+					v.Commit = s.Value
+				}
+			}
+		}
+		if a.json {
+			return a.show(v)
+		}
+		_, err := fmt.Fprintf(a.out, "parley %s (%s %s/%s)\n", v.Version, v.Go, v.OS, v.Arch)
+		return err
+	}
+	return a.jsonFlag(c)
+}

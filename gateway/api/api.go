@@ -1,0 +1,163 @@
+// Package api is the gateway over HTTP: it parses a request, calls the verb in package control, and renders the
+// answer as JSON, or as server-sent events. It decides nothing; who may do what is control's business, and all that is
+// judged here is whether a request may speak at all: Host, Origin, token.
+//
+// Goroutines: none of its own; a stream lives in its request's and ends with it, or with Close.
+package api
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// Options of the API. All are needed but Metrics and Now.
+type Options struct {
+	Control *control.Control
+	Feed    *Feed
+	Token   func() string          // in force now; empty: nobody gets in
+	Hosts   func() []string        // names beside loopback by which it may be reached
+	Owner   func() workspace.Actor // for whom the token speaks
+	Addr    string                 // where it listens, host:port
+	Ready   func() error           // nil: messages are taken and can be answered; the error's text is shown
+	Reload  func()                 // reads the configuration again
+	Metrics func(io.Writer)        // writes further metrics as Prometheus text
+	Log     *slog.Logger
+	Now     func() time.Time
+}
+
+// Server serves the API until Close ends its streams and waiters.
+type Server struct {
+	http.Handler
+	s    *server
+	once sync.Once
+}
+
+// Close ends streams, with a word to their readers, and has those who wait go on without the end. Twice is fine.
+func (s *Server) Close() { s.once.Do(func() { close(s.s.closing) }) }
+
+type server struct {
+	opt     Options
+	guard   *guard
+	closing chan struct{}
+	counts  counts
+}
+
+type counts struct{ requests, refused, streams, slow atomic.Int64 }
+
+// route is one endpoint. Open ones need no token.
+type route struct {
+	pattern string
+	open    bool
+	serve   func(*server, http.ResponseWriter, *http.Request) error
+}
+
+// routes are all endpoints.
+func routes() []route {
+	return []route{
+		{"GET /healthz", true, (*server).healthz},
+		{"GET /readyz", false, (*server).readyz},
+		{"GET /metrics", false, (*server).metrics},
+		{"POST /v1/messages", false, (*server).postMessage},
+		{"GET /v1/runs/{id}", false, (*server).getRun},
+		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
+		{"GET /v1/runs/{id}/log", false, (*server).runLog},
+		{"POST /v1/runs/{id}/stop", false, (*server).stopRun},
+		{"GET /v1/sessions", false, (*server).listSessions},
+		{"GET /v1/sessions/{key}", false, (*server).getSession},
+		{"GET /v1/sessions/{key}/entries", false, (*server).sessionEntries},
+		{"GET /v1/sessions/{key}/events", false, (*server).sessionEvents},
+		{"GET /v1/status", false, (*server).status},
+		{"GET /v1/agents", false, (*server).listAgents},
+		{"GET /v1/channels", false, (*server).listChannels},
+		{"POST /v1/routes/explain", false, (*server).explainRoute},
+		{"GET /v1/pairings", false, (*server).listPairings},
+		{"POST /v1/pairings/{id}/approve", false, (*server).approvePairing},
+		{"POST /v1/pairings/{id}/deny", false, (*server).denyPairing},
+	}
+}
+
+// New makes the API and does no IO.
+func New(o Options) *Server {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{opt: o, guard: newGuard(o), closing: make(chan struct{})}
+	mux := http.NewServeMux()
+	for _, rt := range routes() {
+		mux.Handle(rt.pattern, s.endpoint(rt))
+	}
+	mux.Handle("/", s.endpoint(route{serve: func(_ *server, w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }}))
+	return &Server{Handler: mux, s: s}
+}
+
+// endpoint is what stands before every route.
+func (s *server) endpoint(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.counts.requests.Add(1)
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		err := s.guard.place(r)
+		if err == nil && !rt.open {
+			err = s.guard.allow(r)
+		}
+		if err != nil {
+			s.counts.refused.Add(1)
+			h.Set("Connection", "close") // what else it wants to send is not read
+			s.fail(w, r, err)
+			return
+		}
+		if err := rt.serve(s, w, r); err != nil && r.Context().Err() == nil {
+			s.fail(w, r, err)
+		}
+	})
+}
+
+// missing tells a path that is nothing here from a method that is wrong there.
+func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" && method != r.Method {
+			w.Header().Set("Allow", method)
+			return fault(http.StatusMethodNotAllowed, "method", fmt.Sprintf("Use %s.", method))
+		}
+	}
+	return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
+}
+
+// call is who asks: the token speaks for the owner.
+func (s *server) call(*http.Request) control.Call {
+	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM}
+}
+
+func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {
+	reply(w, http.StatusOK, struct {
+		Status string `json:"status"`
+	}{"ok"})
+	return nil
+}
+
+func (s *server) readyz(w http.ResponseWriter, _ *http.Request) error {
+	if err := s.opt.Ready(); err != nil {
+		p := fault(http.StatusServiceUnavailable, "not_ready", err.Error())
+		p.after = 5
+		return p
+	}
+	reply(w, http.StatusOK, struct {
+		Status string `json:"status"`
+	}{"ready"})
+	return nil
+}

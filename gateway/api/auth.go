@@ -1,0 +1,176 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// How many wrong tokens are looked at: ten at once and ten a minute from one address, a hundred at once and sixty a
+// minute in all. Whoever brought the right one within the hour is not locked out by the noise of others.
+const (
+	tokensAtOnce    = 10
+	tokensEvery     = 6 * time.Second
+	allTokensAtOnce = 100
+	allTokensEvery  = time.Second
+	trusted         = time.Hour
+	maxAddresses    = 4096
+)
+
+// guard checks Host, Origin and token before anything else looks at a request.
+type guard struct {
+	token func() string
+	hosts func() []string
+	addr  string // where it listens: host:port
+	now   func() time.Time
+
+	mu    sync.Mutex
+	wrong map[string]*guesses
+	all   *rate.Limiter
+}
+
+type guesses struct {
+	*rate.Limiter
+	right time.Time // when the right token came last
+}
+
+func newGuard(o Options) *guard {
+	return &guard{token: o.Token, hosts: o.Hosts, addr: o.Addr, now: o.Now, wrong: map[string]*guesses{},
+		all: rate.NewLimiter(rate.Every(allTokensEvery), allTokensAtOnce)}
+}
+
+// place refuses a request that was sent to another name, or by a page of another origin (T20).
+func (g *guard) place(r *http.Request) error {
+	if !g.ours(r.Host) {
+		return fault(http.StatusMisdirectedRequest, "host", "This gateway does not go by that name. gateway.allowed_hosts lists those it goes by.")
+	}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return nil
+	}
+	u, err := url.Parse(origins[0])
+	if len(origins) > 1 || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || !strings.EqualFold(u.Host, r.Host) {
+		return fault(http.StatusForbidden, "origin", "Pages of another origin may not ask.")
+	}
+	return nil
+}
+
+// ours says whether a Host header is a loopback literal, or the address that is listened on, with our port, or exactly
+// a configured name, without a port or with ours.
+func (g *guard) ours(host string) bool {
+	own, port, err := net.SplitHostPort(g.addr)
+	if err != nil || host == "" {
+		return false
+	}
+	host = strings.ToLower(host)
+	literals := []string{"127.0.0.1", "localhost", "::1"}
+	if ip, err := netip.ParseAddr(own); err == nil && !ip.IsUnspecified() {
+		literals = append(literals, own)
+	}
+	for _, name := range literals {
+		if host == net.JoinHostPort(name, port) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(g.hosts(), func(name string) bool {
+		name = strings.ToLower(name)
+		return name != "" && (host == name || host == net.JoinHostPort(name, port))
+	})
+}
+
+// allow checks the bearer token. Wrong ones are counted by address and in all; a request without any is not a guess.
+func (g *guard) allow(r *http.Request) error {
+	unauthorized := fault(http.StatusUnauthorized, "unauthorized", "Send the gateway's token as Authorization: Bearer <token>. It stands in the configuration, or in the file token of the data directory.")
+	values := r.Header.Values("Authorization")
+	if len(values) == 0 {
+		return unauthorized
+	}
+	from := normalised(r.RemoteAddr)
+	if g.limited(from) {
+		p := fault(http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens came from there. Wait a little.")
+		p.after = int(tokensEvery / time.Second)
+		return p
+	}
+	scheme, token, _ := strings.Cut(values[0], " ")
+	if len(values) == 1 && strings.EqualFold(scheme, "Bearer") && same(strings.TrimSpace(token), g.token()) {
+		g.remember(from)
+		return nil
+	}
+	g.count(from)
+	return unauthorized
+}
+
+// same compares in a time that depends on neither; the empty token is never right.
+func same(token, want string) bool {
+	a, b := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1 && want != ""
+}
+
+// normalised is the address behind which one guesser sits: an IPv4 address however it is written, or a /64 of IPv6.
+func normalised(remote string) string {
+	ap, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return remote
+	}
+	ip := ap.Addr().Unmap().WithZone("")
+	if ip.Is6() {
+		return netip.PrefixFrom(ip, 64).Masked().String()
+	}
+	return ip.String()
+}
+
+func (g *guard) limited(from string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	one := g.wrong[from]
+	if one != nil && one.TokensAt(now) < 1 {
+		return true
+	}
+	known := one != nil && now.Sub(one.right) < trusted
+	return !known && g.all.TokensAt(now) < 1
+}
+
+func (g *guard) count(from string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	g.all.AllowN(now, 1)
+	g.of(from, now).AllowN(now, 1)
+}
+
+func (g *guard) remember(from string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	g.of(from, now).right = now
+}
+
+// of finds an address's count. When too many are kept those that have nothing to say are forgotten.
+func (g *guard) of(from string, now time.Time) *guesses {
+	one := g.wrong[from]
+	if one != nil {
+		return one
+	}
+	if len(g.wrong) >= maxAddresses {
+		for addr, old := range g.wrong {
+			if old.TokensAt(now) >= tokensAtOnce && now.Sub(old.right) >= trusted {
+				delete(g.wrong, addr)
+			}
+		}
+	}
+	one = &guesses{Limiter: rate.NewLimiter(rate.Every(tokensEvery), tokensAtOnce)}
+	if len(g.wrong) < maxAddresses {
+		g.wrong[from] = one
+	}
+	return one
+}

@@ -1,0 +1,199 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/agentloop"
+	"parley/workspace"
+)
+
+// event is the envelope of everything that is watched. Stored events are the session's transcript: their sequence is
+// the line's number. What is synthetic is not stored: its sequence is the one that the next stored event is expected
+// to get, and it has no id to resume after.
+type event struct {
+	EventID   string    `json:"event_id"`
+	Sequence  int64     `json:"sequence"`
+	Time      time.Time `json:"time"`
+	SessionID string    `json:"session_id"`
+	RunID     *string   `json:"run_id"`
+	Source    string    `json:"source"` // agent or daemon
+	Synthetic bool      `json:"synthetic"`
+	Type      string    `json:"type"`
+	Data      any       `json:"data"`
+}
+
+// item is what a turn is made of: message, tool_call, tool_result, system, status.
+type item struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Role    string `json:"role,omitempty"`
+	Name    string `json:"name,omitempty"` // of the speaker or the tool
+	Parts   []part `json:"parts,omitempty"`
+	Quoted  []part `json:"quoted,omitempty"`  // what others said before, as data
+	Command string `json:"command,omitempty"` // of system: the line that was answered
+	Reason  string `json:"reason,omitempty"`
+	Partial bool   `json:"partial,omitempty"` // cut by a stop
+}
+
+// part is one piece of an item. Reasoning is private and has none.
+type part struct {
+	Type   string          `json:"type"`
+	Text   string          `json:"text,omitempty"`
+	Name   string          `json:"name,omitempty"`
+	CallID string          `json:"call_id,omitempty"`
+	Args   json.RawMessage `json:"args,omitempty"`
+	Error  bool            `json:"error,omitempty"`
+	MIME   string          `json:"mime,omitempty"`
+	Blob   string          `json:"blob,omitempty"`
+}
+
+type itemData struct {
+	Item item `json:"item"`
+}
+
+// delta is text that an item grew by. Put it over what the part has from offset on, counted in UTF-16 code units:
+// then a delta that comes twice does no harm, and offset 0 begins anew.
+type delta struct {
+	ItemID string `json:"item_id"`
+	Part   int    `json:"part"`
+	Offset int    `json:"offset"`
+	Text   string `json:"text"`
+}
+
+type endData struct {
+	State  string `json:"state"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type errorData struct {
+	Code    string `json:"code"`
+	Message string `json:"message,omitempty"`
+}
+
+type sessionData struct {
+	Key        string `json:"key"`
+	Generation int    `json:"generation"`
+}
+
+// answerID names the answer of one model call: what grows and what is stored have the same.
+func answerID(run workspace.RunID, step int) string { return fmt.Sprintf("%s:%d", run, step) }
+
+// stored is the event of one line of the transcript.
+func stored(e workspace.Entry) event {
+	ev := event{EventID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Sequence: e.N, Time: e.At.UTC(), SessionID: string(e.SessionID), RunID: optional(e.RunID), Source: "agent"}
+	if e.Role == workspace.RoleEvent || e.Role == workspace.RoleUser {
+		ev.Source = "daemon"
+	}
+	ev.Type, ev.Data = "item.completed", nil
+	switch {
+	case e.Role != workspace.RoleEvent:
+		ev.Data = itemData{itemOf(e)}
+	case e.Body.Type == "command":
+		ev.Data = itemData{commandItem(e)}
+	case e.Body.Type == "turn.ended":
+		state, reason, _ := strings.Cut(e.Body.Reason, ": ")
+		ev.Type, ev.Data = e.Body.Type, endData{state, reason}
+	case e.Body.Type == "error":
+		ev.Type, ev.Data = e.Body.Type, errorData{Code: e.Body.Reason, Message: e.Body.Plain()}
+	default:
+		ev.Type, ev.Data = e.Body.Type, struct{}{}
+	}
+	return ev
+}
+
+func optional[T ~string](id T) *string {
+	if id == "" {
+		return nil
+	}
+	s := string(id)
+	return &s
+}
+
+func itemOf(e workspace.Entry) item {
+	it := item{ID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Type: "message", Role: string(e.Role), Name: e.Body.Name, Parts: partsOf(e.Body.Content),
+		Reason: e.Body.Reason, Partial: e.Body.Partial}
+	for _, line := range e.Body.Context {
+		it.Quoted = append(it.Quoted, part{Type: "text", Name: line.Name, Text: line.Text})
+	}
+	switch e.Role {
+	case workspace.RoleUser:
+		it.ID = string(e.InputID)
+	case workspace.RoleAssistant:
+		it.ID = answerID(e.RunID, e.StepN)
+		if len(it.Parts) > 0 && it.Parts[0].Type == "tool_call" {
+			it.Type = "tool_call"
+		}
+	case workspace.RoleTool:
+		it.Type = "tool_result"
+	}
+	return it
+}
+
+// commandItem is a slash command with its reply.
+func commandItem(e workspace.Entry) item {
+	it := item{ID: string(e.InputID), Type: "system", Parts: partsOf(e.Body.Content)}
+	for _, line := range e.Body.Context {
+		it.Command, it.Name = line.Text, line.Name
+	}
+	return it
+}
+
+// partsOf leaves out what is private: reasoning, and what a provider wants back unchanged.
+func partsOf(content []workspace.Content) []part {
+	parts := []part{}
+	for _, c := range content {
+		if c.Kind != workspace.Reasoning {
+			parts = append(parts, part{Type: string(c.Kind), Text: c.Text, Name: c.Name, CallID: c.CallID, Args: valid(c.Args), Error: c.Error, MIME: c.MIME, Blob: c.Blob})
+		}
+	}
+	return parts
+}
+
+// valid keeps a model's broken arguments as a string: they must not break the event.
+func valid(args json.RawMessage) json.RawMessage {
+	if len(args) == 0 || json.Valid(args) {
+		return args
+	}
+	text, err := json.Marshal(string(args))
+	if err != nil { // a string always marshals
+		return nil
+	}
+	return text
+}
+
+// watched are the events that a live one stands for; next is the sequence that the next stored event is expected to
+// have, and begun says that the answer's item was started for this reader.
+func watched(l Live, next int64, now time.Time, begun bool) []event {
+	id := answerID(l.Run, l.Step)
+	ev := event{Sequence: next, Time: now.UTC().Truncate(time.Millisecond), SessionID: string(l.Session), RunID: optional(l.Run), Source: "agent", Synthetic: true, Type: "item.started"}
+	make := func(kind, suffix string, data any) event {
+		e := ev
+		e.Type, e.EventID, e.Data = kind, id+suffix, data
+		return e
+	}
+	status := func(suffix, text string) []event {
+		ev.Source = "daemon"
+		return []event{make("item.completed", suffix, itemData{item{ID: id + suffix, Type: "status", Parts: []part{{Type: "text", Text: text}}}})}
+	}
+	switch l.Event.Type {
+	case agentloop.EventText:
+		grown := make("item.delta", fmt.Sprintf(".%d", l.Offset), delta{ItemID: id, Offset: l.Offset, Text: l.Event.Text})
+		if begun {
+			return []event{grown}
+		}
+		return []event{make("item.started", ".start", itemData{item{ID: id, Type: "message", Role: "assistant"}}), grown}
+	case agentloop.EventDiscard:
+		return []event{make("item.delta", ".again", delta{ItemID: id})}
+	case agentloop.EventToolStart:
+		call := item{ID: l.Event.Call, Type: "tool_call", Name: l.Event.Tool, Parts: []part{{Type: "tool_call", Name: l.Event.Tool, CallID: l.Event.Call}}}
+		return []event{make("item.started", ".call."+l.Event.Call, itemData{call})}
+	case agentloop.EventWait:
+		return status(".wait", l.Event.Note)
+	case agentloop.EventThinking:
+		return status(".thinking", "thinking")
+	}
+	return nil
+}

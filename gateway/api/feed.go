@@ -1,0 +1,110 @@
+package api
+
+import (
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"parley/agentloop"
+	"parley/gateway/bus"
+	"parley/workspace"
+)
+
+// Live is what is watched of a session while it happens. It is never the record: Stored says that the record grew, or
+// may have; read again after your cursor.
+type Live struct {
+	Session workspace.SessionID // empty: the key may have a new generation
+	Run     workspace.RunID
+	Stored  bool
+	Event   agentloop.Event
+	// Step is the number that the model's answer will have in the run's journal, and Offset where an EventText begins in
+	// it, in UTF-16 code units as browsers count.
+	Step   int
+	Offset int
+}
+
+// Feed hands live events to those who watch a session, and keeps the answer that is growing for those who come late.
+// Safe for concurrent use; it starts no goroutine.
+type Feed struct {
+	feed    bus.Feed[Live]
+	mu      sync.Mutex
+	growing map[string]*growing // by session key
+}
+
+type growing struct {
+	Live
+	text  strings.Builder
+	units int
+}
+
+// storedTopic carries only that the record grew: who waits for an end is no reader of what is typed.
+func storedTopic(key string) string { return "stored " + key }
+
+// Publish hands the event to those who watch the session and never blocks.
+func (f *Feed) Publish(key string, e Live) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case e.Stored:
+		f.feed.Publish(storedTopic(key), e)
+	case e.Event.Type == agentloop.EventText:
+		e.Offset = f.grow(key, e)
+	case e.Event.Type == agentloop.EventDiscard || e.Event.Type == agentloop.EventModelStart:
+		delete(f.growing, key)
+	}
+	f.feed.Publish(key, e)
+}
+
+// grow adds a delta and returns where it begins.
+func (f *Feed) grow(key string, e Live) int {
+	g := f.growing[key]
+	if g == nil || g.Run != e.Run || g.Step != e.Step {
+		g = &growing{Live: e}
+		if f.growing == nil {
+			f.growing = map[string]*growing{}
+		}
+		f.growing[key] = g
+	}
+	at := g.units
+	g.text.WriteString(e.Event.Text)
+	g.units += units(e.Event.Text)
+	return at
+}
+
+// Settle forgets what was growing in a session: from now on the record says it.
+func (f *Feed) Settle(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.growing, key)
+}
+
+// Watched says whether anybody reads the session's answers as they grow.
+func (f *Feed) Watched(key string) bool { return f.feed.Watched(key) }
+
+// watch begins to read a session. snapshot is the answer as far as it had grown; what comes after it is in the
+// subscription, which the caller must close.
+func (f *Feed) watch(key string, buffer int) (sub *bus.Sub[Live], snapshot *Live) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if g := f.growing[key]; g != nil {
+		e := g.Live
+		e.Offset, e.Event.Text = 0, g.text.String()
+		snapshot = &e
+	}
+	return f.feed.Subscribe(key, buffer), snapshot
+}
+
+// stored begins to hear of the record alone.
+func (f *Feed) stored(key string) *bus.Sub[Live] { return f.feed.Subscribe(storedTopic(key), 16) }
+
+// units is the length of s in UTF-16 code units.
+func units(s string) int {
+	n := 0
+	for _, r := range s {
+		if r > 0xFFFF && r <= utf8.MaxRune {
+			n++
+		}
+		n++
+	}
+	return n
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"time"
+
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// maxWait is how long a request may wait for the end of its turn.
+const maxWait = 600
+
+// lookAgain is how often a waiter reads the record although nothing told it to.
+const lookAgain = 5 * time.Second
+
+type messageRequest struct {
+	Agent   string `json:"agent"`
+	Session string `json:"session"`
+	Text    string `json:"text"`
+	Wait    int    `json:"wait"` // seconds
+}
+
+// accepted is the answer to a message that is journalled.
+type accepted struct {
+	InputID string  `json:"input_id"`
+	RunID   *string `json:"run_id"`
+	Session string  `json:"session"`
+}
+
+// postMessage journals a message and, if asked, waits for the end of its turn. A client that leaves cancels nothing.
+func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
+	var req messageRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if req.Wait < 0 || req.Wait > maxWait {
+		return fault(http.StatusBadRequest, "invalid", fmt.Sprintf("wait is a number of seconds from 0 to %d.", maxWait))
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if len(r.Header.Values("Idempotency-Key")) > 1 {
+		return fault(http.StatusBadRequest, "invalid", "Send one Idempotency-Key.")
+	}
+	call := s.call(r)
+	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Source: "api", Agent: workspace.AgentID(req.Agent),
+		Session: req.Session, Text: req.Text, Key: key, Hash: hash(req)})
+	if err != nil {
+		return err
+	}
+	if req.Wait > 0 {
+		view, ended, err := s.await(r.Context(), call, got, time.Duration(req.Wait)*time.Second)
+		if err != nil {
+			return err
+		}
+		if ended {
+			reply(w, http.StatusOK, view)
+			return nil
+		}
+		got.RunID = workspace.RunID(view.RunID)
+	}
+	w.Header().Set("Location", "/v1/runs/"+string(got.InputID))
+	reply(w, http.StatusAccepted, accepted{string(got.InputID), optional(got.RunID), got.Session})
+	return nil
+}
+
+// hash is of what the message says: a client may come back for the same message with another wait.
+func hash(req messageRequest) string {
+	sum := sha256.Sum256([]byte(req.Agent + "\x00" + req.Session + "\x00" + req.Text))
+	return hex.EncodeToString(sum[:])
+}
+
+// await waits until nothing more will come of the message, for at most the time. The record is read after the
+// subscription, so that no end is missed.
+func (s *server) await(ctx context.Context, call control.Call, got control.Submitted, most time.Duration) (runView, bool, error) {
+	timer, again := time.NewTimer(most), time.NewTicker(lookAgain)
+	defer timer.Stop()
+	defer again.Stop()
+	sub := s.opt.Feed.stored(got.Session)
+	defer func() { sub.Close() }()
+	for {
+		f, err := s.opt.Control.Find(ctx, call, string(got.InputID))
+		if err != nil {
+			return runView{}, false, err
+		}
+		if f.Ended() {
+			view, err := s.view(ctx, call, string(got.InputID), true)
+			return view, err == nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return runView{}, false, ctx.Err()
+		case <-timer.C:
+			return runView{RunID: string(f.Run.ID)}, false, nil
+		case <-s.closing:
+			return runView{RunID: string(f.Run.ID)}, false, nil
+		case <-again.C:
+		case _, ok := <-sub.C:
+			if !ok { // it fell behind: begin again
+				sub = s.opt.Feed.stored(got.Session)
+			}
+		}
+	}
+}

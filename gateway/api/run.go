@@ -1,0 +1,164 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// runView is a run as people and programs see it. State is the run's, or the input's while no run has taken it.
+type runView struct {
+	ID        string     `json:"id"`
+	RunID     string     `json:"run_id,omitempty"`
+	InputID   string     `json:"input_id,omitempty"`
+	Session   string     `json:"session"`
+	State     string     `json:"state"`
+	Reason    string     `json:"reason,omitempty"`
+	Text      string     `json:"text"`
+	Model     string     `json:"model,omitempty"`
+	Requester string     `json:"requester,omitempty"`
+	Started   *time.Time `json:"started,omitempty"`
+	Ended     *time.Time `json:"ended,omitempty"`
+	Tries     int        `json:"tries,omitempty"`
+	Inputs    []string   `json:"inputs"`
+	Usage     usage      `json:"usage"`
+	Log       []logLine  `json:"log,omitempty"`
+}
+
+// usage in the words of the contract.
+type usage struct {
+	InputTokens      int      `json:"inputTokens"`
+	OutputTokens     int      `json:"outputTokens"`
+	CacheReadTokens  int      `json:"cacheReadTokens"`
+	CacheWriteTokens int      `json:"cacheWriteTokens"`
+	TotalCostUSD     *float64 `json:"totalCostUsd"` // null: a model without a known price was asked
+	DurationMS       int64    `json:"durationMs"`
+}
+
+func usageOf(u workspace.Usage) usage {
+	return usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CostUSD, u.DurationMS}
+}
+
+// logLine is one line of a run's log.
+type logLine struct {
+	N    int       `json:"n"` // from 0
+	Time time.Time `json:"time"`
+	Type string    `json:"type"` // turn.started, message, tool_call, tool_result, error, turn.ended …
+	Role string    `json:"role,omitempty"`
+	Name string    `json:"name,omitempty"` // of the tool
+	Text string    `json:"text,omitempty"`
+}
+
+// view reads a run, with its log if wanted.
+func (s *server) view(ctx context.Context, call control.Call, id string, withLog bool) (runView, error) {
+	v, err := s.opt.Control.Run(ctx, call, id)
+	if err != nil {
+		return runView{}, err
+	}
+	out := runView{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason, Text: v.Text, Model: v.Run.Model,
+		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: usageOf(v.Run.Usage), Inputs: []string{}}
+	for _, in := range v.Inputs {
+		out.Inputs = append(out.Inputs, string(in.ID))
+		if string(in.ID) == id || out.InputID == "" {
+			out.InputID = string(in.ID)
+		}
+	}
+	found := control.Found{Run: v.Run}
+	if v.Run.ID == "" && len(v.Inputs) > 0 {
+		in := v.Inputs[0]
+		found.Input = in
+		out.ID, out.State, out.Reason, out.Requester = string(in.ID), string(in.State), in.Reason, string(in.Person)
+	}
+	if withLog {
+		out.Log, err = s.log(found)
+	}
+	return out, err
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// log is what happened in a run, one line a piece.
+func (s *server) log(f control.Found) ([]logLine, error) {
+	entries, err := s.opt.Control.Lines(f)
+	if err != nil {
+		return nil, err
+	}
+	lines := []logLine{}
+	add := func(l logLine, at time.Time) {
+		l.N, l.Time = len(lines), at.UTC()
+		lines = append(lines, l)
+	}
+	for _, e := range entries {
+		switch d := stored(e).Data.(type) {
+		case itemData:
+			for _, p := range d.Item.Parts {
+				l := logLine{Type: p.Type, Role: d.Item.Role, Name: p.Name, Text: p.Text}
+				if p.Type == "text" {
+					l.Type = d.Item.Type
+				}
+				if len(p.Args) > 0 {
+					l.Text = string(p.Args)
+				}
+				add(l, e.At)
+			}
+		case endData:
+			add(logLine{Type: e.Body.Type, Text: e.Body.Reason}, e.At)
+		case errorData:
+			add(logLine{Type: "error", Name: d.Code, Text: d.Message}, e.At)
+		default:
+			add(logLine{Type: e.Body.Type}, e.At)
+		}
+	}
+	return lines, nil
+}
+
+func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.view(r.Context(), s.call(r), r.PathValue("id"), false)
+	if err == nil {
+		reply(w, http.StatusOK, v)
+	}
+	return err
+}
+
+func (s *server) runLog(w http.ResponseWriter, r *http.Request) error {
+	p, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	offset, err := number(r, "offset")
+	if err != nil {
+		return err
+	}
+	f, err := s.opt.Control.Find(r.Context(), s.call(r), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	lines, err := s.log(f)
+	if err != nil {
+		return err
+	}
+	lines = lines[min(int(offset), len(lines)):]
+	reply(w, http.StatusOK, listOf(lines, p.limit, func(l logLine) string { return strconv.Itoa(l.N + 1) }))
+	return nil
+}
+
+func (s *server) stopRun(w http.ResponseWriter, r *http.Request) error {
+	if err := decode(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	got, err := s.opt.Control.StopRun(r.Context(), s.call(r), r.PathValue("id"))
+	if err == nil {
+		reply(w, http.StatusOK, got)
+	}
+	return err
+}

@@ -1,0 +1,247 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// sessionView is the newest generation of a session.
+type sessionView struct {
+	ID         string    `json:"id"`
+	Key        string    `json:"key"`
+	Generation int       `json:"generation"`
+	Agent      string    `json:"agent"`
+	Name       string    `json:"name,omitempty"`
+	Created    time.Time `json:"created"`
+	Usage      usage     `json:"usage"`
+	Sequence   *int64    `json:"sequence,omitempty"` // of its newest event; left out in lists
+}
+
+func viewOf(ses workspace.Session) sessionView {
+	return sessionView{ID: string(ses.ID), Key: ses.Key.String(), Generation: ses.Gen, Agent: string(ses.Agent), Name: ses.Name, Created: ses.Created.UTC(), Usage: usageOf(ses.Tokens)}
+}
+
+func (s *server) listSessions(w http.ResponseWriter, r *http.Request) error {
+	p, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	found, err := s.opt.Control.Sessions(r.Context(), s.call(r), p.limit+1, p.after)
+	if err != nil {
+		return err
+	}
+	var views []sessionView
+	for _, ses := range found {
+		views = append(views, viewOf(ses))
+	}
+	reply(w, http.StatusOK, listOf(views, p.limit, func(v sessionView) string { return v.ID }))
+	return nil
+}
+
+func (s *server) getSession(w http.ResponseWriter, r *http.Request) error {
+	ses, err := s.opt.Control.Session(r.Context(), s.call(r), r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	v := viewOf(ses)
+	last, err := s.opt.Control.LastOf(ses)
+	v.Sequence = &last
+	if err == nil {
+		reply(w, http.StatusOK, v)
+	}
+	return err
+}
+
+// sessionEntries lists the transcript as the events that a stream sends.
+func (s *server) sessionEntries(w http.ResponseWriter, r *http.Request) error {
+	p, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	after, err := number(r, "after")
+	if err != nil {
+		return err
+	}
+	entries, err := s.opt.Control.Entries(r.Context(), s.call(r), r.PathValue("key"), after, p.limit+1)
+	if err != nil {
+		return err
+	}
+	var events []event
+	for _, e := range entries {
+		events = append(events, stored(e))
+	}
+	reply(w, http.StatusOK, listOf(events, p.limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) }))
+	return nil
+}
+
+func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
+	return whole[control.Agent](w)(s.opt.Control.Agents(r.Context(), s.call(r)))
+}
+
+func (s *server) listChannels(w http.ResponseWriter, r *http.Request) error {
+	return whole[control.Channel](w)(s.opt.Control.Channels(r.Context(), s.call(r)))
+}
+
+// whole replies with a list that has one page.
+func whole[T any](w http.ResponseWriter) func([]T, error) error {
+	return func(items []T, err error) error {
+		if err == nil {
+			reply(w, http.StatusOK, listOf(items, len(items), nil))
+		}
+		return err
+	}
+}
+
+// status is of the session main of the default agent, or of ?session.
+func (s *server) status(w http.ResponseWriter, r *http.Request) error {
+	call := s.call(r)
+	text := r.URL.Query().Get("session")
+	if text == "" {
+		agents, err := s.opt.Control.Agents(r.Context(), call)
+		if err != nil {
+			return err
+		}
+		for _, a := range agents {
+			if a.Default {
+				text = workspace.Key{Agent: a.ID, Scope: workspace.ScopeLocal, Local: "main"}.String()
+			}
+		}
+	}
+	var err error
+	if call.Session, err = s.opt.Control.Watch(r.Context(), call, text); err != nil {
+		return err
+	}
+	st, err := s.opt.Control.Status(r.Context(), call)
+	if err != nil {
+		return err
+	}
+	v := statusView{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries, Running: st.Running, Waiting: st.Waiting, Queue: st.Queue.Mode,
+		Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()), Channels: append([]control.Channel{}, st.Channels...), Models: []modelView{}}
+	for _, m := range st.Models {
+		v.Models = append(v.Models, modelView{m.Name, m.Model, m.Offline, m.Down, m.Failures, string(m.LastKind), moment(m.NextProbe)})
+	}
+	reply(w, http.StatusOK, v)
+	return nil
+}
+
+// statusView is a session and the gateway behind it.
+type statusView struct {
+	Agent      control.Agent     `json:"agent"`
+	Session    string            `json:"session"`
+	Generation int               `json:"generation"`
+	Entries    int               `json:"entries"`
+	Running    bool              `json:"running"`
+	Waiting    int               `json:"waiting"`
+	Queue      string            `json:"queue"`
+	Health     string            `json:"health"`
+	Reason     string            `json:"reason,omitempty"`
+	Uptime     int64             `json:"uptime_seconds"`
+	Models     []modelView       `json:"models"`
+	Channels   []control.Channel `json:"channels"`
+}
+
+type modelView struct {
+	Name      string     `json:"name"`
+	Model     string     `json:"model"`
+	Offline   bool       `json:"offline"` // the built-in responder: no model at all
+	Down      bool       `json:"down"`
+	Failures  int        `json:"failures"` // in a row
+	LastError string     `json:"last_error,omitempty"`
+	NextProbe *time.Time `json:"next_probe,omitempty"`
+}
+
+type probeRequest struct {
+	Channel   string   `json:"channel"`
+	Kind      string   `json:"kind"`
+	Peer      string   `json:"peer"`
+	Thread    string   `json:"thread"`
+	User      string   `json:"user"`
+	Roles     []string `json:"roles"`
+	Server    string   `json:"server"`
+	Team      string   `json:"team"`
+	Text      string   `json:"text"`
+	Mentioned bool     `json:"mentioned"`
+}
+
+// explainRoute is a dry run: nothing is stored.
+func (s *server) explainRoute(w http.ResponseWriter, r *http.Request) error {
+	var q probeRequest
+	if err := decode(w, r, &q); err != nil {
+		return err
+	}
+	x, err := s.opt.Control.Probe(r.Context(), s.call(r), control.Probe{Channel: q.Channel, Kind: channels.PeerKind(q.Kind), Peer: q.Peer, Thread: q.Thread,
+		User: q.User, Roles: q.Roles, Server: q.Server, Team: q.Team, Text: q.Text, Mentioned: q.Mentioned})
+	if err == nil {
+		reply(w, http.StatusOK, x)
+	}
+	return err
+}
+
+// pairingView is a stranger's request. The code is known to the stranger only.
+type pairingView struct {
+	ID        string     `json:"id"`
+	Short     string     `json:"short"`
+	Channel   string     `json:"channel"`
+	Network   string     `json:"type"`
+	User      string     `json:"user"`
+	Name      string     `json:"name,omitempty"` // as they call themselves: a label
+	State     string     `json:"state"`
+	Requested time.Time  `json:"requested"`
+	Decided   *time.Time `json:"decided,omitempty"`
+	DecidedBy string     `json:"decided_by,omitempty"`
+	Person    string     `json:"person,omitempty"` // whom an approval made
+	Role      string     `json:"role,omitempty"`
+}
+
+func pairingOf(p workspace.Pairing) pairingView {
+	return pairingView{ID: p.ID, Short: workspace.Short(p.ID), Channel: p.Channel, Network: string(p.Network), User: string(p.User), Name: p.Name, State: string(p.State),
+		Requested: p.Requested.UTC(), Decided: moment(p.Decided), DecidedBy: string(p.DecidedBy)}
+}
+
+func (s *server) listPairings(w http.ResponseWriter, r *http.Request) error {
+	found, err := s.opt.Control.Pairings(r.Context(), s.call(r))
+	if err != nil {
+		return err
+	}
+	var views []pairingView
+	for _, p := range found {
+		views = append(views, pairingOf(p))
+	}
+	return whole[pairingView](w)(views, nil)
+}
+
+func (s *server) approvePairing(w http.ResponseWriter, r *http.Request) error {
+	var req struct {
+		As string `json:"as"` // guest, member or owner; empty: guest
+	}
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	p, acc, err := s.opt.Control.ApprovePairing(r.Context(), s.call(r), r.PathValue("id"), workspace.Role(req.As))
+	if err != nil {
+		return err
+	}
+	v := pairingOf(p)
+	v.Person, v.Role = string(acc.Person), req.As
+	if v.Role == "" {
+		v.Role = string(workspace.Guest)
+	}
+	reply(w, http.StatusOK, v)
+	return nil
+}
+
+func (s *server) denyPairing(w http.ResponseWriter, r *http.Request) error {
+	if err := decode(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	p, err := s.opt.Control.DenyPairing(r.Context(), s.call(r), r.PathValue("id"))
+	if err == nil {
+		reply(w, http.StatusOK, pairingOf(p))
+	}
+	return err
+}

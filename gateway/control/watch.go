@@ -1,0 +1,184 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"parley/channels"
+	"parley/routes"
+	"parley/workspace"
+)
+
+// Found is a run, or the input that waits for one, for those who watch it. Run is zero while no run has taken it.
+type Found struct {
+	Run   workspace.Run
+	Input workspace.Input // zero when the id was a run's
+	Key   string          // of the session
+}
+
+// Ended says that nothing more will come of it.
+func (f Found) Ended() bool {
+	if f.Run.ID != "" {
+		return workspace.Runs.Final(f.Run.State)
+	}
+	return workspace.Inputs.Final(f.Input.State)
+}
+
+// Find is Run without what the run did.
+func (c *Control) Find(_ context.Context, call Call, id string) (Found, error) {
+	if err := c.may(call, "run.read"); err != nil {
+		return Found{}, err
+	}
+	missing := workspace.Say(workspace.ErrNotFound, "There is no run %q.", id)
+	var f Found
+	run := workspace.RunID(id)
+	in, err := c.Store.Input(workspace.InputID(id))
+	switch {
+	case err == nil && !owner(call) && in.Person != call.Actor.Person:
+		return f, missing
+	case err == nil:
+		f.Input, f.Key, run = in, in.Binding.Key, in.RunID
+	case !errors.Is(err, workspace.ErrNotFound):
+		return f, err
+	}
+	if run == "" {
+		return f, nil
+	}
+	f.Run, err = c.Store.Run(run)
+	if errors.Is(err, workspace.ErrNotFound) || err == nil && !owner(call) && f.Run.Requester != call.Actor.Person {
+		return Found{}, missing
+	}
+	if err != nil || f.Key != "" {
+		return f, err
+	}
+	ses, err := c.Store.Session(f.Run.SessionID)
+	f.Key = ses.Key.String()
+	return f, err
+}
+
+// Lines lists what the transcript holds of a found run, or of a found command.
+func (c *Control) Lines(f Found) ([]workspace.Entry, error) {
+	if f.Run.ID != "" {
+		return c.Store.RunEntries(f.Run.SessionID, f.Run.ID)
+	}
+	e, err := c.Store.InputEntry(f.Input.ID)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return nil, nil
+	}
+	return []workspace.Entry{e}, err
+}
+
+// EntriesOf lists the transcript of one generation after n; ses is what Session found.
+func (c *Control) EntriesOf(ses workspace.Session, after int64, limit int) ([]workspace.Entry, error) {
+	return c.Store.Entries(ses.ID, after, limit)
+}
+
+// LastOf is the number of the generation's newest line; 0: it has none.
+func (c *Control) LastOf(ses workspace.Session) (int64, error) {
+	last, err := c.Store.LastEntries(ses.ID, 1)
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	return last[0].N, nil
+}
+
+// Watch says whether a session may be watched; it need not exist yet.
+func (c *Control) Watch(_ context.Context, call Call, key string) (workspace.Key, error) {
+	if err := c.may(call, "session.read"); err != nil {
+		return workspace.Key{}, err
+	}
+	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
+	k, err := workspace.ParseKey(key)
+	if err != nil || !owner(call) && k.Scope != workspace.ScopeLocal {
+		return workspace.Key{}, missing
+	}
+	if _, ok := c.House.Agent(k.Agent); ok {
+		return k, nil
+	}
+	if _, err := c.Store.SessionByKey(k); err != nil { // of an agent that is configured no more
+		return workspace.Key{}, missing
+	}
+	return k, nil
+}
+
+// StopRun stops the turn that a run or an input is in, as Stop does in its chat. What has ended stays as it is.
+func (c *Control) StopRun(ctx context.Context, call Call, id string) (Stopped, error) {
+	if err := c.may(call, "stop"); err != nil {
+		return Stopped{}, err
+	}
+	f, err := c.Find(ctx, call, id)
+	if err != nil || f.Ended() {
+		return Stopped{}, err
+	}
+	if call.Session, err = workspace.ParseKey(f.Key); err != nil {
+		return Stopped{}, err
+	}
+	return c.Stop(ctx, call)
+}
+
+// Probe is a made-up message for a dry run of gate and routes.
+type Probe struct {
+	Channel   string // configured name
+	Kind      channels.PeerKind
+	Peer      string
+	Thread    string
+	User      string
+	Roles     []string
+	Server    string
+	Team      string
+	Text      string
+	Mentioned bool
+}
+
+// Tried is one rule as a dry run saw it, the most specific first.
+type Tried struct {
+	N       int    `json:"n"` // position in the configuration, from 1
+	Rule    string `json:"rule"`
+	Agent   string `json:"agent"`
+	Matched bool   `json:"matched"`
+	Why     string `json:"why,omitempty"` // of a rule that did not match
+}
+
+// Explained is what would happen to a made-up message.
+type Explained struct {
+	Outcome  string   `json:"outcome"`
+	Role     string   `json:"role,omitempty"`
+	Rule     string   `json:"rule"` // of the gate
+	Gates    []string `json:"gates"`
+	Reason   string   `json:"reason,omitempty"`
+	Agent    string   `json:"agent"`
+	Session  string   `json:"session"`
+	Route    string   `json:"route"`
+	Fallback bool     `json:"fallback"` // the default agent, not an assignment
+	Fanout   []string `json:"fanout,omitempty"`
+	Rules    []Tried  `json:"rules"`
+}
+
+// Probe runs gate and routes over a made-up message and stores nothing.
+func (c *Control) Probe(ctx context.Context, call Call, p Probe) (Explained, error) {
+	if p.Kind == "" {
+		p.Kind = channels.DM
+	}
+	if p.Kind != channels.DM && p.Kind != channels.Group && p.Kind != channels.Room {
+		return Explained{}, workspace.Say(workspace.ErrInvalid, "There is no kind %q. Kinds are dm, group and room.", string(p.Kind))
+	}
+	if p.User == "" {
+		p.User = p.Peer
+	}
+	f := routes.Facts{In: channels.Inbound{Kind: channels.KindMessage, From: channels.Sender{User: channels.UserID(p.User), Roles: p.Roles},
+		To:   channels.Address{Kind: p.Kind, Peer: channels.PeerID(p.Peer), Thread: channels.ThreadID(p.Thread)},
+		Text: p.Text, Mentioned: p.Mentioned, Server: p.Server, Team: p.Team}}
+	v, route, considered, err := c.Explain(ctx, call, f, p.Channel)
+	if err != nil {
+		return Explained{}, err
+	}
+	x := Explained{Outcome: string(v.Outcome), Role: string(v.Role), Rule: v.Decision.Rule, Gates: append([]string{}, v.Decision.Gates...), Reason: v.Decision.Reason,
+		Agent: string(route.Agent), Session: route.Binding.Key, Route: route.Rule, Fallback: route.Fallback, Rules: []Tried{}}
+	for _, f := range route.Fanout {
+		x.Fanout = append(x.Fanout, string(f.Agent))
+	}
+	for _, r := range considered {
+		x.Rules = append(x.Rules, Tried{N: r.N, Rule: r.Rule, Agent: string(r.Agent), Matched: r.Matched, Why: r.Why})
+	}
+	return x, nil
+}
