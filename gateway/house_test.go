@@ -33,7 +33,7 @@ gateway/task              -> gateway/control gateway/bus agentloop agentloop/llm
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
 agentloop/llm             -> workspace
-agentloop/llm/*           -> agentloop/llm workspace
+agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/llm tools workspace
 agentloop                 -> agentloop/llm tools workspace

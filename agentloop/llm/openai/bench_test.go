@@ -8,6 +8,7 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/llmtest"
+	"parley/agentloop/llm/wire"
 )
 
 // One call with its server in the same process: twice what the client alone costs.
@@ -28,7 +29,7 @@ func BenchmarkStream(b *testing.B) {
 }
 
 func BenchmarkBody(b *testing.B) {
-	m := &Model{o: Options{Model: "m"}}
+	m := &Model{o: Options{Model: "m"}, prefixes: wire.Prefixes{Encode: encodePrefix}}
 	req := llm.Request{System: strings.Repeat("You are helpful. ", 1000), Volatile: "Monday", Tools: tools()}
 	for range 20 {
 		req.Messages = append(req.Messages, user("a question of some length, as people write them"))
@@ -42,10 +43,10 @@ func BenchmarkBody(b *testing.B) {
 
 func BenchmarkChunk(b *testing.B) {
 	chunk := []byte(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}`)
-	m, a := &Model{}, &answer{}
+	a := &answer{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := m.take("", chunk, a); err != nil {
+		if err := a.take("", chunk); err != nil {
 			b.Fatal(err)
 		}
 	}

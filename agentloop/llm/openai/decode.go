@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
 
@@ -54,7 +55,7 @@ type fragment struct {
 type arguments string
 
 func (a *arguments) UnmarshalJSON(b []byte) error {
-	*a = arguments(plain(b))
+	*a = arguments(wire.Plain(b))
 	return nil
 }
 
@@ -123,6 +124,7 @@ func (c *call) whole() bool {
 
 // answer is put together from chunks.
 type answer struct {
+	client    *wire.Client // frees the server's words of the key
 	onDelta   func(llm.Delta)
 	text      strings.Builder
 	reasoning strings.Builder
@@ -297,28 +299,10 @@ func (c *call) content(account string, taken map[string]bool) workspace.Content 
 	}
 	taken[c.id] = true
 	out := workspace.Content{Kind: workspace.ToolCall, CallID: c.id, Name: c.name}
-	out.Args, out.Error = object(c.args)
+	out.Args, out.Error = wire.Object(c.args)
 	if len(c.extra) > 0 && string(c.extra) != "null" {
 		// Both fields were read as JSON, so that this cannot fail.
 		out.Opaque, _ = json.Marshal(opaque{Account: account, Extra: c.extra})
 	}
 	return out
-}
-
-// object is args as the model wrote them when they are a JSON object; none at all is an empty one. Some servers
-// wrap the object into a string once more. Anything else comes back as a JSON string, and bad is true.
-func object(args []byte) (out json.RawMessage, bad bool) {
-	args = bytes.TrimSpace(args)
-	if len(args) == 0 || string(args) == "null" {
-		return json.RawMessage("{}"), false
-	}
-	inner := args
-	var s string
-	if args[0] == '"' && json.Unmarshal(args, &s) == nil {
-		inner = bytes.TrimSpace([]byte(s))
-	}
-	if len(inner) > 0 && inner[0] == '{' && json.Valid(inner) {
-		return json.RawMessage(inner), false
-	}
-	return appendString(nil, string(args)), true
 }

@@ -2,13 +2,12 @@ package openai
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
 	"strings"
 	"testing"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
 
@@ -19,9 +18,8 @@ func callOf(fragment string) string {
 
 func readAll(t *testing.T, stream string) (llm.Response, error) {
 	t.Helper()
-	m := &Model{}
-	a := &answer{}
-	if err := m.read(bufio.NewReaderSize(strings.NewReader(stream), 16), a); err != nil {
+	a := &answer{client: &wire.Client{}}
+	if err := a.Read(bufio.NewReaderSize(strings.NewReader(stream), 16)); err != nil {
 		return llm.Response{}, err
 	}
 	return a.response("", map[string]bool{"call_0": true}), nil
@@ -89,26 +87,6 @@ func TestCallWithoutArgumentsIsNotMixedWithTheNext(t *testing.T) {
 	}
 }
 
-// forever is a line that does not end.
-type forever struct{ read int }
-
-func (f *forever) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	f.read += len(p)
-	return len(p), nil
-}
-
-func TestR07_EndlessLineIsGivenUp(t *testing.T) {
-	t.Parallel()
-	var f forever
-	e := events{r: bufio.NewReader(&f)}
-	if _, _, err := e.next(); err != errLongLine || f.read > maxLine+8192 {
-		t.Errorf("%v after %d bytes", err, f.read)
-	}
-}
-
 func TestEndOfStream(t *testing.T) {
 	t.Parallel()
 	text, end := `data: {"choices":[{"delta":{"content":"hi"}}]}`, `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}`
@@ -165,29 +143,6 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	if _, err := readAll(t, strings.Repeat(one, maxCalls+1)+"data: [DONE]\n"); llm.KindOf(err) != llm.Malformed {
 		t.Error(err)
 	}
-}
-
-func FuzzEvents(f *testing.F) {
-	f.Add([]byte("event: x\r\ndata: a\n\n: c\ndata:b\ndata"))
-	f.Fuzz(func(t *testing.T, in []byte) {
-		read := func(size int) (out []string) {
-			e := events{r: bufio.NewReaderSize(bytes.NewReader(in), size)}
-			for {
-				name, data, err := e.next()
-				if err != nil {
-					if err != io.EOF {
-						t.Fatal(err)
-					}
-					return out
-				}
-				out = append(out, name+"\x00"+string(data))
-			}
-		}
-		// Where the buffer ends must not matter.
-		if small, big := read(16), read(1<<16); strings.Join(small, "\x01") != strings.Join(big, "\x01") {
-			t.Fatalf("%q, %q", small, big)
-		}
-	})
 }
 
 func FuzzAnswer(f *testing.F) {

@@ -7,10 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
-	"sync"
-	"unicode/utf8"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
 
@@ -28,7 +27,7 @@ func (m *Model) body(req llm.Request, q quirk) []byte {
 	}
 	b := make([]byte, 0, size+size/8)
 	b = append(b, `{"model":`...)
-	b = appendString(b, m.o.Model)
+	b = wire.AppendString(b, m.o.Model)
 	b = append(b, `,"stream":true`...)
 	if q&noUsage == 0 {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
@@ -46,7 +45,7 @@ func (m *Model) body(req llm.Request, q quirk) []byte {
 		b = append(b, `,"prompt_cache_key":"`...)
 		b = append(hex.AppendEncode(b, sum[:16]), '"')
 	}
-	b = append(b, m.prefixes.encoded(req.System, req.Tools)...)
+	b = append(b, m.prefixes.Encoded(req.System, req.Tools)...)
 	w := writer{m: m, q: q, b: b, first: req.System == ""}
 	w.messages(req)
 	return append(w.b, `]}`...)
@@ -59,52 +58,6 @@ func (m *Model) limit(req llm.Request) int {
 	return m.o.MaxOutput
 }
 
-// prefixes remembers the encoded starts of the last few agents.
-type prefixes struct {
-	mu   sync.Mutex
-	kept []prefix // the latest used last
-}
-
-type prefix struct {
-	system string
-	tools  []llm.Tool
-	bytes  []byte // from ,"tools" to the system message
-}
-
-const maxPrefixes = 16
-
-// encoded is the tools and the system message, and opens the list of messages.
-func (p *prefixes) encoded(system string, tools []llm.Tool) []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := len(p.kept) - 1; i >= 0; i-- {
-		if k := p.kept[i]; k.system == system && sameTools(k.tools, tools) {
-			copy(p.kept[i:], p.kept[i+1:])
-			p.kept[len(p.kept)-1] = k
-			return k.bytes
-		}
-	}
-	k := prefix{system: system, tools: append([]llm.Tool(nil), tools...), bytes: encodePrefix(system, tools)}
-	if len(p.kept) == maxPrefixes {
-		copy(p.kept, p.kept[1:])
-		p.kept = p.kept[:maxPrefixes-1]
-	}
-	p.kept = append(p.kept, k)
-	return k.bytes
-}
-
-func sameTools(a, b []llm.Tool) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Name != b[i].Name || a[i].Description != b[i].Description || !bytes.Equal(a[i].Schema, b[i].Schema) {
-			return false
-		}
-	}
-	return true
-}
-
 func encodePrefix(system string, tools []llm.Tool) []byte {
 	var b []byte
 	for i, t := range tools {
@@ -114,9 +67,9 @@ func encodePrefix(system string, tools []llm.Tool) []byte {
 			b = append(b, ',')
 		}
 		b = append(b, `{"type":"function","function":{"name":`...)
-		b = appendString(b, t.Name)
+		b = wire.AppendString(b, t.Name)
 		b = append(b, `,"description":`...)
-		b = appendString(b, t.Description)
+		b = wire.AppendString(b, t.Description)
 		b = append(b, `,"parameters":`...)
 		b = appendSchema(b, t.Schema)
 		b = append(b, `}}`...)
@@ -127,7 +80,7 @@ func encodePrefix(system string, tools []llm.Tool) []byte {
 	b = append(b, `,"messages":[`...)
 	if system != "" {
 		b = append(b, `{"role":"system","content":`...)
-		b = append(appendString(b, system), '}')
+		b = append(wire.AppendString(b, system), '}')
 	}
 	return b
 }
@@ -208,7 +161,7 @@ func (w *writer) open(role string) {
 func (w *writer) text(role, s string) {
 	w.open(role)
 	w.b = append(w.b, `,"content":`...)
-	w.b = append(appendString(w.b, s), '}')
+	w.b = append(wire.AppendString(w.b, s), '}')
 }
 
 // user writes a string where it can: many servers know no parts.
@@ -219,7 +172,7 @@ func (w *writer) user(msg llm.Message, fold string) {
 			images = append(images, c)
 			continue
 		}
-		text = join(text, words(c))
+		text = wire.Join(text, wire.Words(c))
 	}
 	if len(images) == 0 {
 		w.text("user", text)
@@ -236,19 +189,19 @@ func (w *writer) parts(text string, images []workspace.Content) {
 	for _, c := range images {
 		data, err := w.m.blob(c.Blob)
 		if err != nil {
-			text = join(text, "[image "+c.Name+" cannot be shown]")
+			text = wire.Join(text, "[image "+c.Name+" cannot be shown]")
 			continue
 		}
 		shown, kept = append(shown, data), append(kept, c)
 	}
-	w.b = append(appendString(w.b, text), '}')
+	w.b = append(wire.AppendString(w.b, text), '}')
 	for i, c := range kept {
 		mime := c.MIME
 		if mime == "" {
 			mime = "image/png"
 		}
 		w.b = append(w.b, `,{"type":"image_url","image_url":{"url":`...)
-		w.b = appendString(w.b, "data:"+mime+";base64,")
+		w.b = wire.AppendString(w.b, "data:"+mime+";base64,")
 		w.b = base64.StdEncoding.AppendEncode(w.b[:len(w.b)-1], shown[i])
 		w.b = append(w.b, `"}}`...)
 	}
@@ -269,11 +222,11 @@ func (w *writer) assistant(msg llm.Message) {
 	for _, c := range msg.Content {
 		switch c.Kind {
 		case workspace.Reasoning:
-			reasoning = join(reasoning, c.Text)
+			reasoning = wire.Join(reasoning, c.Text)
 		case workspace.ToolCall:
 			calls = append(calls, c)
 		default:
-			text = join(text, words(c))
+			text = wire.Join(text, wire.Words(c))
 		}
 	}
 	if text == "" && len(calls) == 0 {
@@ -284,11 +237,11 @@ func (w *writer) assistant(msg llm.Message) {
 	if text == "" {
 		w.b = append(w.b, `null`...)
 	} else {
-		w.b = appendString(w.b, text)
+		w.b = wire.AppendString(w.b, text)
 	}
 	if reasoning != "" && len(calls) > 0 && w.q&wantsReasoning != 0 {
 		w.b = append(w.b, `,"reasoning_content":`...)
-		w.b = appendString(w.b, reasoning)
+		w.b = wire.AppendString(w.b, reasoning)
 	}
 	for i, c := range calls {
 		if i == 0 {
@@ -306,15 +259,15 @@ func (w *writer) assistant(msg llm.Message) {
 
 func (w *writer) call(c workspace.Content) {
 	w.b = append(w.b, `{"id":`...)
-	w.b = appendString(w.b, w.id(c.CallID))
+	w.b = wire.AppendString(w.b, w.id(c.CallID))
 	w.b = append(w.b, `,"type":"function","function":{"name":`...)
-	w.b = appendString(w.b, c.Name)
+	w.b = wire.AppendString(w.b, c.Name)
 	w.b = append(w.b, `,"arguments":`...)
 	args := string(c.Args)
 	if c.Error || args == "" {
 		args = "{}" // servers that parse arguments refuse a history with broken ones; the result says what was wrong
 	}
-	w.b = append(appendString(w.b, args), '}')
+	w.b = append(wire.AppendString(w.b, args), '}')
 	var o opaque
 	if len(c.Opaque) > 0 && json.Unmarshal(c.Opaque, &o) == nil && o.Account == w.m.account {
 		w.b = append(w.b, `,"extra_content":`...)
@@ -337,9 +290,9 @@ func (w *writer) tool(msg llm.Message) {
 		if started {
 			w.open("tool")
 			w.b = append(w.b, `,"tool_call_id":`...)
-			w.b = appendString(w.b, w.id(id))
+			w.b = wire.AppendString(w.b, w.id(id))
 			w.b = append(w.b, `,"content":`...)
-			w.b = append(appendString(w.b, text), '}')
+			w.b = append(wire.AppendString(w.b, text), '}')
 		}
 	}
 	for _, c := range msg.Content {
@@ -350,7 +303,7 @@ func (w *writer) tool(msg llm.Message) {
 		case c.Kind == workspace.Image:
 			w.images = append(w.images, c)
 		default:
-			text = join(text, words(c))
+			text = wire.Join(text, wire.Words(c))
 		}
 	}
 	flush()
@@ -371,70 +324,4 @@ func (w *writer) id(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:5])[:9]
-}
-
-// words are what a piece says as text.
-func words(c workspace.Content) string {
-	switch c.Kind {
-	case workspace.FileRef, workspace.Image:
-		s := "[file " + c.Name
-		if c.MIME != "" {
-			s += ", " + c.MIME
-		}
-		return join(s+"]", c.Text)
-	case workspace.JSON:
-		if c.Text == "" {
-			return string(c.Args)
-		}
-	case workspace.Reasoning:
-		return ""
-	}
-	return c.Text
-}
-
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n\n" + b
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string (RFC 8259 §7); bytes that are no UTF-8 become U+FFFD.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, s[from:i]...), "\ufffd"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[from:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\t':
-			b = append(b, '\\', 't')
-		case '\r':
-			b = append(b, '\\', 'r')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		}
-		i++
-		from = i
-	}
-	return append(append(b, s[from:]...), '"')
 }

@@ -8,9 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf8"
-
-	"pgregory.net/rapid"
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/llmtest"
@@ -143,42 +140,4 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 		}
 		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.Text, Text: "done"}}})
 	}
-}
-
-func TestPrefixCacheForgetsTheOldestAndNeverMixes(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var p prefixes
-		for range rapid.IntRange(1, 60).Draw(t, "calls") {
-			sys := strings.Repeat("s", rapid.IntRange(0, 30).Draw(t, "system"))
-			ts := tools()[:rapid.IntRange(0, 3).Draw(t, "tools")]
-			if got, want := string(p.encoded(sys, ts)), string(encodePrefix(sys, ts)); got != want {
-				t.Fatalf("got %s want %s", got, want)
-			}
-			if len(p.kept) > maxPrefixes {
-				t.Fatal("grows")
-			}
-		}
-	})
-}
-
-func FuzzAppendString(f *testing.F) {
-	f.Add("a\x00\"\\\n\u2028\xff<é😀")
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		if err := json.Unmarshal(appendString(nil, s), &got); err != nil {
-			t.Fatal(err)
-		}
-		if want := strings.ToValidUTF8(s, ""); utf8.ValidString(s) && got != want {
-			t.Fatalf("%q became %q", s, got)
-		}
-		std, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var want string
-		if err := json.Unmarshal(std, &want); err != nil || got != want {
-			t.Fatalf("%q: %q, encoding/json says %q", s, got, want)
-		}
-	})
 }

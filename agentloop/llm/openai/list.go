@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 )
 
 // List asks the server which models it has (GET /models), for discovery and for doctor. Of o it uses BaseURL,
@@ -16,11 +17,11 @@ func List(ctx context.Context, o Options) ([]string, error) {
 	if o.HTTP == nil {
 		return nil, errors.New("no http client")
 	}
-	u, err := parseBase(o.BaseURL)
+	u, err := wire.ParseBase(o.BaseURL, o.APIKey, baseForm)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{o: o, http: bare(o.HTTP)}
+	c := &wire.Client{HTTP: wire.Bare(o.HTTP), Key: o.APIKey, Refused: refused}
 	call, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("models").String(), nil)
 	if err != nil {
 		return nil, errors.New("base_url cannot be used")
@@ -28,13 +29,13 @@ func List(ctx context.Context, o Options) ([]string, error) {
 	if o.APIKey != "" {
 		call.Header.Set("Authorization", "Bearer "+o.APIKey)
 	}
-	resp, err := m.http.Do(call)
+	resp, err := c.HTTP.Do(call)
 	if err != nil {
-		return nil, m.failed(ctx, m.unreached(nil, err))
+		return nil, wire.Finish(ctx, o.Name, c.Unreached(nil, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, m.failed(ctx, m.refused(resp))
+		return nil, wire.Finish(ctx, o.Name, c.Failed(resp))
 	}
 	var list struct {
 		Data []struct {
@@ -42,7 +43,7 @@ func List(ctx context.Context, o Options) ([]string, error) {
 		} `json:"data"`
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 4<<20)).Decode(&list); err != nil {
-		return nil, m.failed(ctx, &llm.Error{Kind: llm.Malformed, Err: m.said(err.Error())})
+		return nil, wire.Finish(ctx, o.Name, &llm.Error{Kind: llm.Malformed, Err: c.Said(err.Error())})
 	}
 	names := make([]string, len(list.Data))
 	for i, d := range list.Data {

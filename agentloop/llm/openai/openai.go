@@ -13,14 +13,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
+
+const baseForm = "http(s)://host/v1"
 
 // Options of one configured model.
 type Options struct {
@@ -43,12 +44,11 @@ type Options struct {
 // Model is one model behind one server. It is safe for concurrent use.
 type Model struct {
 	o        Options
-	http     *http.Client
+	client   wire.Client
 	endpoint string
 	official bool // OpenAI itself, whose newest parameters are known to work
 	account  string
-	prefixes prefixes
-	readers  readers
+	prefixes wire.Prefixes
 	learned  atomic.Uint32 // quirks that this server has shown
 	proven   atomic.Bool   // it has answered once
 }
@@ -63,12 +63,9 @@ func New(o Options) (*Model, error) {
 	if o.HTTP == nil {
 		return nil, errors.New("no http client")
 	}
-	u, err := parseBase(o.BaseURL)
+	u, err := wire.ParseBase(o.BaseURL, o.APIKey, baseForm)
 	if err != nil {
 		return nil, err
-	}
-	if strings.ContainsFunc(o.APIKey, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("api_key has white space or a special character in it")
 	}
 	if o.Name == "" {
 		o.Name = o.Model
@@ -79,32 +76,15 @@ func New(o Options) (*Model, error) {
 	if o.Idle <= 0 {
 		o.Idle = time.Minute
 	}
-	m := &Model{o: o, http: bare(o.HTTP), endpoint: u.JoinPath("chat/completions").String(), official: u.Host == "api.openai.com"}
+	m := &Model{o: o, endpoint: u.JoinPath("chat/completions").String(), official: u.Host == "api.openai.com",
+		client:   wire.Client{HTTP: wire.Bare(o.HTTP), Key: o.APIKey, FirstByte: o.FirstByte, Idle: o.Idle, Refused: refused},
+		prefixes: wire.Prefixes{Encode: encodePrefix}}
 	sum := sha256.Sum256([]byte(o.BaseURL + "\x00" + o.APIKey + "\x00" + o.Model))
 	m.account = hex.EncodeToString(sum[:8])
 	if m.official {
 		m.learned.Store(uint32(completionTokens))
 	}
 	return m, nil
-}
-
-func parseBase(base string) (*url.URL, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("base_url must be http(s)://host/v1")
-	}
-	if u.User != nil {
-		return nil, errors.New("base_url holds a user; put the key into api_key")
-	}
-	return u, nil
-}
-
-// bare is c without what a model call must not have: a redirect would carry the key and the conversation to
-// whoever the server names, and a timeout of the whole call would cut long answers.
-func bare(c *http.Client) *http.Client {
-	return &http.Client{Transport: c.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
 }
 
 // Info is what the configuration says.
@@ -120,7 +100,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 	start := time.Now()
 	resp, err := m.ask(ctx, req, onDelta)
 	if err != nil {
-		return llm.Response{}, m.failed(ctx, err)
+		return llm.Response{}, wire.Finish(ctx, m.o.Name, err)
 	}
 	resp.Model = m.o.Name
 	resp.Usage.Calls = 1
@@ -131,19 +111,6 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 		}
 	}
 	return resp, nil
-}
-
-// failed completes the error of a call.
-func (m *Model) failed(ctx context.Context, err error) error {
-	var e *llm.Error
-	if !errors.As(err, &e) {
-		e = &llm.Error{Kind: llm.Rejected, Err: err}
-	}
-	e.Model = m.o.Name
-	if ctx.Err() != nil {
-		e.Kind, e.Err = llm.Cancelled, context.Cause(ctx)
-	}
-	return e
 }
 
 // ask makes the call and learns: when the server refuses a habit of ours it is asked again without it.
@@ -170,4 +137,17 @@ func (m *Model) ask(ctx context.Context, req llm.Request, onDelta func(llm.Delta
 		q = next
 	}
 	return llm.Response{}, fmt.Errorf("server refuses every form of the request")
+}
+
+// once makes one HTTP call. An error of the server is an *llm.Error.
+func (m *Model) once(ctx context.Context, req llm.Request, q quirk, onDelta func(llm.Delta)) (llm.Response, error) {
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}}
+	if m.o.APIKey != "" {
+		header.Set("Authorization", "Bearer "+m.o.APIKey)
+	}
+	a := &answer{client: &m.client, onDelta: onDelta}
+	if err := m.client.Post(ctx, m.endpoint, header, m.body(req, q), a); err != nil {
+		return llm.Response{}, err
+	}
+	return a.response(m.account, wire.CallIDs(req.Messages)), nil
 }

@@ -323,7 +323,7 @@ func TestConnectionIsKeptBetweenCalls(t *testing.T) {
 	dials := make(chan struct{}, 100)
 	// The pieces come in packets of their own, the end of the body too.
 	srv, m := serve(t, always(llmtest.Reply{Text: "hi", TokenDelay: time.Millisecond}))
-	tr := m.http.Transport.(*http.Transport)
+	tr := m.client.HTTP.Transport.(*http.Transport)
 	tr.DialContext = countDials(dials)
 	for range 20 {
 		if _, err := m.Stream(t.Context(), ask("hi"), nil); err != nil {

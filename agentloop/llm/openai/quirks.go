@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
 )
 
 // quirk is a set of habits in which a server differs from OpenAI. They are learnt from its refusals and remembered
@@ -22,11 +23,11 @@ const (
 // adapt says how to ask again after err. guess is true when the server did not say what it dislikes.
 func (q quirk) adapt(err error, req llm.Request, proven bool) (next quirk, guess, ok bool) {
 	var e *llm.Error
-	var s *serverError
+	var s *wire.ServerError
 	if !errors.As(err, &e) || !errors.As(err, &s) || e.Kind != llm.Rejected && e.Status != 500 {
 		return 0, false, false
 	}
-	said := strings.ToLower(s.text)
+	said := strings.ToLower(s.Text)
 	has := func(words ...string) bool {
 		for _, w := range words {
 			if strings.Contains(said, w) {

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bufio"
@@ -8,17 +8,17 @@ import (
 	"sync"
 )
 
-// The event stream of Chat Completions, after https://html.spec.whatwg.org/multipage/server-sent-events.html with
-// one liberty: every data line is an event of its own, since servers that forget the blank line exist and none that
-// spreads its JSON over lines was seen.
-
 const (
-	maxLine   = 4 << 20  // bytes of one line
+	MaxLine   = 4 << 20  // bytes of one line
 	maxAnswer = 32 << 20 // bytes of a whole answer on the wire
 )
 
 var (
-	errLongLine   = errors.New("line of the stream is too long")
+	// ErrLongLine is a line of more than MaxLine bytes.
+	ErrLongLine = errors.New("line of the stream is too long")
+	// ErrNoEnd is a stream that ended before its answer did.
+	ErrNoEnd = errors.New("the stream ended before the answer did")
+
 	errLongAnswer = errors.New("answer is too long")
 )
 
@@ -38,16 +38,21 @@ func (p *readers) put(b *bufio.Reader) {
 	p.pool.Put(b)
 }
 
-// events reads a stream line by line.
-type events struct {
+// Events reads an event stream line by line, after https://html.spec.whatwg.org/multipage/server-sent-events.html with
+// one liberty: every data line is an event of its own, since servers that forget the blank line exist and none that
+// spreads its JSON over lines was seen.
+type Events struct {
 	r    *bufio.Reader
 	long []byte // a line that did not fit into the buffer
 	name string // of the event whose lines are being read
 }
 
-// next returns the data of the next data line and the event's name, which is mostly empty. The data is valid until
-// the next call. The error is io.EOF after a clean end, errLongLine, or the reader's.
-func (e *events) next() (name string, data []byte, err error) {
+// NewEvents reads from r.
+func NewEvents(r *bufio.Reader) *Events { return &Events{r: r} }
+
+// Next returns the data of the next data line and the event's name, which is mostly empty. The data is valid until
+// the next call. The error is io.EOF after a clean end, ErrLongLine, or the reader's.
+func (e *Events) Next() (name string, data []byte, err error) {
 	for {
 		line, err := e.line()
 		if err != nil {
@@ -69,12 +74,12 @@ func (e *events) next() (name string, data []byte, err error) {
 }
 
 // line without its end. A last line without one is a line too.
-func (e *events) line() ([]byte, error) {
+func (e *Events) line() ([]byte, error) {
 	e.long = e.long[:0]
 	for {
 		part, err := e.r.ReadSlice('\n')
-		if len(e.long)+len(part) > maxLine {
-			return nil, errLongLine
+		if len(e.long)+len(part) > MaxLine {
+			return nil, ErrLongLine
 		}
 		switch {
 		case err == nil && len(e.long) == 0:
@@ -92,4 +97,20 @@ func (e *events) line() ([]byte, error) {
 func trimEnd(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	return bytes.TrimSuffix(line, []byte("\r"))
+}
+
+// FirstByte tells what an answer begins with and leaves it there. It skips white space and a byte order mark.
+func FirstByte(r *bufio.Reader) (byte, error) {
+	for {
+		b, err := r.ReadByte()
+		switch {
+		case err == io.EOF:
+			return 0, ErrNoEnd
+		case err != nil:
+			return 0, err
+		case b == 0xEF || b == 0xBB || b == 0xBF || b == ' ' || b == '\r' || b == '\n' || b == '\t':
+			continue
+		}
+		return b, r.UnreadByte()
+	}
 }

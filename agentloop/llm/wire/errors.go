@@ -1,0 +1,164 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"parley/agentloop/llm"
+)
+
+// errSilent is the cause with which the guard ends a call.
+var errSilent = errors.New("no byte from the server for too long")
+
+const (
+	maxErrorBody = 64 << 10
+	maxErrorText = 300 // characters of a server's words in an error
+)
+
+// ServerError is what a server said, freed of the key; only its first 300 characters are printed.
+type ServerError struct{ Text string }
+
+func (e *ServerError) Error() string {
+	n := 0
+	for i := range e.Text {
+		if n == maxErrorText {
+			return e.Text[:i] + "…"
+		}
+		n++
+	}
+	return e.Text
+}
+
+// Said makes text of a stranger fit for a log line: the key is taken out by value, control characters go, runs of
+// white space become one space.
+func (c *Client) Said(text string) *ServerError {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, text)
+	// Last, since a key is found only once what was strewn into it is gone.
+	return &ServerError{c.redact(strings.Join(strings.Fields(text), " "))}
+}
+
+func (c *Client) redact(text string) string {
+	// A placeholder such as "x" for a local server is no secret, and taking it out would spoil every word.
+	if len(c.Key) < 4 {
+		return text
+	}
+	text = strings.ReplaceAll(text, c.Key, "[redacted]")
+	return strings.ReplaceAll(text, url.QueryEscape(c.Key), "[redacted]")
+}
+
+// Failed reads an answer whose status is not 200.
+func (c *Client) Failed(resp *http.Response) *llm.Error {
+	// What could be read is all there is to say.
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		to := "elsewhere"
+		if u, err := resp.Location(); err == nil {
+			to = u.Scheme + "://" + u.Host + u.Path
+		}
+		return &llm.Error{Kind: llm.Rejected, Status: resp.StatusCode,
+			Err: c.Said("redirects are not followed with a key; base_url redirects to " + to)}
+	}
+	text, kind := c.Refused(resp.StatusCode, body)
+	if text == "" {
+		text = http.StatusText(resp.StatusCode)
+	}
+	return &llm.Error{Kind: kind, Status: resp.StatusCode, After: RetryAfter(resp.Header, time.Now()), Err: c.Said(text)}
+}
+
+// Finish completes the error of a call to the model of that name.
+func Finish(ctx context.Context, model string, err error) error {
+	var e *llm.Error
+	if !errors.As(err, &e) {
+		e = &llm.Error{Kind: llm.Rejected, Err: err}
+	}
+	e.Model = model
+	if ctx.Err() != nil {
+		e.Kind, e.Err = llm.Cancelled, context.Cause(ctx)
+	}
+	return e
+}
+
+// Unreached classifies an error of net/http before there was an answer. The address is left out: it is in the
+// configuration, and may hold what a log must not.
+func (c *Client) Unreached(cause, err error) *llm.Error {
+	if errors.Is(cause, errSilent) {
+		return &llm.Error{Kind: llm.TimedOut, Err: errSilent}
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	kind := llm.Overload
+	var n net.Error
+	if errors.As(err, &n) && n.Timeout() { // of dialling, TLS, or the transport's own limit for headers
+		kind = llm.TimedOut
+	}
+	return &llm.Error{Kind: kind, Err: c.Said(err.Error())}
+}
+
+// broken is the error of an answer that did not come to its end.
+func (c *Client) broken(cause error, a Answer, err error) error {
+	var e *llm.Error
+	text, begun := a.SoFar()
+	switch {
+	case errors.Is(cause, errSilent):
+		e = &llm.Error{Kind: llm.TimedOut, Err: errSilent}
+	case errors.As(err, &e):
+		if e.Kind == llm.Overload && begun {
+			e.Kind = llm.Cut
+		}
+	case errors.Is(err, ErrLongLine), errors.Is(err, errLongAnswer):
+		e = &llm.Error{Kind: llm.Malformed, Err: err}
+	default:
+		e = &llm.Error{Kind: llm.Cut, Err: c.Said(err.Error())}
+	}
+	e.Partial = text
+	return e
+}
+
+// RetryAfter reads seconds or an HTTP date (RFC 9110 §10.2.3), and the milliseconds that OpenAI adds.
+func RetryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
+		return time.Duration(ms * float64(time.Millisecond))
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if !(s > 0 && s < 1e6) { // NaN too
+			return 0
+		}
+		return time.Duration(s * float64(time.Second))
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(0, at.Sub(now))
+	}
+	return 0
+}
+
+// Plain is a JSON string's text, or the JSON itself; null is empty.
+func Plain(v json.RawMessage) string {
+	var s string
+	if len(v) == 0 || string(v) == "null" {
+		return ""
+	}
+	if json.Unmarshal(v, &s) == nil {
+		return s
+	}
+	return string(v)
+}
