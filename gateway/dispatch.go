@@ -362,7 +362,7 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 	if in.RoomID != "" {
 		d.deliver.Know(in.RoomID, a.Room)
 	}
-	if a.Guest != nil {
+	if a.Guest != nil && a.Guest.Person == in.Person { // else an earlier message of the batch made them known
 		d.people.learn(*a.Guest, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest})
 	}
 	d.deliver.PushAll(got.Replies)

@@ -79,7 +79,7 @@ type setup struct {
 	script llmtest.Script
 	access string // default: open for all
 	extra  string
-	limits bool // Telegram's flood limits
+	limits bool   // Telegram's flood limits
 	more   string // further items of channels
 	opt    func(*gateway.Options)
 }

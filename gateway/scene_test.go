@@ -187,3 +187,7 @@ func (r *rig) config() string {
 	}
 	return string(text)
 }
+
+func lookAround(context.Context, tools.Call) (tools.Result, error) {
+	return tools.TextResult("nothing to see"), nil
+}
