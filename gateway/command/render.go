@@ -74,7 +74,7 @@ func explain(c Command) string {
 
 func renderStatus(v control.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "entry"))
+	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "line"))
 	switch {
 	case v.Running && v.Waiting > 0:
 		fmt.Fprintf(&b, "- a turn is running, %s behind it\n", plural(v.Waiting, "message"))
