@@ -17,7 +17,7 @@ build: ## make bin/parley, one static binary
 
 run: build ## start the gateway; in a terminal also a chat with it, and both end together
 	@if [ -t 0 ] && [ -t 1 ]; then set -m; bin/parley gateway 2>bin/gateway.log & gateway=$$!; set +m; \
-		trap 'kill $$gateway 2>/dev/null; wait $$gateway' EXIT; \
+		trap 'kill $$gateway 2>/dev/null; wait $$gateway' EXIT; trap : INT; trap exit HUP TERM; \
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 
