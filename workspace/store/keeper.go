@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -86,7 +87,7 @@ func (s *Store) note(ctx context.Context, err error) bool {
 	case err == nil:
 		return true
 	case ctx.Err() != nil: // the store closes
-	case errors.Is(err, ErrDamaged) || s.d.corrupt(err):
+	case errors.Is(err, ErrDamaged):
 		_ = s.damaged(err) // logged and told by itself
 	default:
 		s.log.Warn("check of the database was cut short", "err", err)
@@ -95,11 +96,13 @@ func (s *Store) note(ctx context.Context, err error) bool {
 }
 
 // quickCheck asks SQLite whether its pages hang together, without the indexes.
-func (s *Store) quickCheck(ctx context.Context) error { return s.pragmaCheck(ctx, "quick_check(1)") }
+func (s *Store) quickCheck(ctx context.Context) error {
+	return damage(s.d, pragmaCheck(ctx, s.read, "quick_check(1)"))
+}
 
-func (s *Store) pragmaCheck(ctx context.Context, how string) error {
+func pragmaCheck(ctx context.Context, db *sql.DB, how string) error {
 	var said string
-	if err := s.read.QueryRowContext(ctx, "PRAGMA "+how).Scan(&said); err != nil {
+	if err := db.QueryRowContext(ctx, "PRAGMA "+how).Scan(&said); err != nil {
 		return fmt.Errorf("%s: %w", how, err)
 	}
 	if said != "ok" {
@@ -128,26 +131,26 @@ func (k *keeper) checkpoint(ctx context.Context) {
 		return
 	}
 	k.next = size + walStep
+	k.run(ctx, "PASSIVE", 0) // what it has done, the writer need not wait for
 	if size < walRestart {
-		k.run(ctx, "PASSIVE")
 		return
 	}
-	k.run(ctx, "PASSIVE") // what it has done, the writer need not wait for
 	k.s.turn.Lock()
 	defer k.s.turn.Unlock()
-	k.run(ctx, "RESTART")
+	k.run(ctx, "RESTART", 2*time.Duration(size>>20)*time.Millisecond) // the longer the log, the longer the line may pause
 }
 
-func (k *keeper) run(ctx context.Context, mode string) {
+// run waits for readers in its way at most so long: the next step comes soon.
+func (k *keeper) run(ctx context.Context, mode string, patience time.Duration) {
 	conn, err := k.s.db.Conn(ctx)
 	if err != nil {
 		return // the store closes
 	}
 	defer conn.Close()
-	// a reader in the way is not worth a pause of the line: the next step comes soon
-	if _, err := conn.ExecContext(ctx, "PRAGMA busy_timeout(50)"); err != nil {
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", patience.Milliseconds())); err != nil {
 		return
 	}
+	defer func() { _, _ = conn.ExecContext(k.s.base, "PRAGMA busy_timeout(5000)") }() // as every connection begins
 	var busy, log, done int
 	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil && ctx.Err() == nil && k.s.health.writable() {
 		k.s.log.Warn("checkpoint failed", "err", err)

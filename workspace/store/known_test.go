@@ -58,13 +58,16 @@ func TestT09_OnlyApprovalOrConfigurationMakesAPersonKnown(t *testing.T) {
 	}
 
 	ben := workspace.Account{Network: "telegram", Account: "42", User: "8", Person: "ben"}
-	if err := s.SyncPeople([]workspace.Person{{ID: "ben", Role: workspace.Guest}}, []workspace.Account{ben}); err != nil {
+	if err := s.SyncPeople([]workspace.Person{{ID: "ben", Role: workspace.Guest}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SyncAccounts("telegram", "42", []workspace.Account{ben}); err != nil {
 		t.Fatal(err)
 	}
 	if p := find("42", "8"); !p.Known() {
 		t.Errorf("configured as a guest: %+v", p)
 	}
-	if err := s.SyncPeople(nil, nil); err != nil {
+	if err := s.SyncPeople(nil); err != nil {
 		t.Fatal(err)
 	}
 	if p := find("42", "8"); p.Known() {

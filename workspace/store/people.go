@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"parley/channels"
 	"parley/workspace"
 )
 
@@ -95,17 +96,12 @@ func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) e
 	return err
 }
 
-// SyncPeople makes the configured people and accounts what the configuration says. A person it no longer names
-// keeps the row as a guest; an account it no longer names belongs to nobody.
-func (s *Store) SyncPeople(people []workspace.Person, accounts []workspace.Account) error {
+// SyncPeople makes the configured people what the configuration says. A person it no longer names keeps the row as a
+// guest.
+func (s *Store) SyncPeople(people []workspace.Person) error {
 	return s.do("sync people", func(t *tx) error {
-		for _, q := range []string{
-			`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`,
-			`DELETE FROM accounts WHERE configured = 1`,
-		} {
-			if _, err := t.exec(q); err != nil {
-				return err
-			}
+		if _, err := t.exec(`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`); err != nil {
+			return err
 		}
 		for _, p := range people {
 			if _, err := t.exec(`INSERT INTO people (id, role, name, tz, created, configured) VALUES (?, ?, ?, ?, ?, 1)
@@ -114,10 +110,21 @@ func (s *Store) SyncPeople(people []workspace.Person, accounts []workspace.Accou
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
 		}
-		for _, a := range accounts {
+		return nil
+	})
+}
+
+// SyncAccounts makes the configured users of one network account what the configuration says. One it no longer names
+// belongs to nobody. Each channel tells its account for itself, so that other accounts stay as they are.
+func (s *Store) SyncAccounts(network channels.Network, account channels.AccountID, users []workspace.Account) error {
+	return s.do("sync accounts", func(t *tx) error {
+		if _, err := t.exec(`DELETE FROM accounts WHERE configured = 1 AND network = ? AND account = ?`, string(network), string(account)); err != nil {
+			return err
+		}
+		for _, a := range users {
 			if _, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id, configured) VALUES (?, ?, ?, ?, 1)
 				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id, configured = 1`,
-				string(a.Network), string(a.Account), string(a.User), string(a.Person)); err != nil {
+				string(network), string(account), string(a.User), string(a.Person)); err != nil {
 				return fmt.Errorf("account of %s: %w", a.Person, err)
 			}
 		}

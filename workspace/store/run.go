@@ -405,7 +405,7 @@ type Stop struct {
 	By      workspace.PersonID
 	// Requester limits the stop to turns and queued inputs of one person; empty: whoever's (an owner).
 	Requester workspace.PersonID
-	Before    int64 // only queued inputs with a smaller seq
+	Before    int64 // only runs and queued inputs that began with a smaller seq
 }
 
 // Stopped is what a Stop touched.
@@ -429,7 +429,8 @@ func (s *Store) Stop(st Stop) (Stopped, error) {
 func (t *tx) stop(st Stop) (out Stopped, err error) {
 	var id string
 	err = t.row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
-		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester)}, &id)
+		AND COALESCE((SELECT MIN(i.seq) FROM inputs i WHERE i.session_id = runs.session_id AND i.`+openInput+` AND i.run_id = runs.id), 0) < ?
+		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester), st.Before}, &id)
 	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
 		return out, err
 	}
@@ -451,7 +452,9 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 	slices.Sort(out.Queued)
 	out.Parts, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE `+openPart+` AND state IN ('ready', 'parked')
 		AND EXISTS (SELECT 1 FROM outbound o JOIN runs r ON r.id = o.run_id WHERE o.id = parts.outbound_id AND r.session_id = ?
-		AND o.kind = 'answer' AND (? = '' OR r.requester = ?))`, string(st.Session), string(st.Requester), string(st.Requester))
+		AND o.kind = 'answer' AND (? = '' OR r.requester = ?)
+		AND r.started < COALESCE((SELECT received FROM inputs WHERE seq = ?), 9000000000000000000))`,
+		string(st.Session), string(st.Requester), string(st.Requester), st.Before)
 	return out, err
 }
 

@@ -110,6 +110,20 @@ func (s *Store) open(ctx context.Context) error {
 	} else {
 		s.d = sqlite{path: filepath.Join(s.opt.Dir, "parley.db"), synchronous: s.opt.Synchronous}
 	}
+	err = s.connect(ctx)
+	if err != nil && s.unwritable(err) && s.fail(err) {
+		// on the room that the ballast left: the line starts unwritable and heals
+		if err = s.closeHandles(); err == nil {
+			err = s.connect(ctx)
+		}
+	}
+	if err == nil && s.health.writable() {
+		s.ballast()
+	}
+	return err
+}
+
+func (s *Store) connect(ctx context.Context) (err error) {
 	if s.db, s.read, err = s.d.open(ctx); err != nil {
 		return fmt.Errorf("open %s: %w", s.d.name(), err)
 	}
@@ -119,15 +133,8 @@ func (s *Store) open(ctx context.Context) error {
 	if err := migrate(ctx, s.db, s.d); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	err = s.boot(ctx)
-	if err != nil && s.unwritable(err) && s.fail(err) {
-		err = s.boot(ctx) // on the room that the ballast left: the line starts unwritable and heals
-	}
-	if err != nil {
+	if err := s.boot(ctx); err != nil {
 		return fmt.Errorf("count the boot: %w", err)
-	}
-	if s.health.writable() {
-		s.ballast()
 	}
 	return nil
 }
@@ -177,6 +184,7 @@ func (s *Store) boot(ctx context.Context) error {
 	s.point("committed ", "boot")
 	s.notes.forget()
 	_, lite := s.d.(sqlite)
+	s.health.unclean = unclean && lite
 	s.health.checking.Store(unclean && lite)
 	return nil
 }
@@ -205,6 +213,14 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeFiles() error {
+	err := s.closeHandles()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return err
+}
+
+func (s *Store) closeHandles() error {
 	errs := []error{s.notes.close()}
 	if s.own != nil {
 		errs = append(errs, s.own.Close())
@@ -214,8 +230,6 @@ func (s *Store) closeFiles() error {
 			errs = append(errs, db.Close())
 		}
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-	}
+	s.own, s.db, s.read, s.notes = nil, nil, nil, receipts{}
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"parley/workspace"
@@ -11,13 +12,34 @@ import (
 // Verify reads the whole database: SQLite's own full check, then the checksum of every payload row and every
 // state. It returns ErrDamaged with the first that is wrong. It reads in short pieces and may run while the line
 // does. It does not change the store's health.
-func (s *Store) Verify(ctx context.Context) error {
-	if _, lite := s.d.(sqlite); lite {
-		if err := s.pragmaCheck(ctx, "integrity_check(1)"); err != nil {
-			return err
+func (s *Store) Verify(ctx context.Context) error { return verify(ctx, s.read, s.d) }
+
+// VerifyFile is Verify of an SQLite database that no process has open, such as one in a backup.
+func VerifyFile(ctx context.Context, name string) (err error) {
+	d := sqlite{path: name}
+	db, err := sql.Open("sqlite", d.dsn("ro", ""))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return verify(ctx, db, d)
+}
+
+func verify(ctx context.Context, db *sql.DB, d dialect) error {
+	if _, lite := d.(sqlite); lite {
+		if err := pragmaCheck(ctx, db, "integrity_check(1)"); err != nil {
+			return damage(d, err)
 		}
 	}
-	return verifyPayloads(ctx, s.read, s.d)
+	return damage(d, verifyPayloads(ctx, db, d))
+}
+
+// damage makes an error that the database itself calls damage ErrDamaged.
+func damage(d dialect, err error) error {
+	if d.corrupt(err) {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
 }
 
 // verifyChunk rows are read at a time: a reader that stays holds up checkpoints.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -122,11 +123,15 @@ func (w *world) live(steps int) {
 
 func TestR02_R01_TheLineAgainstAModel(t *testing.T) {
 	t.Parallel()
+	most := 25
+	if os.Getenv("PARLEY_FULL") == "1" {
+		most = 80
+	}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		rapid.Check(t, func(rt *rapid.T) {
 			w := newWorld(t, SQLite(t), func(f string, a ...any) { rt.Fatalf(f, a...) }, func(n int) int { return rapid.IntRange(0, n-1).Draw(rt, "d") })
-			w.live(rapid.IntRange(10, 60).Draw(rt, "steps"))
+			w.live(rapid.IntRange(5, most).Draw(rt, "steps"))
 			if err := w.s.Close(); err != nil {
 				rt.Fatal(err)
 			}
@@ -137,7 +142,7 @@ func TestR02_R01_TheLineAgainstAModel(t *testing.T) {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				w := newWorld(t, Postgres(t), func(f string, a ...any) { t.Helper(); t.Fatalf(f, a...) }, rand.New(rand.NewPCG(seed, 1)).IntN)
-				w.live(60)
+				w.live(2 * most)
 			})
 		}
 	})

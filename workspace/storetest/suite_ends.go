@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -245,19 +246,31 @@ func people(t *testing.T, s *store.Store) {
 	ana := workspace.Person{ID: "ana", Role: workspace.Owner, Name: "Ana", TZ: "Europe/Berlin"}
 	acc := workspace.Account{Network: "telegram", Account: "42", User: "1", Person: "ana"}
 	old := workspace.Account{Network: "telegram", Account: "42", User: "2", Person: "ana"}
-	if err := s.SyncPeople([]workspace.Person{ana}, []workspace.Account{acc, old}); err != nil {
+	other := workspace.Account{Network: "telegram", Account: "43", User: "2", Person: "ana"}
+	if err := s.SyncPeople([]workspace.Person{ana}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SyncAccounts("telegram", "42", []workspace.Account{acc, old}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SyncAccounts("telegram", "43", []workspace.Account{other}); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := s.Person("telegram", "42", "2"); err != nil || p.Role != workspace.Owner {
 		t.Fatalf("%+v %v", p, err)
 	}
-	if err := s.SyncPeople([]workspace.Person{ana}, []workspace.Account{acc}); err != nil {
+	if err := s.SyncAccounts("telegram", "42", []workspace.Account{acc}); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := s.Person("telegram", "42", "2"); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("an account that the configuration dropped is still %+v (%v)", p, err)
 	}
-	if err := s.SyncPeople(nil, nil); err != nil {
+	for account, user := range map[channels.AccountID]channels.UserID{"42": "1", "43": "2"} {
+		if p, err := s.Person("telegram", account, user); err != nil || p.Role != workspace.Owner {
+			t.Errorf("user %s of account %s: %+v %v", user, account, p, err)
+		}
+	}
+	if err := s.SyncPeople(nil); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := s.PersonByID("ana"); err != nil || p.Role != workspace.Guest {
