@@ -50,9 +50,7 @@ func TestSteerHandsTheMessageToTheRunningTurn(t *testing.T) {
 // queued waits until n messages wait in the journal behind a turn.
 func (r *rig) queued(n int) {
 	r.t.Helper()
-	r.until(fmt.Sprintf("%d queued", n), func(telegramtest.View) bool {
-		return r.rows(`SELECT count(*) FROM inputs WHERE state = 'queued'`)[0] == fmt.Sprint(n)
-	})
+	r.stored(fmt.Sprintf("%d queued", n), `SELECT count(*) FROM inputs WHERE state = 'queued'`, fmt.Sprint(n))
 }
 
 func TestFollowupAnswersOneByOne(t *testing.T) {

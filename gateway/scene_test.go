@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,25 @@ func (r *rig) rows(query string, args ...any) []string {
 		r.t.Fatal(err)
 	}
 	return out
+}
+
+// stored waits until the database answers a question so.
+func (r *rig) stored(what, query string, want ...string) {
+	r.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for {
+		got := r.rows(query)
+		if slices.Equal(got, want) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			r.t.Fatalf("%s: %q, want %q", what, got, want)
+		}
+	}
 }
 
 // run is the six characters that a notice names, with the row that they stand for.
