@@ -405,7 +405,7 @@ type Stop struct {
 	By      workspace.PersonID
 	// Requester limits the stop to turns and queued inputs of one person; empty: whoever's (an owner).
 	Requester workspace.PersonID
-	Before    int64 // only runs and queued inputs that began with a smaller seq
+	Before    int64 // only runs that began with, and queued inputs with, a smaller seq; 0: any run, no queued input
 }
 
 // Stopped is what a Stop touched.
@@ -428,9 +428,13 @@ func (s *Store) Stop(st Stop) (Stopped, error) {
 
 func (t *tx) stop(st Stop) (out Stopped, err error) {
 	var id string
+	runs := st.Before
+	if runs == 0 {
+		runs = 1 << 62
+	}
 	err = t.row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
 		AND COALESCE((SELECT MIN(i.seq) FROM inputs i WHERE i.session_id = runs.session_id AND i.`+openInput+` AND i.run_id = runs.id), 0) < ?
-		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester), st.Before}, &id)
+		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester), runs}, &id)
 	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
 		return out, err
 	}
