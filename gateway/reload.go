@@ -54,7 +54,7 @@ func (g *Gateway) syncPeople(c *configs.Config) error {
 	if id, _ := owner(c); id == localOwner {
 		list = append(list, workspace.Person{ID: localOwner, Role: workspace.Owner, Name: "local"})
 	}
-	return g.store.SyncPeople(list, nil)
+	return g.store.SyncPeople(list)
 }
 
 const localOwner = "local"
@@ -66,16 +66,16 @@ func (g *Gateway) learnAccounts(l *line) error {
 	for _, p := range c.People {
 		for _, a := range p.Accounts {
 			if a.Channel == l.name {
-				accounts = append(accounts, workspace.Account{Network: l.network, Account: l.account(), User: channels.UserID(a.User), Person: workspace.PersonID(p.ID)})
+				accounts = append(accounts, workspace.Account{User: channels.UserID(a.User), Person: workspace.PersonID(p.ID)})
 			}
 		}
 	}
-	if len(accounts) == 0 {
-		return nil
-	}
 	if l.account() == "" {
+		if len(accounts) == 0 {
+			return nil
+		}
 		return errors.New("the network has not told the account yet")
 	}
 	defer g.people.forget()
-	return g.store.SyncPeople(nil, accounts)
+	return g.store.SyncAccounts(l.network, l.account(), accounts)
 }

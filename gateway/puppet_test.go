@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/channels"
+	"parley/configs"
+)
+
+// puppet is a network of which a test holds every string.
+type puppet struct {
+	name string
+	t    *testing.T
+	sent chan channels.Post
+	send func(channels.Post) (channels.MessageID, error) // nil: it arrives
+
+	mu    sync.Mutex
+	in    channels.Intake
+	ready chan struct{}
+	n     int
+}
+
+var (
+	_ channels.Channel   = (*puppet)(nil)
+	_ channels.Accounter = (*puppet)(nil)
+	_ channels.Describer = (*puppet)(nil)
+)
+
+func newPuppet(t *testing.T, name string) *puppet {
+	return &puppet{name: name, t: t, sent: make(chan channels.Post, 1000), ready: make(chan struct{})}
+}
+
+func (p *puppet) Account() channels.AccountID { return "bot-" + channels.AccountID(p.name) }
+
+func (p *puppet) Traits() channels.Traits {
+	return channels.Traits{Unit: channels.Runes, MaxUnits: 4000, Dialect: channels.Plain}
+}
+
+func (p *puppet) Send(_ context.Context, post channels.Post) (channels.MessageID, error) {
+	if p.send != nil {
+		if id, err := p.send(post); err != nil {
+			return id, err
+		}
+	}
+	p.sent <- post
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.n++
+	return channels.MessageID(fmt.Sprint(p.n)), nil
+}
+
+func (p *puppet) Run(ctx context.Context, in channels.Intake) error {
+	p.mu.Lock()
+	p.in = in
+	p.mu.Unlock()
+	in.Report(channels.Status{State: channels.Ready})
+	close(p.ready)
+	<-ctx.Done()
+	return nil
+}
+
+// says is a private message.
+func (p *puppet) says(user, id, text string) channels.Inbound {
+	return channels.Inbound{Key: "m:" + user + ":" + id, Kind: channels.KindMessage, ID: channels.MessageID(id), Time: time.Now(), Text: text,
+		From: channels.Sender{User: channels.UserID(user), Name: "P" + user},
+		To:   channels.Address{Network: "puppet", Account: p.Account(), Kind: channels.DM, Peer: channels.PeerID(user)}}
+}
+
+// hear hands events to the gateway as one batch.
+func (p *puppet) hear(batch ...channels.Inbound) {
+	p.t.Helper()
+	<-p.ready
+	p.mu.Lock()
+	in := p.in
+	p.mu.Unlock()
+	if err := in.Receive(p.t.Context(), batch...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// next is the next message that people see.
+func (p *puppet) next() string {
+	p.t.Helper()
+	select {
+	case post := <-p.sent:
+		return post.Plain
+	case <-time.After(20 * time.Second):
+		p.t.Fatal("nothing was sent")
+		return ""
+	}
+}
+
+// startPuppets runs a gateway over puppets. access is of each channel; extra is further configuration.
+func startPuppets(t *testing.T, access, extra string, change func(*Options), list ...*puppet) *Gateway {
+	t.Helper()
+	options := func() any { return &struct{}{} }
+	f := channels.Factory{Network: "puppet", Options: options, New: func(name string, _ any, _ channels.Deps) (channels.Channel, error) {
+		for _, p := range list {
+			if p.name == name {
+				return p, nil
+			}
+		}
+		return nil, fmt.Errorf("no puppet %q", name)
+	}}
+	dir := t.TempDir()
+	var conf strings.Builder
+	fmt.Fprintf(&conf, "data_dir: %s/data\ngateway: {listen: \"127.0.0.1:0\"}\n", dir)
+	if !strings.Contains(extra, "models:") {
+		conf.WriteString("models: [{name: m, api: offline}]\n")
+	}
+	conf.WriteString("channels:\n")
+	for _, p := range list {
+		fmt.Fprintf(&conf, "  - {name: %s, type: puppet, access: %s}\n", p.name, access)
+	}
+	conf.WriteString(extra + "\n")
+	path := filepath.Join(dir, "parley.yaml")
+	if err := os.WriteFile(path, []byte(conf.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	none := func(string) (string, bool) { return "", false }
+	src := configs.NewSource(configs.LoadOptions{Path: path, Sections: []configs.Section{{Type: "puppet", Options: options}}, Env: none})
+	if _, err := src.Load(); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
+	opt := Options{Source: src, Channels: []channels.Factory{f}, Env: none, Log: log, MemoryLimit: 4 << 30}
+	if change != nil {
+		change(&opt)
+	}
+	g := New(opt)
+	if err := g.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := g.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// query asks the database of a gateway for lines of "a|b|c"; with write it may change it behind the gateway's back.
+func query(t *testing.T, g *Gateway, q string) (out []string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(g.opt.Source.Current().DataDir, "parley.db")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		cells, to := make([]any, len(names)), make([]any, len(names))
+		for i := range cells {
+			to[i] = &cells[i]
+		}
+		if err := rows.Scan(to...); err != nil {
+			t.Fatal(err)
+		}
+		var line []string
+		for _, c := range cells {
+			line = append(line, fmt.Sprint(c))
+		}
+		out = append(out, strings.Join(line, "|"))
+	}
+	return out
+}
