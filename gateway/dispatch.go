@@ -210,14 +210,16 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict) []*arr
 	return list
 }
 
-// reserve holds the lanes of the batch's first messages in idle sessions: their commit begins the turn as well.
+// reserve holds the lanes of the batch's first messages in idle sessions: their commit begins the turn as well. What
+// must first wait for something before it in this very batch (a command, an album, what others said) is queued.
 func (d *dispatch) reserve(list []*arrival) {
-	heard := map[string]bool{} // sessions whose turn must first see what was said in this very batch
+	behind := map[string]bool{}
 	for _, a := range list {
-		if a.Input.State == workspace.InputContext {
-			heard[a.key] = true
+		begins := a.mayBegin && !behind[a.key]
+		if a.Input.State == workspace.InputContext || a.Input.State == workspace.InputQueued {
+			behind[a.key] = true
 		}
-		if !a.mayBegin || heard[a.key] || !d.lanes.Reserve(a.key) {
+		if !begins || !d.lanes.Reserve(a.key) {
 			continue
 		}
 		a.reserved = true
@@ -350,11 +352,11 @@ func (d *dispatch) release(list []*arrival) (any bool) {
 
 // stored acts on one committed input.
 func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
+	if a.reserved && got.Begun == nil { // it came twice, or another run of the session lives after all
+		d.lanes.Release(a.key)
+	}
 	if got.Duplicate {
 		d.duplicates.Add(1)
-		if a.reserved {
-			d.lanes.Release(a.key)
-		}
 		return
 	}
 	d.accepted.Add(1)

@@ -23,7 +23,7 @@ var _ control.House = house{}
 
 func (h house) Lane(key string) lane.View { return h.g.lanes.Look(key) }
 
-func (h house) Cancel(key string, cause error, match func(workspace.PersonID) bool) bool {
+func (h house) Cancel(key string, cause error, match func(workspace.Input) bool) bool {
 	return h.g.lanes.Cancel(key, cause, match)
 }
 

@@ -125,12 +125,12 @@ func (t *Turn) Stash(end any) {
 	t.stash = end
 }
 
-// Cancel ends the running turn of a session with a cause, if match accepts its requester. It says whether it did.
-func (ls *Lanes) Cancel(key string, cause error, match func(requester workspace.PersonID) bool) bool {
+// Cancel ends the running turn of a session with a cause, if match accepts its first input. It says whether it did.
+func (ls *Lanes) Cancel(key string, cause error, match func(first workspace.Input) bool) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.lanes[key]
-	if l == nil || l.turn == nil || l.turn.sealed || !match(l.turn.requester()) {
+	if l == nil || l.turn == nil || l.turn.sealed || len(l.turn.Inputs) == 0 || !match(l.turn.Inputs[0]) {
 		return false
 	}
 	l.turn.cause, l.turn.ended = nil, cause // a stop outranks a restart that was asked for

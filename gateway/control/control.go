@@ -34,8 +34,8 @@ type Call struct {
 // House is what the running gateway does for the verbs.
 type House interface {
 	Lane(key string) lane.View
-	// Cancel ends the running turn of a session if match accepts its requester.
-	Cancel(key string, cause error, match func(workspace.PersonID) bool) bool
+	// Cancel ends the running turn of a session if match accepts its first input.
+	Cancel(key string, cause error, match func(first workspace.Input) bool) bool
 	Remove(key string, seqs ...int64)
 	Offer(inputs ...workspace.Input)
 	Push(list []workspace.Outbound)

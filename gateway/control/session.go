@@ -135,10 +135,11 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 	if call.Input != nil {
 		stop.Before = call.Input.Seq
 	}
-	match := func(workspace.PersonID) bool { return true }
 	if !owner(call) {
 		stop.Requester = call.Actor.Person
-		match = func(p workspace.PersonID) bool { return p == call.Actor.Person }
+	}
+	match := func(first workspace.Input) bool { // the turn may be another one by now
+		return first.Seq < stop.Before && (stop.Requester == "" || first.Person == stop.Requester)
 	}
 	view := func(d store.Did) Stopped {
 		return Stopped{Run: d.Stopped.Run, Queued: len(d.Stopped.Queued), Parts: int(d.Stopped.Parts)}
