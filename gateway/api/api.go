@@ -161,3 +161,18 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) error {
 	}{"ready"})
 	return nil
 }
+
+// Route is an endpoint as tests and documents see it.
+type Route struct {
+	Pattern string // method and path, as net/http writes them
+	Open    bool   // needs no token
+}
+
+// Routes lists all endpoints.
+func Routes() []Route {
+	var list []Route
+	for _, rt := range routes() {
+		list = append(list, Route{rt.pattern, rt.open})
+	}
+	return list
+}

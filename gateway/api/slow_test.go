@@ -1,0 +1,73 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop"
+	"parley/workspace"
+)
+
+// stuck is a connection whose reader does not read until it is let go.
+type stuck struct {
+	bytes.Buffer
+	blocked, release chan struct{}
+	once             bool
+}
+
+func (s *stuck) Header() http.Header { return http.Header{} }
+func (s *stuck) WriteHeader(int)     {}
+func (s *stuck) Flush()              {}
+func (s *stuck) Write(p []byte) (int, error) {
+	if !s.once {
+		s.once = true
+		close(s.blocked)
+		<-s.release
+	}
+	return s.Buffer.Write(p)
+}
+
+// nothing is a record without lines.
+type nothing struct{}
+
+func (nothing) read(context.Context, int64, func(workspace.Entry) error) (bool, error) {
+	return false, nil
+}
+func (nothing) wants(Live) bool { return true }
+
+// A reader that falls behind is dropped and told, and nobody waits for it.
+func TestSlowReaderIsDroppedAndTold(t *testing.T) {
+	t.Parallel()
+	feed := &Feed{}
+	s := &server{opt: Options{Feed: feed, Log: slog.New(slog.DiscardHandler), Now: time.Now}, closing: make(chan struct{})}
+	w := &stuck{blocked: make(chan struct{}), release: make(chan struct{})}
+	done := make(chan error, 1)
+	st := &stream{s: s, w: w, rc: http.NewResponseController(w), source: nothing{}, done: map[workspace.RunID]int{}}
+	sub, snapshot := feed.watch("k", feedBuffer)
+	go func() { done <- st.run(t.Context(), sub, snapshot) }()
+	word := Live{Session: "s", Run: "r", Step: 1, Event: agentloop.Event{Type: agentloop.EventText, Text: "word "}}
+	feed.Publish("k", word)
+	<-w.blocked
+	for range 2 * feedBuffer {
+		feed.Publish("k", word) // never blocks
+	}
+	if feed.Watched("k") {
+		t.Error("it is still watched")
+	}
+	close(w.release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	text := w.String()
+	if !strings.HasSuffix(text, "\n\n") || !strings.Contains(text[strings.LastIndex(text, "event:"):], `"code":"slow"`) {
+		t.Errorf("it is told %q", text[max(0, len(text)-300):])
+	}
+	if n := s.counts.slow.Load(); n != 1 {
+		t.Errorf("counted %d times", n)
+	}
+}
