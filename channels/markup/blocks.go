@@ -104,12 +104,13 @@ func cleaned(s string) string {
 	if isClean(s) {
 		return s
 	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var out strings.Builder
 	blind := 0
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
-		if r = clean(r, size); r == 0 || size == 1 && s[i-1] == '\r' {
+		if r = clean(r, size); r == 0 {
 			continue
 		}
 		if !hidden(r) || r < 0x7f {

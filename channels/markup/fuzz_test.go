@@ -17,6 +17,7 @@ func seeds(f *testing.F) []string {
 		"", "pong 123", "**a *b** c*", "```\n`` ` ```\n````", "> - 1. # a\n\n      b", "[a](<b c> \"d\") ![e](f)", "|a|b|\n|-|-|\n|c|d|e|",
 		"|a\n|-\n|b\\|", "[x]: y", "a\\\nb  \nc", "\x00\xff\u202e&#0;&#x202e;&#10;# x", "* * *\n- - -\n___", "- [ ] \n- [x]\n-", "<a@b.c><http://x>www.y.z",
 		"@everyone <!here> <@U1>", "~~a~~ ~b~", "1. a\n\n   ```\n   b\n   ```\n2. c", "👩‍👩‍👧e\u0301\u200d\u200d", "***a** b*", "[**a**`b`](http://c.d)", "====\n#\n##",
+		"[`0 ](http://0)", "```\n\r", "```0", "- - -\n      ```\n      a\n      ```\n      b",
 	}
 	for _, file := range files {
 		src, err := os.ReadFile(file)

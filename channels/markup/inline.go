@@ -279,9 +279,6 @@ func (w *writer) str(s string) {
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
-		if r == '\r' {
-			continue
-		}
 		switch r = clean(r, size); r {
 		case 0:
 			continue

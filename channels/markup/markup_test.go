@@ -82,6 +82,7 @@ func TestT15_StrangersTextCannotAct(t *testing.T) {
 		{"channel in code", "```\n<!channel>\n```", channels.Slack, "```\n<\u200d!channel>\n```"},
 		{"no mention elsewhere", `@everyone`, channels.Telegram, `@everyone`},
 		{"controls", "a\x00b\x1b[31mc\x07\u0085d", channels.Telegram, "a\ufffdb\ufffd[31mc\ufffd\ufffdd"},
+		{"carriage returns", "a\r\nb\rc\r\n\r\n```\r\nd\r\n\r\ne\r\n```\r\n", channels.Telegram, "a\nb c\n\n<pre>d\n\ne</pre>"},
 		{"bidi override", "a\u202eb\u2066c", channels.Telegram, "abc"},
 		{"bidi override in code", "`a\u202eb`", channels.Telegram, "<code>ab</code>"},
 		{"invalid", "a\xff\xfeb", channels.Telegram, "a\ufffd\ufffdb"},
@@ -165,13 +166,38 @@ func TestCutsFallWhereAReaderWouldCut(t *testing.T) {
 func TestGraphemesStayWhole(t *testing.T) {
 	t.Parallel()
 	md := strings.Repeat(family3+"e\u0301🇩🇪", 400)
-	tr := channels.Traits{Unit: channels.UTF16, MaxUnits: 100, Dialect: channels.WhatsApp}
-	want, got := 1200, 0
-	for _, s := range Cut(md, tr) {
-		got += uniseg.GraphemeClusterCount(md[s.From:s.To])
+	for most := 100; most < 116; most++ {
+		got := 0
+		for _, s := range Cut(md, channels.Traits{Unit: channels.UTF16, MaxUnits: most, Dialect: channels.WhatsApp}) {
+			got += uniseg.GraphemeClusterCount(md[s.From:s.To])
+		}
+		if got != 1200 {
+			t.Errorf("at %d units 1200 graphemes became %d", most, got)
+		}
 	}
-	if got != want {
-		t.Errorf("%d graphemes became %d", want, got)
+}
+
+func TestATableThatWouldLoseTextIsShownAsItStands(t *testing.T) {
+	t.Parallel()
+	for _, md := range []string{"| a |\n|---|\n| b | c |", "| a |\n|---|\n| b \\|"} {
+		if got := render(md, channels.Plain); letters(got) != letters(md) || !strings.Contains(got, "|---|") {
+			t.Errorf("%q became %q", md, got)
+		}
+	}
+}
+
+// A million quotes in a line are a tree a million deep for the parser: without the bound this ends the process.
+func TestT15_DeepNestingIsShownLiterally(t *testing.T) {
+	t.Parallel()
+	for _, mark := range []string{">", "> ", "- ", "1. ", "* > "} {
+		md := strings.Repeat(mark, maxParse/len(mark)-1) + "a"
+		if n := len(Parse(md).leaves[0].frames); n > 0 {
+			t.Errorf("%q: %d frames", mark, n)
+		}
+	}
+	nine := strings.Repeat("> ", 9) + "a"
+	if got := render(nine, channels.Plain); got != strings.Repeat("> ", maxFrames)+"a" {
+		t.Errorf("nine quotes became %q", got)
 	}
 }
 

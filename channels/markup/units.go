@@ -99,6 +99,8 @@ func clean(r rune, size int) rune {
 	switch {
 	case r >= ' ' && r < 0x7f || r == '\t' || r == '\n':
 		return r
+	case r == '\r':
+		return ' '
 	case r < 0x20 || r >= 0x7f && r < 0xa0 || r == utf8.RuneError && size == 1:
 		return utf8.RuneError
 	case r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
