@@ -79,6 +79,7 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
 		}
 		list = append(list, got...)
 	}
+	oneCode(list)
 	i.d.reserve(list)
 	return i.d.accept(ctx, list)
 }
@@ -279,6 +280,21 @@ func (d *dispatch) pair(l *line, in channels.Inbound, a *arrival) error {
 	text := "I don't know you yet. Ask my owner to approve this code within ten minutes: " + code + "\n\nOn the machine that I run on: parley pairing approve " + code
 	a.Replies = []store.NewOutbound{notice("input:"+string(a.Input.ID)+":refused", "", workspace.OutRefusal, text)}
 	return nil
+}
+
+// oneCode keeps the first code of each stranger in a batch: the journal did not know of it when the next was judged.
+func oneCode(list []*arrival) {
+	sent := map[channels.UserID]bool{}
+	for _, a := range list {
+		if a.Pairing == nil {
+			continue
+		}
+		if sent[a.Pairing.User] {
+			a.Pairing, a.Replies = nil, nil
+			continue
+		}
+		sent[a.Pairing.User] = true
+	}
 }
 
 // accept commits the batch, then tells lanes, rooms and memory what is stored.

@@ -299,6 +299,9 @@ func (g *Gateway) publishMenu(ctx context.Context, l *line, m channels.MenuPubli
 // Addr is where HTTP listens.
 func (g *Gateway) Addr() string { return g.server.addr() }
 
+// Control is the verbs, for whoever runs the gateway inside their own process.
+func (g *Gateway) Control() *control.Control { return g.control }
+
 // Failed tells of a part that cannot go on, such as the listener.
 func (g *Gateway) Failed() <-chan error { return g.failed }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -211,3 +212,7 @@ func (r *rig) config() string {
 func lookAround(context.Context, tools.Call) (tools.Result, error) {
 	return tools.TextResult("nothing to see"), nil
 }
+
+func boomCall(context.Context, tools.Call) (tools.Result, error) { panic("boom") }
+
+func infoLog(b *logBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
