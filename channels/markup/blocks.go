@@ -156,14 +156,14 @@ func (w *writer) grid(l *leaf, runs []run) {
 func (w *writer) rows(l *leaf, runs []run) {
 	w.cell = true
 	defer func() { w.cell = false }()
-	head := false
+	continued := false
 	for i := range l.runs {
 		if l.runs[i].kind == headRun {
-			head = l.runs[i].from < w.span.From
+			continued = l.runs[i].from < w.span.From
 			break
 		}
 	}
-	if head {
+	if continued {
 		w.prefix()
 		w.b = append(w.b, strings.Repeat("| ", len(l.cols))...)
 		w.b = append(w.b, '|')

@@ -202,8 +202,8 @@ func (w *writer) pop() {
 	}
 }
 
-func (w *writer) inLink() bool {
-	for _, m := range w.open {
+func holdsLink(marks []*mark) bool {
+	for _, m := range marks {
 		if m.kind == linked {
 			return true
 		}
@@ -214,9 +214,8 @@ func (w *writer) inLink() bool {
 // codeSpan writes code within a line. In Telegram code can neither hold nor be part of another look.
 func (w *writer) codeSpan(s string) {
 	s = strings.ReplaceAll(cleaned(s), "\n", " ")
-	linkWanted := len(w.want) > 0 && w.want[0].kind == linked || len(w.want) > 1 && w.want[len(w.want)-1].kind == linked
 	switch {
-	case !visible(s) || w.code == 0 || w.family == html && linkWanted || w.family == bare && strings.Contains(s, "`"):
+	case !visible(s) || w.code == 0 || w.family == html && holdsLink(w.want) || w.family == bare && strings.Contains(s, "`"):
 		w.str(s)
 		return
 	case w.family == html:
@@ -384,9 +383,9 @@ func (w *writer) escapes(c, next byte) bool {
 	case '_':
 		return !(isAlnum(prev) && isAlnum(next)) && (prev != ' ' || next != ' ')
 	case '[':
-		return !w.text || w.inLink()
+		return !w.text || holdsLink(w.open)
 	case ']':
-		return w.inLink() || next == '(' || next == '[' || next == ':'
+		return holdsLink(w.open) || next == '(' || next == '[' || next == ':'
 	case '<':
 		return next == 0 || isAlnum(next) || strings.IndexByte("/!?@#:&", next) >= 0
 	case '>':
