@@ -5,6 +5,7 @@ FLAGS    := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 PKG      ?= ./...
 FUZZTIME ?= 10s
 KILLS    ?= 20
+ROUNDS   ?= 5
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help build run check full race lint fuzz crash bench ids
@@ -43,8 +44,8 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 
-bench: ## the benchmarks, with allocations
-	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(PKG)
+bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
+	PARLEY_BENCH_ROUNDS=$(ROUNDS) $(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 60m ./gateway/benchtest
 
 ids: ## every promise that is due has a test with its id
 	@.ci/ids

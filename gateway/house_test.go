@@ -25,6 +25,7 @@ const arrows = `
 cmd/echobot               ->
 cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox
 gateway/client            ->
+gateway/benchtest         ->
 gateway/bus               -> channels
 gateway/control           -> gateway/bus agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
