@@ -220,8 +220,9 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		if steered != "" {
 			in.Text = steered
 		}
-	case target.State == workspace.InputContext && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
-		// an edit that adds the mention counts as a new message; it stays queued
+	case target.State == workspace.InputContext && target.Reason == "" && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
+		// an edit that adds the mention counts as a new message, once; it stays queued
+		return t.one("note an edit", `UPDATE inputs SET reason = 'asked by an edit' WHERE seq = ? AND state = 'context'`, target.Seq)
 	default:
 		in.State = workspace.InputNoted
 	}
