@@ -1,5 +1,6 @@
-// Package llmtest is a scripted model server for tests and load drivers: it speaks OpenAI's Chat Completions over
-// HTTP, streamed and whole, answers from a script and can fail in every way that real servers do. It is no model
+// Package llmtest is a scripted model server for tests and load drivers: it speaks OpenAI's Chat Completions and
+// Anthropic's Messages over HTTP, streamed and whole, answers from a script and can fail in every way that real
+// servers do. What it is asked in Anthropic's format it checks as strictly as Anthropic does. It is no model
 // and keeps no conversation: a script sees one request and says one reply. The server starts no goroutine beyond
 // net/http's own; Start's listener lives until the test ends.
 //
@@ -23,7 +24,8 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 
-	chat *Chat
+	anthropic bool // the wire format; Chat looks the same in both
+	chat      *Chat
 }
 
 // Chat is a request body, decoded.
@@ -79,6 +81,9 @@ func (m Message) Text() string {
 
 // Chat decodes the body, once. A body that is no JSON object gives an empty Chat.
 func (r *Request) Chat() *Chat {
+	if r.chat == nil && r.anthropic {
+		r.chat = r.fromAnthropic()
+	}
 	if r.chat == nil {
 		r.chat = new(Chat)
 		if json.Unmarshal(r.Body, r.chat) != nil {
@@ -94,7 +99,7 @@ const userMark = `{"role":"user","content":`
 func (r *Request) LastUser() string {
 	// The mark cannot stand inside a JSON string, where its quotes would be escaped: reading from its last place
 	// spares a load driver the decoding of a long prompt.
-	if i := bytes.LastIndex(r.Body, []byte(userMark)); i >= 0 {
+	if i := bytes.LastIndex(r.Body, []byte(userMark)); i >= 0 && !r.anthropic {
 		var m Message
 		if json.NewDecoder(bytes.NewReader(r.Body[i:])).Decode(&m) == nil {
 			return m.Text()
@@ -145,16 +150,18 @@ type Call struct {
 }
 
 // Usage of a reply. The zero value is counted as bytes/4.
-type Usage struct{ Prompt, Completion, Cached, Reasoning int }
+// Prompt is the whole of it; Cached and Written are parts.
+type Usage struct{ Prompt, Completion, Cached, Written, Reasoning int }
 
 // Reply is what the server does with one request. The zero Reply is an empty answer.
 type Reply struct {
 	Text      string
 	Pieces    []string // the deltas of Text, when they matter; Text is ignored then
-	Reasoning string   // as reasoning_content
+	Reasoning string   // as reasoning_content, or a signed thinking block
+	Redacted  string   // Anthropic: thinking that may not be read
 	Refusal   string
 	Calls     []Call
-	Finish    string // finish_reason; empty: stop, or tool_calls
+	Finish    string // finish_reason or stop_reason; empty: what fits
 	Usage     Usage
 	NoUsage   bool // send none, even when asked
 
@@ -162,7 +169,7 @@ type Reply struct {
 	TokenDelay time.Duration // before each chunk
 
 	Status    int    // above 299: an error answer with ErrorBody
-	ErrorBody string // sent as it is; empty: OpenAI's shape with the status text
+	ErrorBody string // sent as it is; empty: the wire format's shape with the status text
 	Header    map[string]string
 	Raw       []string // lines of a stream, sent as they are instead of all of the above
 

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Server is an http.Handler for /chat/completions and /models below any prefix. Its fields are set before it serves.
+// Server is an http.Handler for /chat/completions, /messages and /models below any prefix. Its fields are set before it serves.
 type Server struct {
 	URL    string   // of Start: with its /v1
 	Models []string // what /models lists
-	Key    string   // when set, any other bearer token gets a 401
+	Key    string   // when set, any other bearer token or x-api-key gets a 401
 	Keep   int      // how many requests are recorded; later ones are only counted
 
 	script Script
@@ -69,6 +69,8 @@ func (s *Server) Bodies() []string {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case strings.HasSuffix(r.URL.Path, "/v1/messages") && r.Method == http.MethodPost:
+		s.messages(w, r)
 	case s.Key != "" && r.Header.Get("Authorization") != "Bearer "+s.Key:
 		sendError(w, Unauthorized())
 	case strings.HasSuffix(r.URL.Path, "/models"):
@@ -102,7 +104,10 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	req := &Request{Header: r.Header, Body: body}
+	s.answer(w, r, &Request{Header: r.Header, Body: body})
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request) {
 	s.record(req)
 	reply := s.script(req)
 	if reply.HangBefore {
@@ -115,12 +120,19 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	for k, v := range reply.Header {
 		w.Header().Set(k, v)
 	}
+	chunks, whole := chunks, whole
+	if req.anthropic {
+		chunks, whole = events, wholeMessage
+	}
 	switch {
+	case reply.Status > 299 && req.anthropic && reply.ErrorBody == "":
+		reply.ErrorBody = anthropicError(reply.Status, http.StatusText(reply.Status))
+		sendError(w, reply)
 	case reply.Status > 299:
 		sendError(w, reply)
 	case reply.Raw != nil:
 		s.stream(w, r, reply, rawChunks(reply.Raw))
-	case reply.Whole || !streamed(body):
+	case reply.Whole || !streamed(req.Body):
 		w.Header().Set("Content-Type", "application/json")
 		// As above: nobody to tell.
 		_, _ = w.Write(whole(req, reply))
