@@ -1,0 +1,125 @@
+package anthropic
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"parley/agentloop/llm"
+	"parley/agentloop/llm/wire"
+)
+
+var errWebPage = errors.New("the server answered with a web page; is base_url right?")
+
+// Read takes in a stream, or one JSON body from a server that does not stream.
+func (a *answer) Read(r *bufio.Reader) error {
+	switch first, err := wire.FirstByte(r); {
+	case err != nil:
+		return err
+	case first == '{':
+		return a.readWhole(r)
+	case first == '<':
+		return &llm.Error{Kind: llm.Malformed, Err: errWebPage}
+	}
+	lines := wire.NewEvents(r)
+	for !a.stopped {
+		_, data, err := lines.Next()
+		switch {
+		case err != nil && a.Stop != "" && !errors.Is(err, wire.ErrLongLine):
+			return nil // no message_stop, but the answer had its end
+		case err == io.EOF:
+			return wire.ErrNoEnd
+		case err != nil:
+			return err
+		case len(bytes.TrimSpace(data)) == 0:
+			continue
+		}
+		if err := a.take(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *answer) readWhole(r io.Reader) error {
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	var head struct{ Type string }
+	var m message
+	if json.Unmarshal(body, &head) != nil || head.Type != "message" {
+		return a.take(body)
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return a.malformed(err)
+	}
+	if err := a.message(&m); err != nil {
+		return a.malformed(err)
+	}
+	return nil
+}
+
+// SoFar is what an answer that is cut leaves.
+func (a *answer) SoFar() (text string, begun bool) {
+	for _, b := range a.blocks {
+		if b.Type == "text" {
+			text += b.text.String()
+		}
+	}
+	return text, len(a.blocks) > 0
+}
+
+// take reads one event.
+func (a *answer) take(data []byte) error {
+	if index, text, ok := plainDelta(data); ok && index < len(a.blocks) {
+		a.addText(a.blocks[index], text)
+		return nil
+	}
+	var e event
+	if err := json.Unmarshal(data, &e); err != nil {
+		return a.malformed(err)
+	}
+	if e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
+		text, kind := errorText(data)
+		status := statusOf(kind)
+		return &llm.Error{Kind: classify(status, text, kind), Status: status, Err: a.client.Said(text)}
+	}
+	if err := a.add(&e); err != nil {
+		return a.malformed(err)
+	}
+	return nil
+}
+
+func (a *answer) malformed(err error) error {
+	return &llm.Error{Kind: llm.Malformed, Err: a.client.Said(fmt.Sprintf("unreadable event: %v", err))}
+}
+
+const (
+	plainStart = `{"type":"content_block_delta","index":`
+	plainText  = `,"delta":{"type":"text_delta","text":`
+)
+
+// plainDelta reads the event that nearly every event is, one piece of text, without decoding it field by field. Only
+// the exact form is taken; ok is false for any other, which must be decoded as a whole.
+func plainDelta(data []byte) (index int, text string, ok bool) {
+	data = bytes.TrimRight(data, " ")
+	rest, found := bytes.CutPrefix(data, []byte(plainStart))
+	if !found {
+		return 0, "", false
+	}
+	digits, literal, found := bytes.Cut(rest, []byte(plainText))
+	n, err := strconv.ParseUint(string(digits), 10, 16)
+	if !found || err != nil || len(digits) > 1 && digits[0] == '0' {
+		return 0, "", false
+	}
+	literal, found = bytes.CutSuffix(literal, []byte("}}"))
+	if !found || len(literal) == 0 || literal[0] != '"' || json.Unmarshal(literal, &text) != nil {
+		return 0, "", false
+	}
+	return int(n), text, true
+}
