@@ -156,9 +156,8 @@ func (t *tx) beginOn(b *Begin, guest bool, in *workspace.Input, out *Accepted) (
 	return t.one("queue an input", `UPDATE inputs SET state = 'queued', run_id = '' WHERE seq = ? AND state = 'taken'`, in.Seq)
 }
 
-const insertInput = `INSERT INTO inputs (seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent,
-	partition, decision, binding, mode, state, reason, run_id, deadline_at, received, sent, handle, text, data, sum)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+const insertInput = `INSERT INTO inputs (` + sealedInput + `, session_id, state, reason, run_id, handle, text, data, sum, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (source, account, key) DO NOTHING`
 
 func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err error) {
@@ -178,10 +177,13 @@ func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err e
 		return false, err
 	}
 	text := clean(in.Text)
-	n, err := t.exec(insertInput, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
-		string(in.Person), string(in.Role), in.Sender, string(in.SessionID), string(in.Agent), in.Partition, string(decision), string(binding),
-		string(in.Mode), string(in.State), in.Reason, string(in.RunID), millis(in.Deadline), t.now, millis(in.Sent), handle,
-		text, string(data), sumInput(text, string(data)))
+	args := make([]any, 0, 28)
+	args = append(args, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
+		string(in.Person), string(in.Role), in.Sender, string(in.Agent), in.Partition, string(decision), string(binding),
+		string(in.Mode), millis(in.Deadline), t.now, millis(in.Sent))
+	check := seal(args...)
+	n, err := t.exec(insertInput, append(args, string(in.SessionID), string(in.State), in.Reason, string(in.RunID), handle,
+		text, string(data), sumInput(text, string(data)), check)...)
 	return n == 1, err
 }
 

@@ -58,8 +58,8 @@ func (t *tx) outbounds(list []NewOutbound, out *[]workspace.Outbound) error {
 	return nil
 }
 
-const insertOutbound = `INSERT INTO outbound (id, key, room_id, n, run_id, kind, body, body_ref, sum, state, not_after, on_unknown, reply_to, created)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`
+const insertOutbound = `INSERT INTO outbound (` + sealedOutbound + `, body, sum, state, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`
 
 func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if n.RoomID == "" {
@@ -80,8 +80,8 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 		o.ID = workspace.OutboundID(t.s.ids.New())
 	}
 	o.N = t.nextOutbound()
-	stored, err := t.exec(insertOutbound, string(o.ID), o.Key, string(o.RoomID), o.N, string(o.RunID), string(o.Kind), o.Text, o.BodyRef,
-		sum(o.Text), string(o.State), millis(o.NotAfter), string(o.OnUnknown), string(o.ReplyTo), t.now)
+	args, check := sealOutbound(o)
+	stored, err := t.exec(insertOutbound, append(args, o.Text, sum(o.Text), string(o.State), check)...)
 	if err != nil {
 		return o, err
 	}
@@ -120,8 +120,8 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 		if sending && i == 0 {
 			p.State, p.Tries = workspace.PartSending, 1
 		}
-		_, err := t.exec(`INSERT INTO parts (outbound_id, n, token, from_off, to_off, blob, state, epoch, tries) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(id), p.N, p.Token, p.From, p.To, p.Blob, string(p.State), p.Epoch, p.Tries)
+		_, err := t.exec(`INSERT INTO parts (`+sealedPart+`, state, epoch, tries, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			string(id), p.N, p.Token, p.From, p.To, p.Blob, string(p.State), p.Epoch, p.Tries, sealPart(p))
 		if err != nil {
 			return nil, fmt.Errorf("insert part: %w", err)
 		}
@@ -134,11 +134,15 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 // missing are added, surplus ones are left with an empty span for the sender to remove.
 func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
 	o.ID = n.Streamed
-	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, state = 'final' WHERE id = ? AND state IN ('open', 'cancelled')`,
-		o.Text, o.BodyRef, sum(o.Text), string(o.Kind), string(o.ID)); err != nil {
-		return o, err
+	var notAfter, created int64
+	if err := t.row(`SELECT key, room_id, n, run_id, not_after, on_unknown, reply_to, created FROM outbound WHERE id = ?`, []any{string(o.ID)},
+		&o.Key, &o.RoomID, &o.N, &o.RunID, &notAfter, &o.OnUnknown, &o.ReplyTo, &created); err != nil {
+		return o, orConflict(err)
 	}
-	if err := t.row(`SELECT n, key FROM outbound WHERE id = ?`, []any{string(o.ID)}, &o.N, &o.Key); err != nil {
+	o.NotAfter, o.Created = fromMillis(notAfter), fromMillis(created)
+	_, check := sealOutbound(o)
+	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, seal = ?, state = 'final'
+		WHERE id = ? AND state IN ('open', 'cancelled')`, o.Text, o.BodyRef, sum(o.Text), string(o.Kind), check, string(o.ID)); err != nil {
 		return o, err
 	}
 	have, err := t.parts(o.ID)
@@ -150,8 +154,8 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 		if i < len(n.Spans) {
 			have[i].From, have[i].To, have[i].Blob = n.Spans[i].From, n.Spans[i].To, n.Spans[i].Blob
 		}
-		if _, err := t.exec(`UPDATE parts SET from_off = ?, to_off = ?, blob = ? WHERE outbound_id = ? AND n = ?`,
-			have[i].From, have[i].To, have[i].Blob, string(o.ID), have[i].N); err != nil {
+		if _, err := t.exec(`UPDATE parts SET from_off = ?, to_off = ?, blob = ?, seal = ? WHERE outbound_id = ? AND n = ?`,
+			have[i].From, have[i].To, have[i].Blob, sealPart(have[i]), string(o.ID), have[i].N); err != nil {
 			return o, err
 		}
 	}
@@ -204,6 +208,9 @@ func (s *Store) Receipt(moves ...Move) {
 	}
 }
 
+// setRemote keeps the message id that is known when none comes: it takes the id three times, and its sum.
+const setRemote = `remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, remote_sum = CASE WHEN ? = '' THEN remote_sum ELSE ? END`
+
 func (t *tx) move(moves []Move) error {
 	for _, m := range moves {
 		var err error
@@ -215,16 +222,16 @@ func (t *tx) move(moves []Move) error {
 			err = t.one("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
 				t.s.epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		case workspace.PartSent:
-			err = t.one("receipt", `UPDATE parts SET state = 'sent', remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ''
+			err = t.one("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
 				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
-				string(m.Remote), string(m.Remote), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
+				string(m.Remote), string(m.Remote), string(m.Remote), sum(string(m.Remote)), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		default:
 			from := froms(workspace.Parts, m.To)
 			if from == "" {
 				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
 			}
-			err = t.one("move part", `UPDATE parts SET state = ?, remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, error = ?, next_at = ?
-				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote),
+			err = t.one("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
+				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), sum(string(m.Remote)),
 				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
 		}
 		if err != nil {

@@ -62,6 +62,7 @@ func durable(ctx context.Context, db *sql.DB) error {
 
 // bind turns each ? into $1, $2 …; our queries hold no literal question mark.
 func (postgres) bind(q string) string {
+	q = strings.ReplaceAll(q, "AS INTEGER", "AS BIGINT")
 	var b strings.Builder
 	n := 0
 	for _, c := range []byte(q) {

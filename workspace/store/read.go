@@ -395,9 +395,12 @@ func firstSession(list []workspace.Session, err error) (workspace.Session, error
 	return list[0], nil
 }
 
+// entryOfRef finds the entry e that an outbound o refers to (entryRef).
+const entryOfRef = `e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
+
 const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown, o.reply_to, o.created,
 	COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
-	ON o.body_ref <> '' AND e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
+	ON o.body_ref <> '' AND ` + entryOfRef
 
 func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
 	var out []workspace.Outbound

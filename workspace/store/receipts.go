@@ -85,7 +85,7 @@ func (r *receipts) emptied(f *os.File) {
 
 // replay applies what the files say to parts that an earlier process was sending, in the boot's commit.
 func (r *receipts) replay(ctx context.Context, d dialect, tx *sql.Tx, epoch int64) error {
-	q := d.bind(`UPDATE parts SET state = ?, remote_id = ?, error = '' WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch < ?`)
+	q := d.bind(`UPDATE parts SET state = ?, remote_id = ?, remote_sum = ?, error = '' WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch < ?`)
 	for _, f := range r.files {
 		if _, err := f.Seek(0, 0); err != nil {
 			return fmt.Errorf("read receipts: %w", err)
@@ -99,7 +99,7 @@ func (r *receipts) replay(ctx context.Context, d dialect, tx *sql.Tx, epoch int6
 			if state != string(workspace.PartSent) && state != string(workspace.PartLive) {
 				continue
 			}
-			if _, err := tx.ExecContext(ctx, q, state, remote, id, n, epoch); err != nil {
+			if _, err := tx.ExecContext(ctx, q, state, remote, sum(remote), id, n, epoch); err != nil {
 				return fmt.Errorf("apply a receipt: %w", err)
 			}
 		}

@@ -75,8 +75,8 @@ func (t *tx) take(in workspace.Input, run workspace.RunID) error {
 var errLiveRun = fmt.Errorf("the session has a live run: %w", workspace.ErrConflict)
 
 // insertRun does nothing where one_live_run or a child's key is taken: an error would end PostgreSQL's transaction.
-const insertRun = `INSERT INTO runs (id, session_id, parent_run, parent_call, task_id, requester, role, room_id, state, epoch, tries, model, started, first_n)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?, ?) ON CONFLICT DO NOTHING`
+const insertRun = `INSERT INTO runs (` + sealedRun + `, state, epoch, tries, model, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?) ON CONFLICT DO NOTHING`
 
 func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input) (*Begun, error) {
 	run := b.Run
@@ -86,8 +86,9 @@ func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID,
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.exec(insertRun, string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
-		string(run.Requester), string(run.Role), string(room), run.Epoch, run.Model, t.now, first)
+	args := []any{string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
+		string(run.Requester), string(run.Role), string(room), t.now, first}
+	n, err := t.exec(insertRun, append(args, run.Epoch, run.Model, seal(args...))...)
 	if err != nil {
 		return nil, fmt.Errorf("insert run: %w", err)
 	}
@@ -229,10 +230,10 @@ func (t *tx) putStep(st workspace.Step) error {
 		return err
 	}
 	if born := workspace.StepPlanned; st.State == born || st.Kind == workspace.StepModel && st.State == workspace.StepDone {
-		n, err := t.exec(`INSERT INTO steps (run_id, n, kind, call_id, tool, args_hash, effect, state, body, sum, started, ended)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), string(st.State),
-			string(body), sum(string(body)), t.now, millis(st.Ended))
+		args := []any{string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), t.now}
+		n, err := t.exec(`INSERT INTO steps (`+sealedStep+`, state, body, sum, ended, seal)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			append(args, string(st.State), string(body), sum(string(body)), millis(st.Ended), seal(args...))...)
 		if err != nil {
 			return fmt.Errorf("insert step: %w", err)
 		}
@@ -302,7 +303,7 @@ func (s *Store) Finish(f Finish) (Finished, error) {
 // finishRun begins like a compare-and-set: completed and timeout come from running only, or from wherever a stop
 // finds the run.
 const finishRun = `UPDATE runs SET state = CASE WHEN stop_by <> '' THEN 'user_stopped' ELSE ? END, reason = ?, error = ?, model = ?,
-	usage = ?, usd = ?, ended = ?, last_n = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused')
+	usage = ?, usd = ?, ended = ?, last_n = ?, end_seal = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused')
 	AND (state = 'running' OR stop_by <> '' OR ? IN ('failed', 'user_stopped')) RETURNING state`
 
 func (t *tx) finish(f Finish) (out Finished, err error) {
@@ -318,8 +319,9 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		return out, err
 	}
 	var state string
-	err = t.row(finishRun, []any{string(f.State), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now,
-		first + int64(len(f.Entries)), string(f.Run.ID), t.s.epoch, string(f.State)}, &state)
+	ending := []any{f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first + int64(len(f.Entries))}
+	args := append([]any{string(f.State)}, ending...)
+	err = t.row(finishRun, append(args, seal(ending...), string(f.Run.ID), t.s.epoch, string(f.State)), &state)
 	if err != nil {
 		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, orConflict(err))
 	}
@@ -490,7 +492,7 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 		return nil, err
 	}
 	out := make([]workspace.Entry, len(entries))
-	args := make([]any, 0, 9*4)
+	args := make([]any, 0, 10*maxEntryRows)
 	rows := 0
 	flush := func() error {
 		if rows == 0 {
@@ -508,7 +510,9 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 			return nil, err
 		}
 		text := clean(string(body))
-		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.now, text, sum(text))
+		row := len(args)
+		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.now)
+		args = append(args, text, sum(text), seal(args[row:]...))
 		if rows++; rows == maxEntryRows {
 			if err := flush(); err != nil {
 				return nil, err
@@ -522,8 +526,8 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 const maxEntryRows = 4
 
 const (
-	entryColumns = `INSERT INTO entries (session_id, n, run_id, step_n, input_id, role, at, body, sum) VALUES `
-	entryRow     = `(?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	entryColumns = `INSERT INTO entries (` + sealedEntry + `, body, sum, seal) VALUES `
+	entryRow     = `(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
 func insertEntries(rows int) string {

@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"parley/workspace"
 )
@@ -45,97 +48,112 @@ func damage(d dialect, err error) error {
 // verifyChunk rows are read at a time: a reader that stays holds up checkpoints.
 const verifyChunk = 1000
 
+// sealed is a table with what of its rows can be held against something.
+type sealed struct {
+	table   string
+	columns string // sealed ones; the first keys of them are the key
+	rest    string // what check is given
+	keys    int
+	check   func(rest []any) bool
+}
+
+func sealedTables() []sealed {
+	return []sealed{
+		{"inputs", sealedInput, "text, data, sum, state", 1, func(v []any) bool {
+			return sumInput(text(v[0]), text(v[1])) == v[2] && known(workspace.Inputs, workspace.InputState(text(v[3])))
+		}},
+		{"entries", sealedEntry, "body, sum", 2, func(v []any) bool { return sum(text(v[0])) == v[1] }},
+		{"steps", sealedStep, "body, sum, state", 2, func(v []any) bool {
+			return sum(text(v[0])) == v[1] && known(workspace.Steps, workspace.StepState(text(v[2])))
+		}},
+		{"outbound", sealedOutbound, "body, sum, state", 1, func(v []any) bool {
+			return sum(text(v[0])) == v[1] && slices.Contains([]workspace.OutboundState{workspace.OutOpen, workspace.OutFinal, workspace.OutCancelled},
+				workspace.OutboundState(text(v[2])))
+		}},
+		{"parts", sealedPart, "state, remote_id, remote_sum", 2, func(v []any) bool {
+			return known(workspace.Parts, workspace.PartState(text(v[0]))) && (sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
+		}},
+		{"runs", sealedRun, "state, end_seal, " + endedRun, 1, func(v []any) bool {
+			state := workspace.RunState(text(v[0]))
+			return known(workspace.Runs, state) && (!workspace.Runs.Final(state) || seal(v[2:]...) == v[1])
+		}},
+	}
+}
+
 func verifyPayloads(ctx context.Context, db *sql.DB, d dialect) error {
-	inputs := walk{db: db, q: d.bind(`SELECT seq, text, data, sum, state FROM inputs WHERE seq > ? ORDER BY seq LIMIT ?`), keys: []any{int64(0)}}
-	err := inputs.all(ctx, func(rows *sql.Rows) ([]any, error) {
-		var seq, check int64
-		var text, data string
-		var state workspace.InputState
-		if err := rows.Scan(&seq, &text, &data, &check, &state); err != nil {
-			return nil, err
+	for _, t := range sealedTables() {
+		if err := t.verify(ctx, db, d); err != nil {
+			return err
 		}
-		return []any{seq}, sound(sumInput(text, data) == check, known(workspace.Inputs, state), "input %d", seq)
-	})
-	if err != nil {
-		return err
 	}
-	entries := walk{db: db, q: d.bind(`SELECT session_id, n, body, sum FROM entries WHERE (session_id, n) > (?, ?) ORDER BY session_id, n LIMIT ?`), keys: []any{"", int64(0)}}
-	err = entries.all(ctx, func(rows *sql.Rows) ([]any, error) {
-		var session, body string
-		var n, check int64
-		if err := rows.Scan(&session, &n, &body, &check); err != nil {
-			return nil, err
-		}
-		return []any{session, n}, sound(sum(body) == check, true, "entry %d of session %s", n, session)
-	})
-	if err != nil {
-		return err
-	}
-	steps := walk{db: db, q: d.bind(`SELECT run_id, n, body, sum, state FROM steps WHERE (run_id, n) > (?, ?) ORDER BY run_id, n LIMIT ?`), keys: []any{"", int64(0)}}
-	err = steps.all(ctx, func(rows *sql.Rows) ([]any, error) {
-		var run, body string
-		var n, check int64
-		var state workspace.StepState
-		if err := rows.Scan(&run, &n, &body, &check, &state); err != nil {
-			return nil, err
-		}
-		return []any{run, n}, sound(sum(body) == check, known(workspace.Steps, state), "step %d of run %s", n, run)
-	})
-	if err != nil {
-		return err
-	}
-	return verifyOutbound(ctx, db, d)
-}
-
-func verifyOutbound(ctx context.Context, db *sql.DB, d dialect) error {
-	outbound := walk{db: db, q: d.bind(`SELECT id, body, sum, state FROM outbound WHERE id > ? ORDER BY id LIMIT ?`), keys: []any{""}}
-	err := outbound.all(ctx, func(rows *sql.Rows) ([]any, error) {
-		var id, body string
-		var check int64
-		var state workspace.OutboundState
-		if err := rows.Scan(&id, &body, &check, &state); err != nil {
-			return nil, err
-		}
-		good := state == workspace.OutOpen || state == workspace.OutFinal || state == workspace.OutCancelled
-		return []any{id}, sound(sum(body) == check, good, "outbound %s", id)
-	})
-	if err != nil {
-		return err
-	}
-	runs := walk{db: db, q: d.bind(`SELECT id, state FROM runs WHERE id > ? ORDER BY id LIMIT ?`), keys: []any{""}}
-	err = runs.all(ctx, func(rows *sql.Rows) ([]any, error) {
+	for what, q := range map[string]string{ // what must be there besides
+		"the run of an input":     `SELECT id FROM inputs i WHERE run_id <> '' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = i.run_id) LIMIT 1`,
+		"the session of an input": `SELECT id FROM inputs i WHERE session_id <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = i.session_id) LIMIT 1`,
+		"the text of an outbound": `SELECT o.id FROM outbound o WHERE o.body_ref <> '' AND NOT EXISTS (SELECT 1 FROM entries e WHERE ` + entryOfRef + `) LIMIT 1`,
+	} {
 		var id string
-		var state workspace.RunState
-		if err := rows.Scan(&id, &state); err != nil {
-			return nil, err
+		err := db.QueryRowContext(ctx, d.bind(q)).Scan(&id)
+		switch {
+		case err == nil:
+			return fmt.Errorf("%s: %s is missing: %w", id, what, ErrDamaged)
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
 		}
-		return []any{id}, sound(true, known(workspace.Runs, state), "run %s", id)
-	})
-	if err != nil {
-		return err
-	}
-	parts := walk{db: db, q: d.bind(`SELECT outbound_id, n, state FROM parts WHERE (outbound_id, n) > (?, ?) ORDER BY outbound_id, n LIMIT ?`), keys: []any{"", int64(-1)}}
-	return parts.all(ctx, func(rows *sql.Rows) ([]any, error) {
-		var id string
-		var n int64
-		var state workspace.PartState
-		if err := rows.Scan(&id, &n, &state); err != nil {
-			return nil, err
-		}
-		return []any{id, n}, sound(true, known(workspace.Parts, state), "part %d of outbound %s", n, id)
-	})
-}
-
-// sound is ErrDamaged with what it is about, unless the row's checksum and state are right.
-func sound(sum, state bool, what string, args ...any) error {
-	what = fmt.Sprintf(what, args...)
-	switch {
-	case !sum:
-		return fmt.Errorf("%s: checksum: %w", what, ErrDamaged)
-	case !state:
-		return fmt.Errorf("%s: state: %w", what, ErrDamaged)
 	}
 	return nil
+}
+
+func (t sealed) verify(ctx context.Context, db *sql.DB, d dialect) error {
+	columns := strings.Split(t.columns, ",")
+	key := strings.Join(columns[:t.keys], ",")
+	from := make([]any, t.keys)
+	where := ""
+	for {
+		q := `SELECT ` + t.columns + `, seal, ` + t.rest + ` FROM ` + t.table + where + ` ORDER BY ` + key + ` LIMIT ` + strconv.Itoa(verifyChunk)
+		rows, err := piece(ctx, db, d.bind(q), from[:strings.Count(where, "?")])
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if n := len(columns); seal(row[:n]...) != row[n] || !t.check(row[n+1:]) {
+				return fmt.Errorf("%s %v: %w", t.table, row[:t.keys], ErrDamaged)
+			}
+			copy(from, row)
+		}
+		if len(rows) < verifyChunk {
+			return nil
+		}
+		where = ` WHERE (` + key + `) > (?` + strings.Repeat(", ?", t.keys-1) + `)`
+	}
+}
+
+// piece reads all rows of a query.
+func piece(ctx context.Context, db *sql.DB, q string, args []any) (list [][]any, err error) {
+	rows, err := db.QueryContext(ctx, q, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		row, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		list = append(list, row)
+	}
+	return list, rows.Err()
+}
+
+func text(v any) string {
+	s, _ := v.(string) // anything else matches no sum
+	return s
 }
 
 // known says whether a table of states draws an edge to s.
@@ -146,36 +164,4 @@ func known[S ~string](t workspace.Table[S], s S) bool {
 		}
 	}
 	return false
-}
-
-// walk reads a table in pieces, in the order of its key.
-type walk struct {
-	db   *sql.DB
-	q    string // … WHERE key > ? ORDER BY key LIMIT ?
-	keys []any  // where the next piece begins
-}
-
-func (w *walk) all(ctx context.Context, each func(*sql.Rows) (keys []any, err error)) error {
-	for {
-		n, err := w.piece(ctx, each)
-		if err != nil || n < verifyChunk {
-			return err
-		}
-	}
-}
-
-func (w *walk) piece(ctx context.Context, each func(*sql.Rows) ([]any, error)) (n int, err error) {
-	rows, err := w.db.QueryContext(ctx, w.q, append(append([]any(nil), w.keys...), verifyChunk)...)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	for ; rows.Next(); n++ {
-		keys, err := each(rows)
-		if err != nil {
-			return n, err
-		}
-		w.keys = keys
-	}
-	return n, rows.Err()
 }

@@ -2,6 +2,7 @@
 -- The line. One text for both databases: INTEGER means 64 bits (BIGINT on PostgreSQL), and a table that is
 -- clustered by its key says so (WITHOUT ROWID, dropped on PostgreSQL). Times are milliseconds since 1970 UTC,
 -- 0 or NULL for none; ids are ULID text and never define an order; "sum" is the crc32c of a row's payload.
+-- "seal" is one over the columns that never change, "end_seal" over those that a run's end sets (seal.go).
 -- What a message touches is what a commit writes, a page at a time. So indexes leave out rows that nobody looks for
 -- (WHERE …), and outbound.n grows over all rooms: its unique index is written at one end.
 
@@ -36,7 +37,7 @@ CREATE TABLE inputs (
   sender TEXT NOT NULL DEFAULT '', session_id TEXT NOT NULL DEFAULT '', agent TEXT NOT NULL DEFAULT '', partition INTEGER NOT NULL DEFAULT 0,
   decision TEXT NOT NULL, binding TEXT NOT NULL, mode TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
   run_id TEXT NOT NULL DEFAULT '', deadline_at INTEGER NOT NULL DEFAULT 0, received INTEGER NOT NULL, sent INTEGER NOT NULL DEFAULT 0,
-  handle TEXT NOT NULL DEFAULT '', text TEXT NOT NULL, data TEXT NOT NULL, sum INTEGER NOT NULL,
+  handle TEXT NOT NULL DEFAULT '', text TEXT NOT NULL, data TEXT NOT NULL, sum INTEGER NOT NULL, seal INTEGER NOT NULL,
   UNIQUE (source, account, key)
 );
 CREATE INDEX inputs_open ON inputs (session_id, seq) WHERE state IN ('queued', 'taken', 'stale');
@@ -47,31 +48,32 @@ CREATE TABLE runs (
   requester TEXT NOT NULL, role TEXT NOT NULL, room_id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
   error TEXT NOT NULL DEFAULT '', epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 1, stop_by TEXT NOT NULL DEFAULT '',
   model TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '{}', usd DOUBLE PRECISION, started INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
-  first_n INTEGER NOT NULL DEFAULT 0, last_n INTEGER NOT NULL DEFAULT 0
+  first_n INTEGER NOT NULL DEFAULT 0, last_n INTEGER NOT NULL DEFAULT 0,
+  seal INTEGER NOT NULL, end_seal INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX runs_child ON runs (parent_run, parent_call) WHERE parent_run IS NOT NULL;
 CREATE UNIQUE INDEX one_live_run ON runs (session_id) WHERE state IN ('running', 'waiting', 'paused');
 CREATE TABLE steps (
   run_id TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, call_id TEXT, tool TEXT NOT NULL DEFAULT '', args_hash TEXT NOT NULL DEFAULT '',
-  effect TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
+  effect TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, seal INTEGER NOT NULL, started INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (run_id, n), UNIQUE (run_id, call_id)
 ) WITHOUT ROWID;
 CREATE TABLE entries (
   session_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', step_n INTEGER NOT NULL DEFAULT 0, input_id TEXT,
-  role TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL,
+  role TEXT NOT NULL, at INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, seal INTEGER NOT NULL,
   PRIMARY KEY (session_id, n)
 );
 CREATE UNIQUE INDEX entries_input ON entries (input_id) WHERE input_id IS NOT NULL;
 CREATE TABLE outbound (
   id TEXT PRIMARY KEY, key TEXT NOT NULL UNIQUE, room_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL,
-  body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
+  body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, seal INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
   on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
   UNIQUE (n, room_id)
 ) WITHOUT ROWID;
 CREATE TABLE parts (
   outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL UNIQUE, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,
   blob TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL DEFAULT 0,
-  remote_id TEXT NOT NULL DEFAULT '', error TEXT NOT NULL DEFAULT '',
+  remote_id TEXT NOT NULL DEFAULT '', remote_sum INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '', seal INTEGER NOT NULL,
   PRIMARY KEY (outbound_id, n)
 ) WITHOUT ROWID;
 CREATE INDEX parts_open ON parts (outbound_id) WHERE state NOT IN ('sent', 'cancelled');
