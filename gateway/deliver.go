@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,8 @@ import (
 // Limits of delivery.
 const (
 	sendTimeout = 45 * time.Second // of one network call; longer than any network's own
-	maxTries    = 12               // sends of one part that were surely refused
+	maxTries    = 12               // sends of one part that were surely refused, at least …
+	giveUpAfter = 24 * time.Hour   // … and over so long: an outage of the network is no reason to lose an answer
 	backoffMin  = time.Second
 	backoffMax  = 5 * time.Minute
 	paceFor     = time.Minute // how long a room is paced after a 429
@@ -57,6 +59,7 @@ type room struct {
 	until time.Time // Retry-After: nothing is sent before
 	pace  time.Time // until then every send keeps the network's published rate
 	last  time.Time // of the last send
+	finds int       // questions about the part at hand that failed
 }
 
 // job is one outbound in a room's queue.
@@ -207,6 +210,7 @@ func (d *deliver) job(ctx context.Context, r *room, j *job) {
 	}
 	for i := range o.Parts {
 		p := &o.Parts[i]
+		r.finds = 0
 		for try := 0; ctx.Err() == nil; try++ {
 			if d.part(ctx, r, line, o, p, i) {
 				break
@@ -218,7 +222,7 @@ func (d *deliver) job(ctx context.Context, r *room, j *job) {
 				return
 			}
 		}
-		if p.State == workspace.PartDead {
+		if p.State == workspace.PartDead && p.Error != droppedDoubt {
 			return
 		}
 	}
@@ -273,7 +277,7 @@ func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Ou
 		return d.send(ctx, r, line, o, p)
 	case workspace.PartSending:
 		if p.Epoch < d.store.Epoch() {
-			return d.doubt(p, errors.New("the gateway ended while it was being sent"))
+			return d.doubt(p, errEnded)
 		}
 		return d.send(ctx, r, line, o, p)
 	case workspace.PartLive:
@@ -322,12 +326,18 @@ func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Ou
 	return d.failedSend(r, line, o, p, err)
 }
 
-// call bounds a network call and stamps the room.
-func (d *deliver) call(ctx context.Context, r *room, f func(context.Context) (channels.MessageID, error)) (channels.MessageID, error) {
+// call bounds a network call and stamps the room. An adapter that panics may have sent.
+func (d *deliver) call(ctx context.Context, r *room, f func(context.Context) (channels.MessageID, error)) (id channels.MessageID, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("adapter panicked", "room", r.id, "panic", p, "stack", string(debug.Stack()))
+			err = &channels.Error{Class: channels.Unknown, Err: fmt.Errorf("panic: %v", p)}
+		}
+	}()
 	// a shutdown lets a send that has begun come to its answer
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
-	id, err := f(ctx)
+	id, err = f(ctx)
 	d.mu.Lock()
 	r.last = d.now()
 	d.mu.Unlock()
@@ -343,7 +353,7 @@ func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *work
 	}
 	switch e.Class {
 	case channels.Retry:
-		if p.Tries >= maxTries {
+		if d.enough(o, p.Tries) {
 			return d.dead(r, o, p, err)
 		}
 		wait := e.After
@@ -364,7 +374,7 @@ func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *work
 		p.NextAt = d.now().Add(backoff(p.Tries))
 		return d.again(p, err)
 	case channels.PeerGone:
-		if e.Moved != "" {
+		if e.Moved != "" && p.Tries < maxTries {
 			return d.moved(r, p, e)
 		}
 		return d.dead(r, o, p, err)
@@ -372,6 +382,11 @@ func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *work
 		return d.dead(r, o, p, err)
 	}
 	return d.doubt(p, err)
+}
+
+// enough says that an answer was tried often and long enough to give it up.
+func (d *deliver) enough(o *workspace.Outbound, tries int) bool {
+	return tries >= maxTries && d.now().Sub(o.Created) > giveUpAfter
 }
 
 // again puts a part that was surely not sent back to ready.
@@ -382,12 +397,15 @@ func (d *deliver) again(p *workspace.Part, err error) bool {
 	return false
 }
 
+// errEnded is a doubt that the network is not to blame for: the answer may go out, marked, after each of three crashes.
+var errEnded = errors.New("the gateway ended while it was being sent")
+
 // doubt notes that a part may have been sent.
 func (d *deliver) doubt(p *workspace.Part, err error) bool {
 	d.unknown.Add(1)
 	d.log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
 	text := short(err)
-	if p.Error == markedOnce {
+	if p.Error == markedOnce && (!errors.Is(err, errEnded) || p.Tries > maxBegins) {
 		text = markedOnce
 	}
 	move := store.Move{Part: *p, To: workspace.PartUnknown, Error: text}
@@ -450,9 +468,15 @@ func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 	return d.again(p, e)
 }
 
-// post renders a part for the network.
-func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (channels.Post, error) {
-	post := channels.Post{To: d.where(r), Token: p.Token}
+// post renders a part for the network. What cannot be rendered will never be.
+func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (post channels.Post, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("rendering panicked", "outbound", o.ID, "panic", p, "stack", string(debug.Stack()))
+			err = &channels.Error{Class: channels.BadMessage, Err: fmt.Errorf("panic: %v", p)}
+		}
+	}()
+	post = channels.Post{To: d.where(r), Token: p.Token}
 	if p.N == 0 {
 		post.ReplyTo = o.ReplyTo
 	}
@@ -469,7 +493,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		return post, nil
 	}
 	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.traits.Dialect)
-	if p.Error == markedOnce {
+	if p.Error == markedOnce { // newLine left room for it
 		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
 	}
 	return post, nil

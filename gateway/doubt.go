@@ -13,6 +13,9 @@ const (
 	placeholder = "…"                      // carries no answer text, so that an orphan is never a second answer
 	markedOnce  = "sent once more, marked" // Part.Error of the one resend that a doubt allows
 	repeatMark  = "(maybe a repeat) "
+
+	droppedDoubt = "may have been sent; dropped as configured" // Part.Error; the parts behind it are sent all the same
+	maxFinds     = 5                                           // questions about one part that failed
 )
 
 // resolve brings a part out of unknown: a network that dedupes gets the same token again, one that can be asked is
@@ -24,16 +27,15 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 	if line.traits.Idempotent || o.State == workspace.OutOpen {
 		return d.again(p, errors.New("same token"))
 	}
-	if finder, ok := channels.As[channels.Finder](line.channel); ok {
+	if finder, ok := channels.As[channels.Finder](line.channel); ok && r.finds < maxFinds {
 		post, err := d.post(line, r, o, p)
 		if err != nil {
 			return d.dead(r, o, p, err)
 		}
 		id, found, sure, err := finder.Find(ctx, post, o.Created)
 		switch {
-		case err != nil && ctx.Err() == nil:
-			line.suspect(err)
-			return !channels.Sleep(ctx, backoff(1))
+		case err != nil:
+			return d.notFound(ctx, r, line, o, p, err)
 		case found:
 			return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
 		case sure:
@@ -41,12 +43,28 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 		}
 	}
 	if o.OnUnknown == workspace.DropUnknown {
-		return d.settle(p, store.Move{To: workspace.PartDead, Error: "may have been sent; dropped as configured"})
+		return d.settle(p, store.Move{To: workspace.PartDead, Error: droppedDoubt})
 	}
 	if p.Error == markedOnce {
 		return d.dead(r, o, p, errors.New("twice without an answer from the network"))
 	}
 	d.settle(p, store.Move{To: workspace.PartReady, Error: markedOnce})
+	return false
+}
+
+// notFound is a question that failed. One room's failure holds nobody else up; what cannot be asked is handled as on a
+// network that cannot be asked.
+func (d *deliver) notFound(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, err error) bool {
+	d.log.Warn("the network does not tell whether a part was sent", "outbound", o.ID, "part", p.N, "err", err)
+	switch channels.ClassOf(err) {
+	case channels.PeerGone:
+		return d.dead(r, o, p, err)
+	case channels.Fatal:
+		line.suspect(err)
+	case channels.Retry, channels.BadMessage, channels.Unknown:
+	}
+	r.finds++
+	channels.Sleep(ctx, backoff(r.finds))
 	return false
 }
 
@@ -81,7 +99,7 @@ func (d *deliver) edit(ctx context.Context, r *room, line *line, o *workspace.Ou
 			return d.settle(p, store.Move{To: workspace.PartSent})
 		case errors.As(err, &e) && (e.Class == channels.BadMessage || e.Class == channels.PeerGone):
 			return d.resend(r, o, p, e)
-		case try >= maxTries:
+		case d.enough(o, try):
 			return d.dead(r, o, p, err)
 		}
 		if e != nil && e.After > 0 {
@@ -101,13 +119,21 @@ func (d *deliver) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *c
 	if e.Class == channels.PeerGone && e.Moved == "" || p.Error == replaced {
 		return d.dead(r, o, p, e)
 	}
-	text := o.Text[min(p.From, len(o.Text)):min(p.To, len(o.Text))]
-	out, err := d.store.Outbound(store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: text,
-		Spans: []store.Span{{To: len(text)}}})
+	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: o.Text, OnUnknown: o.OnUnknown, ReplyTo: o.ReplyTo}
+	rest := o.Parts[p.N:] // what is behind it must not overtake it
+	for _, q := range rest {
+		again.Spans = append(again.Spans, store.Span{From: q.From, To: q.To, Blob: q.Blob})
+	}
+	out, err := d.store.Outbound(again)
 	if err != nil {
 		return d.lost(p, err)
 	}
 	d.settle(p, store.Move{To: workspace.PartSent, Error: replaced})
+	for i := range rest[1:] {
+		if q := &rest[1+i]; q.State == workspace.PartReady {
+			d.settle(q, store.Move{To: workspace.PartCancelled, Error: replaced})
+		}
+	}
 	d.PushAll(out)
 	return true
 }

@@ -48,6 +48,9 @@ func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func(
 	if d, ok := channels.As[channels.Describer](ch); ok {
 		l.traits = d.Traits()
 	}
+	if l.traits.MaxUnits > 0 {
+		l.traits.MaxUnits -= len(repeatMark) // a part may have to go once more with the mark before it
+	}
 	return l
 }
 
@@ -140,9 +143,10 @@ func (l *line) gate() routes.Access {
 }
 
 func (l *line) view() LineView {
+	account := string(l.account()) // the adapter has locks of its own
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return LineView{Name: l.name, Network: string(l.network), Account: string(l.account()), State: l.status.State, Since: l.since,
+	return LineView{Name: l.name, Network: string(l.network), Account: account, State: l.status.State, Since: l.since,
 		Cause: l.status.Cause, Hint: l.status.Hint}
 }
 
@@ -159,7 +163,7 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 			l.mu.Lock()
 			hint := l.status.Hint
 			l.mu.Unlock()
-			l.report(channels.Status{State: channels.Failed, Cause: e.Err.Error(), Hint: hint, Err: err})
+			l.report(channels.Status{State: channels.Failed, Cause: e.Error(), Hint: hint, Err: err})
 			return
 		}
 		if l.now().Sub(began) > 5*time.Minute {
@@ -236,10 +240,16 @@ func (ls *lines) wait(ctx context.Context, a channels.Address) (*line, bool) {
 	}
 }
 
-// pending is a channel of the network whose account is not known yet.
+// pending is a channel of the network that has not connected yet, so that its account is not known.
 func (ls *lines) pending(n channels.Network) *line {
 	for _, l := range ls.list {
-		if l.network == n && l.account() == "" {
+		if l.network != n || l.account() != "" {
+			continue
+		}
+		l.mu.Lock()
+		up := l.wasUp
+		l.mu.Unlock()
+		if !up { // one that is up and has no account will never tell it
 			return l
 		}
 	}
