@@ -12,6 +12,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/anthropic"
 	"parley/agentloop/llm/offline"
 	"parley/agentloop/llm/openai"
 	"parley/channels"
@@ -68,15 +69,7 @@ func (g *Gateway) modelsOf(ctx context.Context, c *configs.Config) (list []confi
 		return c.Models, ""
 	}
 	found := c.Discover(ctx, g.opt.Env, g.probe)
-	usable := found[:0:0]
-	for _, m := range found {
-		if m.API == "anthropic" { // its provider comes with the next release; said, not hidden
-			note = "ANTHROPIC_API_KEY is set, but this version speaks only to OpenAI-compatible servers; "
-			continue
-		}
-		usable = append(usable, m)
-	}
-	return usable[:1], note + fmt.Sprintf("no model is configured; using %s (%s)", usable[0].Name, usable[0].Found)
+	return found[:1], fmt.Sprintf("no model is configured; using %s (%s)", found[0].Name, found[0].Found)
 }
 
 // probe asks a local OpenAI-compatible server for its first model.
@@ -106,27 +99,34 @@ func (g *Gateway) newModels(list []configs.Model, perModel int) (*llm.Registry, 
 	var models []llm.Model
 	var errs []error
 	for _, m := range list {
-		switch m.API {
-		case "offline":
-			models = append(models, offline.New(m.Name))
-		case "openai":
-			ref := g.prices.Ref(m.BaseURL, m.Model)
-			model, err := openai.New(openai.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
-				ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob,
-				Price: func(u workspace.Usage) (float64, bool) { return g.prices.Cost(ref, u) }})
-			if err != nil {
-				errs = append(errs, fmt.Errorf("model %q: %w", m.Name, err))
-				continue
-			}
-			models = append(models, model)
-		default:
-			errs = append(errs, fmt.Errorf("model %q: api %q is not in this version; use an OpenAI-compatible base_url", m.Name, m.API))
+		model, err := g.newModel(m)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("model %q: %w", m.Name, err))
+			continue
 		}
+		models = append(models, model)
 	}
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
 	return llm.NewRegistry(llm.RegistryOptions{PerModel: perModel}, models...)
+}
+
+func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
+	if m.API == "offline" {
+		return offline.New(m.Name), nil
+	}
+	ref := g.prices.Ref(m.BaseURL, m.Model)
+	price := func(u workspace.Usage) (float64, bool) { return g.prices.Cost(ref, u) }
+	switch m.API {
+	case "openai":
+		return openai.New(openai.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob, Price: price})
+	case "anthropic":
+		return anthropic.New(anthropic.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob, Price: price})
+	}
+	return nil, fmt.Errorf("api %q is unknown", m.API)
 }
 
 // newRoster makes what a configuration means. models are those in force.
