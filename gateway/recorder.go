@@ -139,20 +139,20 @@ func stepEntries(steps []workspace.Step) []workspace.Entry {
 
 // Finish ends the run once. agentloop.ErrRestart says that it goes on with a further message instead.
 func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
-	if err := r.lane.Seal(); errors.Is(err, agentloop.ErrRestart) {
+	switch err := r.lane.Seal(); {
+	case errors.Is(err, agentloop.ErrRestart):
 		return err
-	} else if errors.Is(err, agentloop.ErrInterrupted) {
+	case errors.Is(err, agentloop.ErrInterrupted):
 		o = agentloop.Outcome{State: workspace.RunStopped, Reason: "interrupted", Usage: o.Usage, Model: o.Model, Steps: o.Steps}
+	case o.State == workspace.RunStopped && o.Reason == "interrupted": // a stop came after the interrupt and outranks it
+		o.Reason = "stopped"
 	}
 	r.ts.feed.Settle(r.lane.Key)
 	f := r.finish(o)
 	streamed, job := r.sign.stop()
 	if o.Reason == "interrupted" {
 		r.ended = true
-		r.lane.Stash(&f)
-		if streamed != nil {
-			r.abandon(streamed, job)
-		}
+		r.lane.Stash(&interrupted{end: f, rec: r, streamed: streamed, job: job})
 		return nil
 	}
 	reserved := r.answer(&f, o, streamed)
@@ -183,6 +183,23 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	}
 	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	return nil
+}
+
+// interrupted is the end of a turn that a newer message replaces. It is committed with the next turn's begin: until then
+// a crash finds the run alive, with its message still to be finished.
+type interrupted struct {
+	end      store.Finish
+	rec      *recorder
+	streamed *workspace.Outbound
+	job      *job
+}
+
+// ended clears up after the commit.
+func (i *interrupted) ended() {
+	if i.streamed != nil {
+		i.rec.abandon(i.streamed, i.job)
+	}
+	i.rec.ts.sessions.append(i.rec.mem, i.end.Entries)
 }
 
 // finish is the unit without its answer.

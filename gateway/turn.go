@@ -80,14 +80,15 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 		return
 	}
 	ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
-	f, ok := t.Interrupted.(*store.Finish)
+	was, ok := t.Interrupted.(*interrupted)
 	if !ok {
 		return
 	}
-	f.State, f.Reason, f.InputState, f.Answer = workspace.RunStopped, "interrupted", workspace.InputStopped, nil
-	if _, err := ts.store.Finish(*f); err != nil {
-		ts.log.Error("interrupted run cannot be ended", "run", f.Run.ID, "err", err)
+	if _, err := ts.store.Finish(was.end); err != nil {
+		ts.log.Error("interrupted run cannot be ended", "run", was.end.Run.ID, "err", err)
+		return
 	}
+	was.ended()
 }
 
 // attempt runs the loop once. A panic in it is the turn's failure and nobody else's.
@@ -126,10 +127,17 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 		rec.run, rec.open, rec.turn.Journal, rec.resumed = begun.run, begun.open, begun.steps, true
 	default:
 		b := store.Begin{Run: ts.newRun(in), Entries: bodies(mem, t.Inputs)}
-		interrupted, _ := t.Interrupted.(*store.Finish)
-		got, err := ts.store.Begin(b, key, in.RoomID, t.Inputs, interrupted)
+		var end *store.Finish
+		was, replaces := t.Interrupted.(*interrupted)
+		if replaces {
+			end = &was.end
+		}
+		got, err := ts.store.Begin(b, key, in.RoomID, t.Inputs, end)
 		if err != nil {
 			return nil, err
+		}
+		if replaces {
+			was.ended()
 		}
 		mem.heard()
 		rec.run, entries = got.Run, got.Entries

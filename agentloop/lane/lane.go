@@ -313,6 +313,9 @@ func (ls *Lanes) after(l *lane, t *Turn) *Turn {
 	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now(), false)...)
 	next := ls.newTurn(l, nil, inputs)
 	next.Interrupted, next.needsSlot = t.stash, true
+	if next.ended = t.ended; next.ended != nil { // a stop came after the interrupt: what was interrupted is not taken up
+		next.cancel(next.ended)
+	}
 	l.turn = next
 	return next
 }
