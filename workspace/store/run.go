@@ -300,11 +300,15 @@ func (s *Store) Finish(f Finish) (Finished, error) {
 	return out, err
 }
 
-// finishRun begins like a compare-and-set: completed and timeout come from running only, or from wherever a stop
-// finds the run.
-const finishRun = `UPDATE runs SET state = CASE WHEN stop_by <> '' THEN 'user_stopped' ELSE ? END, reason = ?, error = ?, model = ?,
-	usage = ?, usd = ?, ended = ?, last_n = ?, end_seal = ? WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting', 'paused')
-	AND (state = 'running' OR stop_by <> '' OR ? IN ('failed', 'user_stopped')) RETURNING state`
+// A run ends by a compare-and-set: completed and timeout come from running only. A recorded stop wins, from wherever
+// it finds the run; that is the second, rare statement (RETURNING costs SQLite a table of its own).
+const (
+	setEnded  = `reason = ?, error = ?, model = ?, usage = ?, usd = ?, ended = ?, last_n = ?, end_seal = ?`
+	finishRun = `UPDATE runs SET ` + setEnded + `, state = ? WHERE id = ? AND epoch = ? AND stop_by = ''
+	AND state IN ('running', 'waiting', 'paused') AND (state = 'running' OR ? IN ('failed', 'user_stopped'))`
+	finishStopped = `UPDATE runs SET ` + setEnded + `, state = 'user_stopped' WHERE id = ? AND epoch = ? AND stop_by <> ''
+	AND state IN ('running', 'waiting', 'paused')`
+)
 
 func (t *tx) finish(f Finish) (out Finished, err error) {
 	if !workspace.Runs.Can(workspace.RunRunning, f.State) || !workspace.Runs.Final(f.State) {
@@ -318,14 +322,19 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	if err != nil {
 		return out, err
 	}
-	var state string
-	ending := []any{f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first + int64(len(f.Entries))}
-	args := append([]any{string(f.State)}, ending...)
-	err = t.row(finishRun, append(args, seal(ending...), string(f.Run.ID), t.s.epoch, string(f.State)), &state)
+	ending := append(make([]any, 0, 12), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first+int64(len(f.Entries)))
+	ending = append(ending, seal(ending...))
+	n, err := t.exec(finishRun, append(ending, string(f.State), string(f.Run.ID), t.s.epoch, string(f.State))...)
 	if err != nil {
-		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, orConflict(err))
+		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, err)
 	}
-	out.State = workspace.RunState(state)
+	out.State = f.State
+	if n == 0 {
+		out.State = workspace.RunStopped
+		if err := t.one("finish run "+string(f.Run.ID), finishStopped, append(ending, string(f.Run.ID), t.s.epoch)...); err != nil {
+			return out, err
+		}
+	}
 	for _, st := range f.Steps {
 		if err := t.putStep(st); err != nil {
 			return out, err

@@ -30,21 +30,31 @@ func seal(values ...any) int64 {
 	var buf [9]byte
 	for _, v := range values {
 		head := buf[:]
-		switch v := storable(v).(type) {
+		switch v := v.(type) {
 		case string:
+			v = clean(v)
 			buf[0] = 's'
 			binary.LittleEndian.PutUint64(buf[1:], uint64(len(v)))
 			sum = crc32.Update(crc32.Update(sum, table, head), table, []byte(v))
 			continue
+		case int:
+			buf[0] = 'i'
+			binary.LittleEndian.PutUint64(buf[1:], uint64(v))
 		case int64:
 			buf[0] = 'i'
 			binary.LittleEndian.PutUint64(buf[1:], uint64(v))
+		case *float64:
+			if v == nil {
+				buf[0], head = 0, buf[:1]
+				break
+			}
+			buf[0] = 'f'
+			binary.LittleEndian.PutUint64(buf[1:], math.Float64bits(*v))
 		case float64:
 			buf[0] = 'f'
 			binary.LittleEndian.PutUint64(buf[1:], math.Float64bits(v))
 		default:
-			buf[0] = 0
-			head = buf[:1]
+			buf[0], head = 0, buf[:1]
 		}
 		sum = crc32.Update(sum, table, head)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -99,11 +101,17 @@ func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	}
 }
 
-// written is what this process has handed to write calls; zero where the system does not count.
-type written struct{ bytes, calls float64 }
+// written is what this process has handed to write calls, and the seconds of processor it took; zero where the
+// system does not count.
+type written struct{ bytes, calls, cpu float64 }
 
 func diskIO(b *testing.B) (w written) {
 	b.Helper()
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	w.cpu = time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {
 		return w
@@ -162,6 +170,7 @@ func BenchmarkLine(b *testing.B) {
 			now := diskIO(b)
 			b.ReportMetric((now.bytes-disk.bytes)/float64(b.N), "B/msg")
 			b.ReportMetric((now.calls-disk.calls)/float64(b.N), "writes/msg")
+			b.ReportMetric((now.cpu-disk.cpu)*1e6/float64(b.N), "cpu-µs/msg")
 		})
 	}
 }
