@@ -44,6 +44,8 @@ func (h house) Forget(key string) { h.g.sessions.forget(key) }
 
 func (h house) PeopleChanged() { h.g.people.forget() }
 
+func (h house) Reload() { h.g.Reload() }
+
 func (h house) Started() time.Time { return h.g.began }
 
 func (h house) Models() []llm.ModelHealth { return h.g.roster().models.Health() }

@@ -43,7 +43,14 @@ func (a *app) configCommand() *cobra.Command {
 		_, err = fmt.Fprintln(a.out, c.Path)
 		return err
 	}}
-	group.AddCommand(a.jsonFlag(check), show, schema, path)
+	reload := &cobra.Command{Use: "reload", Short: "Have the running gateway read it again, as SIGHUP does", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		if _, _, err := a.load(); err != nil {
+			return err // it would be refused there too, but only the gateway's log would say why
+		}
+		_, err := post[map[string]any](c.Context(), a, "/v1/config/reload", nil)
+		return err
+	}}
+	group.AddCommand(a.jsonFlag(check), show, schema, path, reload)
 	return group
 }
 

@@ -28,7 +28,6 @@ type Options struct {
 	Owner   func() workspace.Actor // for whom the token speaks
 	Addr    string                 // where it listens, host:port
 	Ready   func() error           // nil: messages are taken and can be answered; the error's text is shown
-	Reload  func()                 // reads the configuration again
 	Metrics func(io.Writer)        // writes further metrics as Prometheus text
 	Log     *slog.Logger
 	Now     func() time.Time
@@ -82,6 +81,8 @@ func routes() []route {
 		{"GET /v1/pairings", false, (*server).listPairings},
 		{"POST /v1/pairings/{id}/approve", false, (*server).approvePairing},
 		{"POST /v1/pairings/{id}/deny", false, (*server).denyPairing},
+		{"POST /v1/config/reload", false, (*server).reload},
+		{"POST /v1/backup", false, (*server).backup},
 	}
 }
 

@@ -51,6 +51,8 @@ type House interface {
 	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)
 	Queue(key string) lane.Settings
 	Started() time.Time
+	// Reload reads the configuration again and does not wait.
+	Reload()
 }
 
 // Agent as people see it.

@@ -7,6 +7,7 @@ import (
 	"parley/channels"
 	"parley/routes"
 	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // Found is a run, or the input that waits for one, for those who watch it. Run is zero while no run has taken it.
@@ -181,4 +182,25 @@ func (c *Control) Probe(ctx context.Context, call Call, p Probe) (Explained, err
 		x.Rules = append(x.Rules, Tried{N: r.N, Rule: r.Rule, Agent: string(r.Agent), Matched: r.Matched, Why: r.Why})
 	}
 	return x, nil
+}
+
+// Backup writes the data directory into a new file while the gateway runs.
+func (c *Control) Backup(ctx context.Context, call Call, file string) error {
+	if err := c.may(call, "backup"); err != nil {
+		return err
+	}
+	_, err := c.Store.Backup(ctx, file)
+	if errors.Is(err, store.ErrElsewhere) {
+		return workspace.Say(err, "The database is in PostgreSQL: back it up with pg_dump, and the data directory by itself.")
+	}
+	return err
+}
+
+// Reload reads the configuration again; a bad one changes nothing, and the log says why.
+func (c *Control) Reload(_ context.Context, call Call) error {
+	if err := c.may(call, "config.reload"); err != nil {
+		return err
+	}
+	c.House.Reload()
+	return nil
 }

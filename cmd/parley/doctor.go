@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/channels/all"
+	"parley/configs"
+	"parley/gateway"
+	"parley/gateway/client"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	c := &cobra.Command{Use: "doctor", Short: "Look for what is wrong, with or without a running gateway", Args: cobra.NoArgs,
+		Long: "Examine the configuration, the data directory, the token, the store, channels and models. Exit code 1 says that something is wrong."}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		src, conf, err := a.load()
+		if err != nil {
+			return err
+		}
+		where := conf.Path
+		if where == "" {
+			where = "no file, all is default"
+		}
+		list := []gateway.Finding{{OK: true, What: "configuration (" + where + ")"}}
+		running, found := a.askGateway(c.Context(), conf)
+		list = append(list, found...)
+		list = append(list, gateway.Doctor(c.Context(), gateway.Options{Source: src, Channels: all.Factories()}, running)...)
+		return a.diagnose(list)
+	}
+	return a.jsonFlag(c)
+}
+
+// askGateway asks the one that runs, if one does.
+func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running bool, list []gateway.Finding) {
+	cl, err := a.client()
+	if err != nil {
+		return false, []gateway.Finding{{What: err.Error()}}
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	st, err := status(ctx, cl, "")
+	switch {
+	case errors.Is(err, client.ErrUnreachable):
+		return false, []gateway.Finding{{OK: true, What: "no gateway runs at " + conf.Gateway.Listen, Hint: "Start it with: parley gateway"}}
+	case err != nil:
+		return true, []gateway.Finding{{What: "gateway at " + cl.Base() + ": " + err.Error(), Hint: "Is it another gateway, or another token?"}}
+	}
+	list = []gateway.Finding{{OK: true, What: fmt.Sprintf("gateway runs at %s, up %s", cl.Base(), time.Duration(st.Uptime)*time.Second)}}
+	list = append(list, gateway.Finding{OK: st.Health == "ok" || st.Health == "degraded", What: "store is " + st.Health, Hint: st.Reason})
+	for _, ch := range st.Channels {
+		list = append(list, gateway.Finding{OK: ch.State == "ready" || ch.State == "connecting", What: fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause), Hint: ch.Hint})
+	}
+	return true, list
+}
+
+// diagnose prints the findings; a bad one fails the command.
+func (a *app) diagnose(list []gateway.Finding) error {
+	wrong := 0
+	for _, f := range list {
+		if !f.OK {
+			wrong++
+		}
+	}
+	if a.json {
+		if err := a.show(struct {
+			OK       bool              `json:"ok"`
+			Findings []gateway.Finding `json:"findings"`
+		}{wrong == 0, list}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range list {
+			mark := "ok   "
+			if !f.OK {
+				mark = "WRONG"
+			}
+			fmt.Fprintf(a.out, "%s %s\n", mark, visible(f.What))
+			if f.Hint != "" {
+				fmt.Fprintf(a.out, "      %s\n", visible(f.Hint))
+			}
+		}
+	}
+	if wrong > 0 {
+		return errSaid
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// backup sends the data directory as a .tar.gz. It is made whole before the first byte goes out, so that a failure is
+// a problem and never half a file.
+func (s *server) backup(w http.ResponseWriter, r *http.Request) (err error) {
+	if err := decode(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "parley-backup-") // not in the data directory: it would hold itself
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	name := filepath.Join(dir, "parley.tar.gz")
+	if err := s.opt.Control.Backup(r.Context(), s.call(r), name); err != nil {
+		return err
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/gzip")
+	h.Set("Content-Disposition", `attachment; filename="parley-`+s.opt.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+	h.Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	if _, err := f.WriteTo(w); err != nil {
+		s.opt.Log.Warn("backup was not taken to its end", "err", err)
+	}
+	return nil
+}
+
+func (s *server) reload(w http.ResponseWriter, r *http.Request) error {
+	if err := decode(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	if err := s.opt.Control.Reload(r.Context(), s.call(r)); err != nil {
+		return err
+	}
+	reply(w, http.StatusAccepted, struct {
+		Status string `json:"status"`
+	}{"reading again"})
+	return nil
+}

@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/workspace/store"
+)
+
+// Finding is one line of `parley doctor`.
+type Finding struct {
+	OK   bool   `json:"ok"`
+	What string `json:"what"`
+	Hint string `json:"hint,omitempty"`
+}
+
+// checkWithin bounds one look at something outside.
+const checkWithin = 10 * time.Second
+
+// minFree is the room on the disk below which a doctor speaks up, in bytes.
+const minFree = 256 << 20
+
+// Doctor examines what a configuration names, without a gateway: files, store, channels, models. running says that
+// one holds the data directory; then the store is left to it. It writes nothing.
+func Doctor(ctx context.Context, opt Options, running bool) []Finding {
+	c := opt.Source.Current()
+	list := append(checkFolder(c), checkToken(c))
+	if !running {
+		list = append(list, checkStore(ctx, c))
+	}
+	g := New(opt)
+	defer g.http.CloseIdleConnections()
+	return append(append(list, g.checkChannels(ctx, c)...), g.checkModels(ctx, c)...)
+}
+
+func good(format string, args ...any) Finding {
+	return Finding{OK: true, What: fmt.Sprintf(format, args...)}
+}
+
+func bad(hint, format string, args ...any) Finding {
+	return Finding{What: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func checkFolder(c *configs.Config) []Finding {
+	info, err := os.Stat(c.DataDir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{good("data directory %s is made at the first start", c.DataDir)}
+	case err != nil:
+		return []Finding{bad("Check the folders above it.", "data directory: %v", err)}
+	case !info.IsDir():
+		return []Finding{bad("Name a folder in data_dir.", "data directory %s is no folder", c.DataDir)}
+	}
+	list := []Finding{good("data directory %s", c.DataDir)}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		list[0] = bad("chmod 700 "+c.DataDir, "data directory %s can be entered by others (mode %04o)", c.DataDir, mode)
+	}
+	if room, ok := freeBytes(c.DataDir); ok && room < minFree {
+		list = append(list, bad("Make room: with a full disk no message is taken.", "only %d MiB are free on its disk", room>>20))
+	}
+	return list
+}
+
+func checkToken(c *configs.Config) Finding {
+	token, err := Token(c)
+	switch {
+	case err != nil:
+		return bad("Run doctor as the user of the gateway.", "token: %v", err)
+	case token == "":
+		return good("token is made at the first start")
+	case len(token) < 22:
+		return bad("Take one of at least 22 random characters, such as: openssl rand -hex 16", "token has only %d characters", len(token))
+	case c.Gateway.Token != "":
+		return good("token from the configuration")
+	}
+	name := filepath.Join(c.DataDir, tokenFile)
+	if info, err := os.Stat(name); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return bad("chmod 600 "+name, "token file can be read by others (mode %04o)", info.Mode().Perm())
+	}
+	return good("token file %s", name)
+}
+
+func checkStore(ctx context.Context, c *configs.Config) Finding {
+	name := filepath.Join(c.DataDir, "parley.db")
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		return good("database is made at the first start")
+	}
+	if err := store.VerifyFile(ctx, name); err != nil {
+		return bad("Restore a backup into an empty data directory: parley restore FILE", "database: %v", err)
+	}
+	return good("database is sound, every row of it")
+}
+
+// checkChannels asks each network about its account.
+func (g *Gateway) checkChannels(ctx context.Context, c *configs.Config) []Finding {
+	if err := g.openChannels(c); err != nil {
+		return []Finding{bad("Correct the configuration.", "%v", err)}
+	}
+	var list []Finding
+	for _, l := range g.lines.list {
+		checker, ok := channels.As[channels.Checker](l.channel)
+		if !ok {
+			list = append(list, good("channel %s (%s) has nothing to check", l.name, l.network))
+			continue
+		}
+		within, cancel := context.WithTimeout(ctx, checkWithin)
+		for _, f := range checker.Check(within) {
+			list = append(list, Finding{f.OK, fmt.Sprintf("channel %s: %s", l.name, f.What), f.Hint})
+		}
+		cancel()
+	}
+	return list
+}
+
+// checkModels asks each model's server for its list.
+func (g *Gateway) checkModels(ctx context.Context, c *configs.Config) []Finding {
+	if len(c.Models) == 0 {
+		models, note := g.modelsOf(ctx, c)
+		f := good("%s", note)
+		if len(models) > 0 && models[0].API == "offline" {
+			f.Hint = "Set OPENAI_API_KEY, run a local server, or name a model in the configuration."
+		}
+		return []Finding{f}
+	}
+	var list []Finding
+	for _, m := range c.Models {
+		list = append(list, g.checkModel(ctx, m))
+	}
+	return list
+}
+
+func (g *Gateway) checkModel(ctx context.Context, m configs.Model) Finding {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	address := m.BaseURL + "/models"
+	switch m.API {
+	case "offline":
+		return good("model %s is the built-in responder", m.Name)
+	case "anthropic":
+		address = m.BaseURL + "/v1/models"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return bad("Correct base_url.", "model %s: %v", m.Name, err)
+	}
+	if key := m.APIKey.Reveal(); key != "" && m.API == "anthropic" {
+		req.Header.Set("X-Api-Key", key)
+		req.Header.Set("Anthropic-Version", "2023-06-01")
+	} else if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := g.http.Do(req)
+	if err != nil {
+		return bad("Is the server up, and base_url right?", "model %s does not answer: %v", m.Name, err)
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
+		return bad("Check its api_key.", "model %s refuses the key (%d)", m.Name, res.StatusCode)
+	case res.StatusCode >= http.StatusInternalServerError:
+		return bad("Try again later.", "model %s is in trouble (%d)", m.Name, res.StatusCode)
+	}
+	return good("model %s answers at %s", m.Name, m.BaseURL)
+}
