@@ -17,6 +17,9 @@ import (
 // maxBegins is how often a run is begun before its failure is shown.
 const maxBegins = 3
 
+// longestWait is the longest that a network asks for before the next send.
+const longestWait = time.Hour
+
 // recoverAll is the boot scan: what an earlier process left behind is taken up before anything new comes in.
 //
 //	a run that is running     resumed under the same id, or after three begins failed where its sender sees it
@@ -28,6 +31,7 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read undelivered answers: %w", err)
 	}
+	g.forgetWaits(undelivered)
 	live, err := g.store.LiveRuns()
 	if err != nil {
 		return fmt.Errorf("read live runs: %w", err)
@@ -42,17 +46,17 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 			open[o.RunID] = g.settleOpen(&undelivered[i])
 		}
 	}
+	for _, o := range undelivered { // before any run goes on: a room takes the first answer that it is given
+		if o.State != workspace.OutOpen {
+			g.deliver.Push(o, false, nil)
+		}
+	}
 	for _, run := range live {
 		if run.Epoch == g.store.Epoch() {
 			continue
 		}
 		if err := g.resume(ctx, run, open[run.ID]); err != nil && !errors.Is(err, workspace.ErrConflict) {
 			return fmt.Errorf("resume run %s: %w", run.ID, err)
-		}
-	}
-	for _, o := range undelivered {
-		if o.State != workspace.OutOpen {
-			g.deliver.Push(o, false, nil)
 		}
 	}
 	for _, in := range queued {
@@ -62,6 +66,17 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 		g.log.Info("took up what was left", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
 	}
 	return nil
+}
+
+// forgetWaits drops waits that no network asks for: the clock was set back since. One that still minds says so.
+func (g *Gateway) forgetWaits(list []workspace.Outbound) {
+	for _, o := range list {
+		for i := range o.Parts {
+			if p := &o.Parts[i]; p.NextAt.Sub(g.opt.Now()) > longestWait {
+				p.NextAt = time.Time{}
+			}
+		}
+	}
 }
 
 // settleOpen decides about the message of a streamed answer that an earlier process was sending. It carried no answer
@@ -142,7 +157,7 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 // offer hands a queued input of the journal to where it is worked on.
 func (g *Gateway) offer(in workspace.Input) {
 	switch {
-	case g.roster().staleAfter > 0 && !in.Sent.IsZero() && in.Mode == workspace.ModeTurn && g.opt.Now().Sub(in.Sent) > g.roster().staleAfter && in.Reason != control.ResumedReason:
+	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && g.parking.old(in.Sent):
 		g.parking.park(in)
 	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
 		g.lanes.Steer(in.Binding.Key, in)
@@ -224,6 +239,16 @@ type parking struct {
 
 // parkAfter is how long the backlog of a room may still grow before the room is told.
 const parkAfter = 2 * time.Second
+
+// old says that a message has waited longer than stale_after. What was written since the start is never older than
+// the start, whatever the clock was set to meanwhile; networks cut seconds off.
+func (p *parking) old(sent time.Time) bool {
+	after := p.g.roster().staleAfter
+	if after <= 0 || sent.IsZero() || p.g.opt.Now().Sub(sent) <= after {
+		return false
+	}
+	return sent.Before(p.g.began.Add(-time.Minute)) || time.Since(p.g.booted) > after
+}
 
 func (p *parking) park(in workspace.Input) {
 	p.mu.Lock()
