@@ -205,7 +205,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict) []*arr
 		return list[:1]
 	}
 	for _, x := range list {
-		x.stale = !in.Time.IsZero() && d.now().Sub(in.Time) > r.staleAfter
+		x.stale = d.stale.old(in.Time)
 		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale
 	}
 	return list

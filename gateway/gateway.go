@@ -59,6 +59,7 @@ type Gateway struct {
 	base   context.Context
 	cancel context.CancelFunc
 	began  time.Time
+	booted time.Time // by a clock that nobody can set
 
 	store    *store.Store
 	blobs    *blob.Store
@@ -116,7 +117,7 @@ func (g *Gateway) roster() *roster { return g.current.Load() }
 // Start opens everything in order — store, agents, routes, lanes, channels, HTTP — and returns when it listens.
 // What is started before a failure is stopped again.
 func (g *Gateway) Start(ctx context.Context) (err error) {
-	g.began = g.opt.Now()
+	g.began, g.booted = g.opt.Now(), time.Now()
 	g.base, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {

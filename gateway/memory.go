@@ -27,12 +27,12 @@ func (m *memory) watch(ctx context.Context) {
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
 	for {
+		metrics.Read(sample)
+		m.now.Store(int64(sample[0].Value.Uint64() - sample[1].Value.Uint64()))
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			metrics.Read(sample)
-			m.now.Store(int64(sample[0].Value.Uint64() - sample[1].Value.Uint64()))
 		}
 	}
 }

@@ -163,6 +163,8 @@ func (g *Gateway) offer(in workspace.Input) {
 		g.lanes.Steer(in.Binding.Key, in)
 	case in.Mode == workspace.ModeCommand && !command.Ordered(in.Text):
 		g.commands.beside(g.base, in)
+	case in.Reason == control.ResumedReason:
+		g.lanes.Again(in.Binding.Key, in)
 	default:
 		g.lanes.Offer(in.Binding.Key, in)
 	}

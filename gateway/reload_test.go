@@ -1,0 +1,193 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+	"parley/gateway"
+)
+
+// R13 and T21: a configuration that cannot be is refused as a whole and the reason said; the old one goes on.
+func TestR13_T21_BadConfigurationChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana := r.person(11)
+	good := r.config()
+	for i, c := range []struct{ yaml, why string }{
+		{good + "\nnonsense: 1\n", "nonsense"},
+		{strings.Replace(good, "dm: open", "dm: wide", 1), "wide"},
+		{strings.Replace(good, "model: m}", "model: nobody}", 1), "nobody"},
+		{"agents: [", "yaml"},
+		{strings.Replace(good, "api_key: sk-test-canary", "api_key: \"${NOT_SET}\"", 1), "NOT_SET"},
+		{strings.Replace(good, "dm: open", "dm: disabled", 1) + "\nnonsense: 1\n", "nonsense"},
+	} {
+		r.write(c.yaml)
+		r.g.Reload()
+		r.logged("configuration stays as it was", i+1)
+		lines := strings.Split(strings.TrimSpace(r.log.String()), "\n")
+		why := ""
+		for _, l := range lines {
+			if strings.Contains(l, "configuration stays as it was") {
+				why = l
+			}
+		}
+		if !strings.Contains(why, c.why) {
+			t.Errorf("%q is not named: %s", c.why, why)
+		}
+		r.say(ana, 11, fmt.Sprint(i))
+		if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: %d", i) {
+			t.Fatalf("after %q: %q", c.why, got)
+		}
+	}
+}
+
+func TestR13_GoodConfigurationHoldsForTheNextMessage(t *testing.T) {
+	t.Parallel()
+	other := llmtest.Start(t, func(q *llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "other: " + q.LastUser()} })
+	h := newHold()
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(q.LastUser(), "slow") {
+			return h.reply(t, "", llmtest.Echo(q))
+		}
+		return llmtest.Echo(q)
+	}, extra: quiet})
+	ana, ben := r.person(11), r.person(12)
+	r.say(ana, 11, "slow")
+	receive(t, h.asked, "the slow turn")
+	good := r.config()
+	r.write(strings.Replace(good, r.modelURL(), strings.TrimRight(other.URL, "/"), 1))
+	r.g.Reload()
+	r.logged("configuration reloaded", 1)
+	r.say(ben, 12, "hello")
+	if got := r.wait(ben, 1)[0].Text; got != "other: hello" {
+		t.Errorf("the new model: %q", got)
+	}
+	close(h.open)
+	if got := r.wait(ana, 1)[0].Text; got != "echo: slow" {
+		t.Errorf("the turn that ran: %q", got)
+	}
+	r.write(strings.Replace(good, "dm: open", "dm: allowlist, allow: [\"11\"]", 1))
+	r.g.Reload()
+	r.logged("configuration reloaded", 2)
+	r.say(ben, 12, "still there?")
+	r.say(ana, 11, "and I?")
+	if got := r.wait(ana, 2)[1].Text; got != "echo: and I?" {
+		t.Errorf("who is allowed: %q", got)
+	}
+	r.until("ben's message confirmed", func(v telegramtest.View) bool { return v.Pending() == 0 })
+	if got := texts(r.tg.View().Sent(ben.ID)); len(got) != 1 {
+		t.Errorf("who is not allowed any more got %q", got)
+	}
+	if got := r.rows(`SELECT state, text FROM inputs WHERE state = 'refused'`); !slices.Equal(got, []string{"refused|"}) {
+		t.Errorf("refused inputs %q: a decision without the text", got)
+	}
+}
+
+// R10: a clock that jumps changes neither order nor ids, loses nothing and holds nothing up, in a running gateway
+// and over a restart.
+func TestR10_ClockJumpsLoseNothingAndKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	for _, jump := range []time.Duration{time.Hour, -time.Hour, 10 * year, -10 * year} {
+		t.Run(jump.String(), func(t *testing.T) {
+			t.Parallel()
+			c := &clock{}
+			r := newRig(t, setup{opt: c.in, extra: "sessions: {queue: {mode: followup}}" + quiet})
+			ana := r.person(11)
+			say := func(i int) {
+				t.Helper()
+				r.say(ana, 11, fmt.Sprintf("m%d", i)) // the network's clock stays as it is
+				if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: m%d", i) {
+					t.Fatalf("answer %d: %q", i, got)
+				}
+			}
+			say(0)
+			c.turn(jump)
+			say(1)
+			r.tg.Album(telegramtest.In{Chat: ana.ID, From: user(11), Text: "m2"}, telegramtest.File{Type: "photo", Data: []byte("a")})
+			r.wait(ana, 3)
+			r.halt()
+			c.turn(-jump)
+			r.start(c.in)
+			say(3)
+			c.turn(jump)
+			say(4)
+			got := r.rows(`SELECT state FROM inputs ORDER BY seq`)
+			if !slices.Equal(got, []string{"answered", "answered", "answered", "answered", "answered"}) {
+				t.Errorf("inputs %q", got)
+			}
+			if got := r.rows(`SELECT count(DISTINCT id) FROM inputs`); got[0] != "5" {
+				t.Errorf("%s ids, want 5", got[0])
+			}
+		})
+	}
+}
+
+// R10: what waits for a time that lies in the future only because the clock was set back is not waited for.
+func TestR10_RetryDoesNotWaitForAClockThatWentBack(t *testing.T) {
+	t.Parallel()
+	c := &clock{}
+	r := newRig(t, setup{opt: c.in, extra: quiet})
+	ana := r.person(11)
+	r.tg.AddFault(telegramtest.Fault{Method: "sendMessage", Do: telegramtest.Reply, Status: 429, After: 30 * time.Second})
+	r.say(ana, 11, "hello")
+	r.stored("the refused part", `SELECT state, tries FROM parts`, "ready|1")
+	r.halt()
+	r.tg.ClearFaults()
+	c.turn(-10 * 365 * 24 * time.Hour)
+	r.start(c.in)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	if got, err := r.tg.WaitSent(ctx, ana.ID, 1); err != nil || got[0].Text != "echo: hello" {
+		t.Errorf("%v: %q", err, texts(got))
+	}
+}
+
+// R07: near the memory ceiling nothing more is taken in, and nothing is acknowledged; below it all is answered.
+// It measures the whole process and so does not run beside other tests.
+func TestR07_IntakeStopsNearTheMemoryCeilingAndGoesOn(t *testing.T) {
+	r := newRig(t, setup{})
+	t.Cleanup(func() { debug.SetMemoryLimit(4 << 30) })
+	r.halt()
+	ballast := make([]byte, 256<<20)
+	for i := 0; i < len(ballast); i += 4096 {
+		ballast[i] = 1
+	}
+	// 90 % of the limit is below what is in use with the ballast, and far above it without
+	r.start(func(o *gateway.Options) { o.MemoryLimit = int64(inUse()) })
+	const chats = 20
+	for c := range int64(chats) {
+		r.say(r.person(100+c), 100+c, "hello")
+	}
+	r.logged("gateway is at its memory ceiling", 1)
+	if n := r.tg.View().Pending(); n != chats {
+		t.Errorf("%d of %d messages were acknowledged", chats-n, chats)
+	}
+	if got := r.rows(`SELECT count(*) FROM inputs`); got[0] != "0" {
+		t.Errorf("%s inputs were taken", got[0])
+	}
+	runtime.KeepAlive(ballast)
+	ballast = nil
+	debug.FreeOSMemory()
+	for c := range int64(chats) {
+		if got := texts(r.wait(telegramtest.Chat{ID: 100 + c}, 1)); !slices.Equal(got, []string{"echo: hello"}) {
+			t.Errorf("chat %d: %q", c, got)
+		}
+	}
+}
+
+// inUse is the memory of the process, as the runtime has it from the system.
+func inUse() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
+}
