@@ -34,7 +34,7 @@ func (h house) Remove(key string, seqs ...int64) {
 
 func (h house) Offer(inputs ...workspace.Input) {
 	for _, in := range inputs {
-		h.g.lanes.Offer(in.Binding.Key, in)
+		h.g.lanes.Again(in.Binding.Key, in)
 	}
 }
 
@@ -99,10 +99,19 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 // queue is how a session handles messages that come during a turn.
 func (g *Gateway) queue(key string) lane.Settings {
 	set := g.roster().queue
+	over, known := workspace.Overrides{}, false
 	if s := g.sessions.peek(key); s != nil {
-		if mode := s.overrides().Queue; mode != "" {
-			set.Mode = mode
+		over, known = s.overrides()
+	}
+	if !known { // it has not spoken for a while, or was changed just now
+		if k, err := workspace.ParseKey(key); err == nil {
+			if ses, err := g.store.SessionByKey(k); err == nil {
+				over = ses.Overrides
+			}
 		}
+	}
+	if over.Queue != "" {
+		set.Mode = over.Queue
 	}
 	return set
 }

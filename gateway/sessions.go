@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 
 	"parley/workspace"
@@ -22,8 +23,8 @@ type session struct {
 	hist []workspace.Entry
 	room workspace.Room
 	said []workspace.ContextLine // by others, since the last turn
-	size int
-	at   *list.Element
+	size int           // under sessions.mu
+	at   *list.Element // under sessions.mu
 }
 
 // sessions keeps the transcripts of those who spoke last. Safe for concurrent use.
@@ -93,9 +94,7 @@ func (ss *sessions) load(key string, id workspace.SessionID, run workspace.RunID
 	if err != nil {
 		return nil, err
 	}
-	for len(hist) > 0 && hist[len(hist)-1].RunID == run {
-		hist = hist[:len(hist)-1]
-	}
+	hist = slices.DeleteFunc(hist, func(e workspace.Entry) bool { return e.RunID == run })
 	s.ses, s.hist = ses, nil
 	ss.grow(s, hist)
 	return s, nil
@@ -109,7 +108,6 @@ func (ss *sessions) append(s *session, entries []workspace.Entry) {
 }
 
 func (ss *sessions) grow(s *session, entries []workspace.Entry) {
-	was := s.size
 	for _, e := range entries {
 		if e.Role != workspace.RoleEvent {
 			s.hist = append(s.hist, e)
@@ -118,17 +116,17 @@ func (ss *sessions) grow(s *session, entries []workspace.Entry) {
 	if len(s.hist) > maxHistory { // by half, so that the prompt's prefix is not another one each turn
 		s.hist = append([]workspace.Entry(nil), s.hist[len(s.hist)-maxHistory/2:]...)
 	}
-	s.size = 0
+	size := 0
 	for _, e := range s.hist {
-		s.size += entrySize(e)
+		size += entrySize(e)
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.byKey[s.key] != s {
-		s.size = was // dropped meanwhile: nobody counts it
-		return
+		return // dropped meanwhile: nobody counts it
 	}
-	ss.size += s.size - was
+	ss.size += size - s.size
+	s.size = size
 	for ss.size > sessionBytes && ss.order.Len() > 1 {
 		ss.drop(ss.order.Back().Value.(*session))
 	}
@@ -172,8 +170,9 @@ func (s *session) heard() {
 	s.said = nil
 }
 
-func (s *session) overrides() workspace.Overrides {
+// overrides of the session; known is false before load.
+func (s *session) overrides() (o workspace.Overrides, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ses.Overrides
+	return s.ses.Overrides, s.ses.ID != ""
 }

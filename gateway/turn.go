@@ -218,8 +218,8 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
 	t.Models, t.MaxSteps = agent.Models, agent.MaxSteps
-	if name := rec.mem.overrides().Model; name != "" {
-		t.Models = append([]string{name}, agent.Models...)
+	if over, _ := rec.mem.overrides(); over.Model != "" {
+		t.Models = append([]string{over.Model}, agent.Models...)
 	}
 	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester)
 	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)

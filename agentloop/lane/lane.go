@@ -76,6 +76,7 @@ type lane struct {
 type item struct {
 	workspace.Input
 	steerOnly bool
+	kept      bool // the cap does not count it
 	arrived   time.Time
 }
 
@@ -134,6 +135,9 @@ func (ls *Lanes) Resume(key string, begun any, inputs ...workspace.Input) {
 // Offer queues an input that is journalled as queued.
 func (ls *Lanes) Offer(key string, in workspace.Input) { ls.offer(key, item{Input: in}) }
 
+// Again queues an input that was set aside and is wanted after all: the cap does not count it.
+func (ls *Lanes) Again(key string, in workspace.Input) { ls.offer(key, item{Input: in, kept: true}) }
+
 // Steer offers an edit or delete of a message that a running turn has taken.
 func (ls *Lanes) Steer(key string, in workspace.Input) {
 	ls.offer(key, item{Input: in, steerOnly: true})
@@ -173,25 +177,25 @@ func (l *lane) insert(it item) {
 	l.waiting = slices.Insert(l.waiting, i, it)
 }
 
-// overflow says which inputs the cap pushes out; the new one itself when overflow is "new".
+// overflow says which inputs the cap pushes out; the new one itself when overflow is "new" or it is a command.
 func (l *lane) overflow(it item, set Settings) (dropped []workspace.Input) {
-	if it.Mode != workspace.ModeTurn || set.Cap <= 0 {
+	if it.kept || set.Cap <= 0 {
 		return nil
 	}
-	turns := 0
+	turns := 0 // of the same mode
 	for _, w := range l.waiting {
-		if w.Mode == workspace.ModeTurn {
+		if w.Mode == it.Mode && !w.kept {
 			turns++
 		}
 	}
 	if turns < set.Cap {
 		return nil
 	}
-	if set.Overflow == "new" {
+	if set.Overflow == "new" || it.Mode == workspace.ModeCommand {
 		return []workspace.Input{it.Input}
 	}
 	for i := 0; i < len(l.waiting) && turns >= set.Cap; i++ {
-		if l.waiting[i].Mode == workspace.ModeTurn {
+		if l.waiting[i].Mode == it.Mode && !l.waiting[i].kept {
 			dropped = append(dropped, l.waiting[i].Input)
 			l.waiting = slices.Delete(l.waiting, i, i+1)
 			i--

@@ -122,6 +122,8 @@ func modelState(m llm.ModelHealth) string {
 	switch {
 	case m.Offline:
 		return "offline responder, no model"
+	case m.Down && m.LastError == "":
+		return "cooling down"
 	case m.Down:
 		return "cooling down: " + m.LastError
 	case m.LastError != "":

@@ -38,7 +38,7 @@ type Status struct {
 	Queue     lane.Settings       `json:"queue"`
 }
 
-// Status tells how a session and its gateway are. Others than owners see no channels but their own session.
+// Status tells how a session and its gateway are. Others than owners see no channels and no causes.
 func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	if err := c.may(call, "status"); err != nil {
 		return Status{}, err
@@ -51,6 +51,10 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	st.Agent, _ = c.House.Agent(call.Session.Agent)
 	if owner(call) {
 		st.Channels, st.Reason = c.House.Channels(), reason
+	} else { // what a provider says of a failure may name keys and places
+		for i := range st.Models {
+			st.Models[i].LastError = ""
+		}
 	}
 	ses, err := c.Store.SessionByKey(call.Session)
 	if err == nil {
