@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,8 @@ func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input)
 	r.ts.sessions.append(r.mem, kept)
 }
 
-// restart takes the message that came right after: the same run answers both.
+// restart takes the message that came right after: the same run answers both. Steps that the first try could still
+// journal stand in Turn.Journal, so that the next one goes on behind them.
 func (r *recorder) restart() error {
 	inputs := r.lane.Restart()
 	if len(inputs) == 0 {
@@ -84,6 +86,7 @@ func (r *recorder) emit(e agentloop.Event) {
 // Step journals steps with their lines of the transcript.
 func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.Step) (agentloop.Boundary, error) {
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
+	r.journal(steps)
 	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
 	for _, st := range steps {
 		r.asking = max(r.asking, st.N+1)
@@ -119,6 +122,20 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		b.Inputs = r.turn.History[before:]
 	}
 	return b, nil
+}
+
+// journal keeps what a further try of this turn must know: each step in its newest state.
+func (r *recorder) journal(steps []workspace.Step) {
+	list := slices.Clone(r.turn.Journal) // the loop reads the old one
+	for _, st := range steps {
+		i := slices.IndexFunc(list, func(old workspace.Step) bool { return old.N == st.N })
+		if i < 0 {
+			list = append(list, st)
+			continue
+		}
+		list[i] = st
+	}
+	r.turn.Journal = list
 }
 
 // stepEntries are the transcript's lines of steps: the model's words with its calls, and each call's result.
