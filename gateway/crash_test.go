@@ -1,0 +1,223 @@
+package gateway_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+)
+
+// killsWanted is how often a test of this kind kills: PARLEY_KILLS, or few.
+func killsWanted(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("PARLEY_KILLS")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("PARLEY_KILLS is %q, want a number above 0", text)
+	}
+	return n
+}
+
+// dice are seeded by the time; the log says how.
+func dice(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
+}
+
+// messagesPerKill is how much is said between two kills: one message of each chat, on average.
+const messagesPerKill = 20
+
+func TestR01_R05_KillAtRandomLosesNothing(t *testing.T) {
+	kills, rng := killsWanted(t, 12), dice(t)
+	w := newWorld(t, telegramtest.Options{})
+	w.prog = realProgram(t, w.config())
+	w.people()
+	for range kills {
+		w.boot("", 0)
+		at := "any moment of work"
+		wait := time.Duration(rng.IntN(60_000)) * time.Microsecond
+		if rng.IntN(4) == 0 { // while it starts and takes up what was left
+			at, wait = "any moment of the start", wait/2
+		} else {
+			w.progress(messagesPerKill * 3 / 4)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-w.d.exited:
+			t.Fatal("the daemon ended by itself")
+		}
+		w.d.kill()
+		w.died(at)
+	}
+	w.boot("", 0)
+	w.progress(int64(kills*messagesPerKill) - w.answered.Load())
+	w.settle()
+	w.report()
+}
+
+// mustPass are units that every life of a loaded daemon commits; the test finds further ones by itself.
+func mustPass() []string {
+	return []string{"accept", "step", "finish", "receipt", "outbound", "move part", "command", "begin", "resume", "boot", "clean"}
+}
+
+// fewPoints is what is tried where there is no time for all.
+func fewPoints() []string {
+	return []string{"getUpdates ready", "getUpdates confirms", "commit accept", "committed accept", "model delta", "model asked with results",
+		"committed step", "commit finish", "committed finish", "answer taken", "placeholder taken", "last edit taken", "commit receipt", "committed boot"}
+}
+
+func TestR05_KillAtEveryPointLosesNothing(t *testing.T) {
+	kills, rng := killsWanted(t, 0), dice(t)
+	w := newWorld(t, telegramtest.Options{})
+	w.prog = testProgram(t, w.config())
+	w.people()
+	points := append(wirePoints(), w.learnPoints()...)
+	for _, unit := range mustPass() {
+		if !slices.Contains(points, "commit "+unit) || !slices.Contains(points, "committed "+unit) {
+			t.Errorf("no daemon of this test commits the unit %q", unit)
+		}
+	}
+	if kills == 0 {
+		points = fewPoints()
+	}
+	for i := range max(kills, len(points)) {
+		w.killAt(points[i%len(points)], rng)
+	}
+	w.boot("", 0)
+	w.settle()
+	w.report()
+}
+
+// learnPoints runs two lives, one that is killed and one that ends, and returns the store's points that they passed.
+func (w *world) learnPoints() []string {
+	w.t.Helper()
+	list := filepath.Join(w.dir, "points")
+	w.boot("", 0, childPoints+"="+list)
+	w.progress(3 * messagesPerKill)
+	w.d.kill()
+	w.died("any moment of work")
+	w.boot("", 0, childPoints+"="+list)
+	w.progress(3 * messagesPerKill)
+	w.end()
+	text, err := os.ReadFile(list)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	points := strings.Split(strings.TrimSpace(string(text)), "\n")
+	slices.Sort(points)
+	return slices.Compact(points)
+}
+
+// killAt runs a life that ends at the point. What only a shutdown passes is reached by one.
+func (w *world) killAt(point string, rng *rand.Rand) {
+	w.t.Helper()
+	nth := 1
+	for _, often := range []string{"accept", "step", "finish", "receipt", "getUpdates", "answer", "model asked"} {
+		if strings.Contains(point, often) {
+			nth = 1 + rng.IntN(8)
+		}
+	}
+	w.boot(point, nth)
+	if w.progress(4 * messagesPerKill); !w.d.gone() {
+		w.d.term()
+	}
+	limit := time.NewTimer(35 * time.Second)
+	defer limit.Stop()
+	select {
+	case <-w.d.exited:
+	case <-limit.C:
+		w.t.Fatalf("the daemon neither dies at %q nor ends", point)
+	}
+	if w.d.code >= 0 {
+		_, unit, _ := strings.Cut(point, " ")
+		if slices.Contains(mustPass(), unit) || slices.Contains(wirePoints(), point) {
+			w.t.Errorf("point %q was not passed %d times by the end of a life", point, nth)
+		}
+		return
+	}
+	w.died(point)
+}
+
+func TestR08_TermDrainsAndASecondKills(t *testing.T) {
+	w := newWorld(t, telegramtest.Options{})
+	w.prog = realProgram(t, w.config())
+	w.people()
+	for range max(3, killsWanted(t, 3)/10) {
+		w.boot("", 0)
+		w.progress(messagesPerKill)
+		took := w.end()
+		t.Logf("ended %v after SIGTERM, under load", took.Round(time.Millisecond))
+		w.inOrder("parts in doubt after a shutdown", `SELECT COUNT(*) FROM parts WHERE state IN ('sending', 'unknown')`)
+		w.inOrder("shutdowns that were not clean", `SELECT COUNT(*) FROM settings WHERE name = 'clean' AND value <> 'yes'`)
+	}
+	held := make(chan struct{}, 1)
+	w.wire.script.Store(&llmtest.Reply{HangBefore: true})
+	w.wire.hung = held
+	w.boot("", 0)
+	<-held
+	w.d.term()
+	w.died("a second SIGTERM")
+	w.signalled(2 * time.Second)
+	w.wire.script.Store(nil)
+	w.boot("", 0)
+	w.settle()
+	if unknown := w.judged(); unknown > 2 {
+		t.Errorf("%d parts were in doubt; only the second signal may leave any", unknown)
+	}
+}
+
+// signalled sends a second SIGTERM once the first was seen, and wants the end at once.
+func (w *world) signalled(within time.Duration) {
+	w.t.Helper()
+	began := time.Now()
+	for again := time.NewTicker(50 * time.Millisecond); ; { // the first may still be on its way
+		select {
+		case <-again.C:
+			w.d.term()
+			if time.Since(began) > within {
+				again.Stop()
+				w.t.Fatalf("the daemon lives %v after a second SIGTERM", within)
+			}
+		case <-w.d.exited:
+			again.Stop()
+			w.t.Logf("ended %v after the first signal, by the second", time.Since(began).Round(time.Millisecond))
+			return
+		}
+	}
+}
+
+func TestR03_RedeliveryWithoutKillIsAnsweredOnce(t *testing.T) {
+	messages := int64(1000)
+	if os.Getenv("PARLEY_KILLS") != "" {
+		messages = 10_000
+	}
+	w := newWorld(t, telegramtest.Options{})
+	w.prog = realProgram(t, w.config())
+	w.wire.tg.Redeliver(telegramtest.Redelivery{Again: 0.3, Twice: 0.05})
+	w.people()
+	w.boot("", 0)
+	w.progress(messages)
+	w.settle()
+	again := w.wire.again.Load()
+	if again < messages/4 {
+		t.Errorf("%d of %d updates were delivered again, want 30 of 100", again, messages)
+	}
+	v := w.judge(w.audit())
+	t.Logf("messages %d, delivered again %d, answered twice %d, lost %d", v.messages, again, v.twice, v.lost)
+	if v.twice+v.marked+v.lost+v.givenUp > 0 {
+		t.Errorf("answered twice %d, marked %d, lost %d, given up %d; all must be 0", v.twice, v.marked, v.lost, v.givenUp)
+	}
+}
