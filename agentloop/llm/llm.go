@@ -1,5 +1,5 @@
 // Package llm is the contract with language models: a request, a stream of deltas, a whole response, and errors
-// that say what may be done about them. Providers live below it (llm/openai, llm/offline); Chain puts retry,
+// that say what may be done about them. Providers live below it (llm/openai, llm/anthropic, llm/offline); Chain puts retry,
 // cool-down and fallbacks in front of them. It starts no goroutine of its own.
 package llm
 

@@ -27,7 +27,7 @@ func (a *answer) Read(r *bufio.Reader) error {
 	}
 	lines := wire.NewEvents(r)
 	for !a.stopped {
-		_, data, err := lines.Next()
+		name, data, err := lines.Next()
 		switch {
 		case err != nil && a.Stop != "" && !errors.Is(err, wire.ErrLongLine):
 			return nil // no message_stop, but the answer had its end
@@ -35,8 +35,8 @@ func (a *answer) Read(r *bufio.Reader) error {
 			return wire.ErrNoEnd
 		case err != nil:
 			return err
-		case len(bytes.TrimSpace(data)) == 0:
-			continue
+		case name == "ping", name == "content_block_stop", len(bytes.TrimSpace(data)) == 0:
+			continue // they say nothing that is needed
 		}
 		if err := a.take(data); err != nil {
 			return err

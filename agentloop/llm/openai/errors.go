@@ -61,7 +61,7 @@ func errorText(body []byte) (text, code string) {
 func classify(status int, text, code string) llm.Kind {
 	low := strings.ToLower(code + " " + text)
 	switch {
-	case status == http.StatusRequestEntityTooLarge, status != 401 && status != 403 && status != 429 && overflows(low):
+	case status == http.StatusRequestEntityTooLarge, status != 401 && status != 403 && status != 429 && wire.Overflows(low):
 		return llm.Overflow
 	case status == 401, status == 402, status == 403, strings.Contains(low, "insufficient_quota"):
 		return llm.Auth
@@ -71,20 +71,4 @@ func classify(status int, text, code string) llm.Kind {
 		return llm.Overload
 	}
 	return llm.Rejected
-}
-
-// overflows knows the words in which servers say that a prompt is too long; only some send OpenAI's code.
-func overflows(low string) bool {
-	for _, w := range []string{
-		"context_length_exceeded", "exceed_context_size", "maximum context length", "available context size",
-		"prompt is too long", "input is too long", "maximum prompt length", "exceeds the maximum number of tokens",
-		"context window", "reduce the length of the messages", "loaded with context length",
-		"greater than the context length", "exceeds the context length", "exceeded model token limit",
-		"prompt token count", "longer than the context",
-	} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
 }

@@ -162,3 +162,20 @@ func Plain(v json.RawMessage) string {
 	}
 	return string(v)
 }
+
+// Overflows knows the words in which servers say that a prompt is too long; only some send OpenAI's code.
+// low is in lower case.
+func Overflows(low string) bool {
+	for _, w := range []string{
+		"context_length_exceeded", "exceed_context_size", "maximum context length", "available context size",
+		"prompt is too long", "input is too long", "maximum prompt length", "exceeds the maximum number of tokens",
+		"context window", "reduce the length of the messages", "loaded with context length",
+		"greater than the context length", "exceeds the context length", "exceeded model token limit",
+		"prompt token count", "exceed context limit", "longer than the context",
+	} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
