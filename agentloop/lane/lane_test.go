@@ -1,0 +1,593 @@
+package lane_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"parley/agentloop"
+	"parley/agentloop/lane"
+	"parley/channels"
+	"parley/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// worker is a Handler in memory: each turn does what do says, or ends at once.
+type worker struct {
+	do func(t *lane.Turn)
+	// what turns wait for; made inside the bubble
+	step, open, gone chan struct{}
+
+	mu      sync.Mutex
+	log     []string // what happened, in order
+	running map[string]int
+	most    int // turns at once, ever
+	twice   bool
+}
+
+func (w *worker) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+func (w *worker) notes() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.log)
+}
+
+func (w *worker) Turn(_ context.Context, t *lane.Turn) {
+	w.mu.Lock()
+	if w.running == nil {
+		w.running = map[string]int{}
+	}
+	w.running[t.Key]++
+	w.twice = w.twice || w.running[t.Key] > 1
+	n := 0
+	for _, r := range w.running {
+		n += r
+	}
+	w.most = max(w.most, n)
+	w.mu.Unlock()
+	if w.do != nil {
+		w.do(t)
+	} else {
+		w.note("%s", texts(t.Inputs))
+	}
+	w.mu.Lock()
+	w.running[t.Key]--
+	w.mu.Unlock()
+}
+
+func (w *worker) Command(_ context.Context, _ string, in workspace.Input) {
+	w.note("command %s", in.Text)
+}
+func (w *worker) Late(_ string, in workspace.Input) { w.note("late %s", in.Text) }
+func (w *worker) Dropped(_ string, dropped []workspace.Input, line bool) {
+	w.note("dropped %s %v", texts(dropped), line)
+}
+
+func texts(list []workspace.Input) string {
+	s := ""
+	for _, in := range list {
+		s += in.Text
+	}
+	return s
+}
+
+// in is a message of a person, numbered in the order of the journal.
+func in(seq int64, text string) workspace.Input {
+	return workspace.Input{Seq: seq, ID: workspace.InputID(fmt.Sprint(seq)), Kind: channels.KindMessage, Mode: workspace.ModeTurn, Person: "ana", RoomID: "r", Text: text}
+}
+
+func command(seq int64, text string) workspace.Input {
+	i := in(seq, text)
+	i.Mode = workspace.ModeCommand
+	return i
+}
+
+func settings(mode string) lane.Settings {
+	return lane.Settings{Mode: mode, Debounce: 700 * time.Millisecond, Cap: 20, Overflow: "summarize"}
+}
+
+// bubble runs a test where time is only what the test lets pass.
+func bubble(t *testing.T, turns int, w *worker, set lane.Settings, f func(t *testing.T, ls *lane.Lanes)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w.step, w.open, w.gone = make(chan struct{}), make(chan struct{}), make(chan struct{})
+		ls := lane.New(t.Context(), turns, w, func(string) lane.Settings { return set }, time.Now)
+		f(t, ls)
+		ls.Drain(t.Context())
+		if lanes, busy := ls.Count(); lanes != 0 || busy != 0 {
+			t.Errorf("%d lanes and %d places are left", lanes, busy)
+		}
+	})
+}
+
+func want(t *testing.T, w *worker, list ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := w.notes(); !slices.Equal(got, list) {
+		t.Errorf("happened %q, want %q", got, list)
+	}
+}
+
+// until blocks a turn until it is let go or its context ends, and notes how.
+func until(w *worker) func(*lane.Turn) {
+	return func(t *lane.Turn) {
+		select {
+		case <-w.open:
+		case <-t.Context().Done():
+			w.note("%s ended: %v", texts(t.Inputs), context.Cause(t.Context()))
+			return
+		}
+		w.note("%s", texts(t.Inputs))
+	}
+}
+
+// R02: in one session the order is the journal's, whatever order the commits are told in.
+func TestR02_LaneKeepsTheJournalsOrder(t *testing.T) {
+	w := &worker{}
+	w.do = until(w)
+	bubble(t, 8, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		for _, seq := range []int64{4, 2, 5, 3} {
+			ls.Offer("k", in(seq, string(rune('a'+seq-1))))
+		}
+		ls.Offer("k", in(3, "c")) // the scan tells again
+		ls.Offer("k", in(1, "a"))
+		close(w.open)
+		want(t, w, "a", "b", "c", "d", "e")
+	})
+}
+
+// R02: any mix of messages over sessions: each session in order and one turn at a time, never more turns than the cap.
+func TestR02_AnyMixKeepsOrderUnderTheCap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cap := rapid.IntRange(1, 4).Draw(rt, "cap")
+		mix := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 60).Draw(rt, "sessions")
+		delays := rapid.SliceOfN(rapid.IntRange(0, 3), len(mix), len(mix)).Draw(rt, "ms")
+		w := &worker{}
+		w.do = func(t *lane.Turn) {
+			timer := time.NewTimer(time.Duration(t.Inputs[0].Seq%7) * time.Millisecond)
+			<-timer.C
+			w.note("%s:%d", t.Key, t.Inputs[0].Seq)
+		}
+		set := settings(lane.Followup)
+		set.Cap = 0
+		synctest.Test(t, func(t *testing.T) {
+			ls := lane.New(t.Context(), cap, w, func(string) lane.Settings { return set }, time.Now)
+			for i, session := range mix {
+				<-time.After(time.Duration(delays[i]) * time.Millisecond)
+				ls.Offer(fmt.Sprint(session), in(int64(i+1), "x"))
+			}
+			<-time.After(time.Hour)
+			ls.Drain(t.Context())
+		})
+		if w.twice || w.most > cap {
+			rt.Fatalf("two turns of a session at once: %v; %d turns at once of %d", w.twice, w.most, cap)
+		}
+		last := map[string]int64{}
+		for _, line := range w.notes() {
+			var session string
+			var seq int64
+			if _, err := fmt.Sscanf(line, "%1s:%d", &session, &seq); err != nil {
+				rt.Fatal(err)
+			}
+			if seq <= last[session] {
+				rt.Fatalf("session %s: %d after %d", session, seq, last[session])
+			}
+			last[session] = seq
+		}
+		if len(w.notes()) != len(mix) {
+			rt.Fatalf("%d of %d messages had their turn", len(w.notes()), len(mix))
+		}
+	})
+}
+
+func TestSessionsRunSideBySideUpToTheCap(t *testing.T) {
+	w := &worker{}
+	w.do = until(w)
+	bubble(t, 3, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
+		for i := range int64(10) {
+			ls.Offer(fmt.Sprint(i), in(i+1, "x"))
+		}
+		synctest.Wait()
+		if _, busy := ls.Count(); busy != 3 {
+			t.Errorf("%d turns at once, want 3", busy)
+		}
+		close(w.open)
+		synctest.Wait()
+		if len(w.notes()) != 10 || w.most != 3 {
+			t.Errorf("%d turns done, %d at once", len(w.notes()), w.most)
+		}
+	})
+}
+
+func TestMessageWithinDebounceRestartsThreeTimes(t *testing.T) {
+	w := &worker{}
+	w.do = func(turn *lane.Turn) {
+		for {
+			select {
+			case <-w.open:
+			case <-turn.Context().Done():
+				if !errors.Is(context.Cause(turn.Context()), agentloop.ErrRestart) {
+					w.note("ended: %v", context.Cause(turn.Context()))
+					return
+				}
+				w.note("restart with %s", texts(turn.Restart()))
+				continue
+			}
+			if turn.Seal() == nil {
+				w.note("answered %s", texts(turn.Inputs))
+				return
+			}
+		}
+	}
+	bubble(t, 8, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
+		for i := range int64(5) {
+			ls.Offer("k", in(i+1, string(rune('a'+i))))
+			<-time.After(600 * time.Millisecond)
+			synctest.Wait()
+		}
+		want(t, w, "restart with b", "restart with c", "restart with d")
+		close(w.open)
+		want(t, w, "restart with b", "restart with c", "restart with d", "answered abcd", "answered e")
+	})
+}
+
+func TestNothingRestartsAfterTheDebounceOrWhenSomethingWasShown(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		mode  string
+		wait  time.Duration
+		shown bool
+		by    workspace.PersonID
+	}{
+		{"too late", lane.Steer, 800 * time.Millisecond, false, "ana"},
+		{"shown", lane.Steer, 0, true, "ana"},
+		{"followup", lane.Followup, 0, false, "ana"},
+		{"another person", lane.Steer, 0, false, "ben"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &worker{}
+			do := until(w)
+			w.do = func(t *lane.Turn) {
+				if c.shown {
+					t.Shown()
+				}
+				do(t)
+			}
+			bubble(t, 8, w, settings(c.mode), func(t *testing.T, ls *lane.Lanes) {
+				ls.Offer("k", in(1, "a"))
+				synctest.Wait()
+				<-time.After(c.wait)
+				second := in(2, "b")
+				second.Person = c.by
+				ls.Offer("k", second)
+				synctest.Wait()
+				close(w.open)
+				want(t, w, "a", "b")
+			})
+		})
+	}
+}
+
+func TestBoundaryTakesTheRequestersMessagesOnly(t *testing.T) {
+	w := &worker{}
+	w.do = func(t *lane.Turn) {
+		if t.Inputs[0].Seq != 1 {
+			w.note("turn %s", texts(t.Inputs))
+			return
+		}
+		t.Shown()
+		<-w.step
+		w.note("boundary %s", texts(t.Boundary()))
+		<-w.open
+		w.note("turn %s", texts(t.Inputs))
+	}
+	bubble(t, 8, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		other := in(3, "c")
+		other.Person = "ben"
+		elsewhere := in(4, "d")
+		elsewhere.RoomID = "another room"
+		for _, i := range []workspace.Input{in(2, "b"), other, elsewhere, in(5, "e"), command(6, "/new"), in(7, "g")} {
+			ls.Offer("k", i)
+		}
+		close(w.step)
+		want(t, w, "boundary be") // not what stands behind the command
+		close(w.open)
+		want(t, w, "boundary be", "turn abe", "turn c", "turn d", "command /new", "turn g")
+	})
+}
+
+// T10: nobody else's message is taken in by any way there is.
+func TestT10_TurnHasOneRequesterInEveryMode(t *testing.T) {
+	for _, mode := range []string{lane.Steer, lane.Followup, lane.Collect, lane.Interrupt} {
+		t.Run(mode, func(t *testing.T) {
+			w := &worker{}
+			w.do = func(t *lane.Turn) {
+				select {
+				case <-w.open:
+				case <-t.Context().Done():
+				}
+				t.Boundary()
+				for _, in := range t.Inputs {
+					if in.Person != t.Inputs[0].Person {
+						w.note("%s in a turn of %s", in.Person, t.Inputs[0].Person)
+					}
+				}
+			}
+			bubble(t, 8, w, settings(mode), func(t *testing.T, ls *lane.Lanes) {
+				for i := range int64(9) {
+					m := in(i+1, "x")
+					m.Person = workspace.PersonID(fmt.Sprint(i % 3))
+					ls.Offer("k", m)
+				}
+				synctest.Wait()
+				close(w.open)
+				want(t, w)
+			})
+		})
+	}
+}
+
+func TestEditIsSteeredInInEveryModeOrComesTooLate(t *testing.T) {
+	for _, mode := range []string{lane.Steer, lane.Followup, lane.Collect} {
+		t.Run(mode, func(t *testing.T) {
+			w := &worker{}
+			w.do = func(t *lane.Turn) {
+				t.Shown()
+				<-w.step
+				w.note("boundary %s", texts(t.Boundary()))
+				<-w.open
+			}
+			bubble(t, 8, w, settings(mode), func(t *testing.T, ls *lane.Lanes) {
+				ls.Offer("k", in(1, "a"))
+				synctest.Wait()
+				ls.Steer("k", in(2, "edit"))
+				close(w.step)
+				want(t, w, "boundary edit")
+				ls.Steer("k", in(3, "another"))
+				close(w.open)
+				want(t, w, "boundary edit", "late another")
+			})
+		})
+	}
+}
+
+func TestCollectJoinsWhatWaits(t *testing.T) {
+	w := &worker{}
+	w.do = until(w)
+	set := settings(lane.Collect)
+	set.Debounce = 0
+	bubble(t, 8, w, set, func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		<-time.After(time.Millisecond)
+		for _, i := range []workspace.Input{in(2, "b"), in(3, "c"), command(4, "/new"), in(5, "e")} {
+			ls.Offer("k", i)
+		}
+		close(w.open)
+		want(t, w, "a", "bc", "command /new", "e")
+	})
+}
+
+func TestInterruptEndsTheTurnAndTheNextAnswersBoth(t *testing.T) {
+	w := &worker{}
+	w.do = func(t *lane.Turn) {
+		if t.Interrupted != nil {
+			w.note("%s after %v", texts(t.Inputs), t.Interrupted)
+			return
+		}
+		<-t.Context().Done()
+		if err := t.Seal(); !errors.Is(err, agentloop.ErrInterrupted) {
+			w.note("seal: %v", err)
+		}
+		t.Stash("the old end")
+	}
+	bubble(t, 8, w, settings(lane.Interrupt), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		ls.Offer("k", in(2, "b"))
+		want(t, w, "ab after the old end")
+	})
+}
+
+func TestSealedTurnIsNotDisturbed(t *testing.T) {
+	for _, mode := range []string{lane.Steer, lane.Interrupt} {
+		t.Run(mode, func(t *testing.T) {
+			w := &worker{}
+			w.do = func(t *lane.Turn) {
+				if err := t.Seal(); err != nil {
+					w.note("seal: %v", err)
+				}
+				until(w)(t)
+			}
+			bubble(t, 8, w, settings(mode), func(t *testing.T, ls *lane.Lanes) {
+				ls.Offer("k", in(1, "a"))
+				synctest.Wait()
+				ls.Offer("k", in(2, "b"))
+				if ls.Cancel("k", agentloop.ErrStopped, func(workspace.Input) bool { return true }) {
+					t.Error("a sealed turn was cancelled")
+				}
+				synctest.Wait()
+				close(w.open)
+				want(t, w, "a", "b")
+			})
+		})
+	}
+}
+
+func TestStopOutranksARestart(t *testing.T) {
+	w := &worker{}
+	w.do = func(turn *lane.Turn) {
+		<-turn.Context().Done()
+		<-w.gone
+		w.note("took %q", texts(turn.Restart()))
+		<-turn.Context().Done()
+		w.note("ended: %v", context.Cause(turn.Context()))
+	}
+	bubble(t, 8, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		ls.Offer("k", in(2, "b"))
+		if !ls.Cancel("k", agentloop.ErrStopped, func(in workspace.Input) bool { return in.Person == "ana" }) {
+			t.Error("the turn was not found")
+		}
+		ls.Remove("k", 2)
+		close(w.gone)
+		want(t, w, `took ""`, "ended: stopped by a person")
+	})
+}
+
+func TestOverflowDropsByItsSetting(t *testing.T) {
+	for _, c := range []struct {
+		overflow string
+		want     []string
+	}{
+		{"summarize", []string{"dropped b true", "dropped c true", "a", "command /new", "d", "e"}},
+		{"old", []string{"dropped b false", "dropped c false", "a", "command /new", "d", "e"}},
+		{"new", []string{"dropped d false", "dropped e false", "a", "command /new", "b", "c"}},
+	} {
+		t.Run(c.overflow, func(t *testing.T) {
+			w := &worker{}
+			w.do = until(w)
+			set := lane.Settings{Mode: lane.Followup, Cap: 2, Overflow: c.overflow}
+			bubble(t, 8, w, set, func(t *testing.T, ls *lane.Lanes) {
+				ls.Offer("k", in(1, "a"))
+				synctest.Wait()
+				// a command has its place even in a full queue, and is never dropped
+				for _, i := range []workspace.Input{command(2, "/new"), in(3, "b"), in(4, "c"), in(5, "d"), in(6, "e")} {
+					ls.Offer("k", i)
+				}
+				close(w.open)
+				want(t, w, c.want...)
+			})
+		})
+	}
+}
+
+func TestAlbumWaitsForItsLastItem(t *testing.T) {
+	w := &worker{}
+	bubble(t, 8, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		item := func(seq int64) workspace.Input {
+			i := in(seq, fmt.Sprint(seq))
+			i.Data.Album = "album"
+			return i
+		}
+		began := time.Now()
+		w.do = func(turn *lane.Turn) { w.note("%s after %v", texts(turn.Inputs), time.Since(began)) }
+		for seq := range int64(3) {
+			ls.Offer("k", item(seq+1))
+			<-time.After(500 * time.Millisecond)
+		}
+		ls.Offer("k", in(4, "and what is this?"))
+		<-time.After(time.Minute)
+		want(t, w, "123 after 1.8s", "and what is this? after 1.8s")
+	})
+}
+
+func TestReplaceAndRemoveOfWhatWaits(t *testing.T) {
+	w := &worker{}
+	w.do = until(w)
+	bubble(t, 8, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		for i := range int64(4) {
+			ls.Offer("k", in(i+1, string(rune('a'+i))))
+		}
+		synctest.Wait()
+		ls.Replace("k", 2, "B")
+		ls.Remove("k", 3, 1) // 1 is running: it is not in the queue
+		ls.Replace("nobody", 2, "x")
+		ls.Remove("nobody", 2)
+		v := ls.Look("k")
+		if !v.Running || v.Requester != "ana" || texts(v.Run) != "a" || texts(v.Waiting) != "Bd" {
+			t.Errorf("view %+v", v)
+		}
+		close(w.open)
+		want(t, w, "a", "B", "d")
+	})
+}
+
+func TestReservationHoldsSessionAndPlace(t *testing.T) {
+	w := &worker{}
+	w.do = func(t *lane.Turn) { w.note("%s begun %v", texts(t.Inputs), t.Begun) }
+	bubble(t, 2, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		if !ls.Reserve("a") || ls.Reserve("a") {
+			t.Error("an idle session is reserved once")
+		}
+		if !ls.Reserve("b") || ls.Reserve("c") {
+			t.Error("there are two places")
+		}
+		ls.Offer("a", in(2, "y")) // told before the commit that began the turn
+		synctest.Wait()
+		if n := len(w.notes()); n != 0 {
+			t.Errorf("%d turns began in a reserved session", n)
+		}
+		ls.Start("a", "with the commit", in(1, "x"))
+		ls.Release("b")
+		want(t, w, "x begun with the commit", "y begun <nil>")
+		if !ls.Reserve("b") {
+			t.Error("a released session cannot be reserved")
+		}
+		ls.Offer("b", in(3, "z"))
+		ls.Release("b")
+		want(t, w, "x begun with the commit", "y begun <nil>", "z begun <nil>")
+	})
+}
+
+func TestResumedTurnComesFirst(t *testing.T) {
+	w := &worker{}
+	w.do = func(t *lane.Turn) { w.note("%s %v", texts(t.Inputs), t.Begun) }
+	bubble(t, 1, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		ls.Resume("k", "resumed", in(1, "a"))
+		ls.Offer("k", in(2, "b"))
+		ls.Offer("k", in(1, "a")) // the scan does not know yet
+		want(t, w, "a resumed", "b <nil>")
+	})
+}
+
+// R08: a drain lets turns end, and ends those that do not; what waits stays in the journal.
+func TestR08_DrainEndsTurnsAndTakesUpNothingNew(t *testing.T) {
+	w := &worker{}
+	w.do = func(turn *lane.Turn) {
+		if turn.Key == "quick" {
+			<-time.After(time.Second)
+			w.note("quick done")
+			return
+		}
+		<-turn.Context().Done()
+		w.note("slow ended: %v", context.Cause(turn.Context()))
+	}
+	bubble(t, 8, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("quick", in(1, "a"))
+		ls.Offer("quick", in(2, "b"))
+		ls.Offer("slow", in(3, "c"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		ls.Drain(ctx)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("the drain took %v", took)
+		}
+		ls.Offer("late", in(4, "d"))
+		if ls.Reserve("late") {
+			t.Error("a drained house takes reservations")
+		}
+		want(t, w, "quick done", "slow ended: gateway is shutting down")
+	})
+}
