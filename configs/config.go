@@ -55,7 +55,7 @@ type Model struct {
 	APIKey          Secret `yaml:"api_key" doc:"Credential. May be empty only for a server on loopback or api offline." example:"${OPENAI_API_KEY}"`
 	Model           string `yaml:"model" doc:"The server's name for the model. Needed unless api is offline." example:"claude-sonnet-4-5"`
 	ContextWindow   int    `yaml:"context_window" default:"128000" min:"1024" max:"10000000" doc:"Size of prompt and answer together, in tokens."`
-	MaxOutputTokens int    `yaml:"max_output_tokens" default:"8192" min:"0" max:"1000000" doc:"Longest answer, in tokens; smaller than context_window. 0: the server's own limit."`
+	MaxOutputTokens int    `yaml:"max_output_tokens" default:"8192" min:"0" max:"1000000" doc:"Longest answer, in tokens; smaller than context_window. 0: the server's own limit; 8192 for anthropic, which wants one."`
 
 	// Found says how Discover found it; empty for a configured model.
 	Found string `yaml:"-"`
