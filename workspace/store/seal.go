@@ -10,7 +10,8 @@ import (
 
 // The columns that never change once a row is stored, in the order of its seal. SQLite does not notice a flipped bit
 // inside a cell; sum covers a row's payload, the seal all else that the line relies on. What changes on the way is
-// held against what it may be: states against their tables, run and session ids against their rows.
+// held against what it may be: states against their tables, run and session ids against their rows. An UPDATE of a
+// sealed column must write the seal anew, else the daily check calls the database damaged (a test reads our SQL).
 const (
 	sealedInput = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, agent, partition, decision, binding, mode,
 		deadline_at, received, sent`

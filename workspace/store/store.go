@@ -3,7 +3,7 @@
 // what a unit may change is in the state tables of package workspace, and every unit begins with its
 // compare-and-set.
 //
-// Goroutines: the writer, and on SQLite a keeper (checkpoints, checks). Both end in Close.
+// Goroutines: the writer, and on SQLite a keeper (checkpoints) with a watcher (checks). All end in Close.
 package store
 
 import (

@@ -115,6 +115,33 @@ func TestUnitsSurviveACutConnection(t *testing.T) {
 	accept(t, s, c.Message(s, "m:2", "two"))
 }
 
+func TestAProcessThatLostItsDatabaseIsFenced(t *testing.T) {
+	t.Parallel()
+	p := Postgres(t)
+	stale := p.Open(t)
+	c := NewChat(1)
+	accept(t, stale, c.Message(stale, "m:1", "one"))
+	p.cable.Cut()
+	next := p.Open(t, func(o *store.Options) { o.Dir, o.Postgres = t.TempDir(), p.direct })
+	if next.Epoch() != stale.Epoch()+1 {
+		t.Errorf("epoch %d after %d", next.Epoch(), stale.Epoch())
+	}
+	p.cable.Mend()
+	for range 2 {
+		if _, err := stale.Accept(c.Message(stale, "m:2", "two")); !errors.Is(err, channels.ErrUnwritable) {
+			t.Errorf("a stale process took a message: %v", err)
+		}
+	}
+	accept(t, next, c.Message(next, "m:2", "two"))
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	// the lock is free, and yet the stale one must not come back
+	if _, err := stale.Accept(c.Message(stale, "m:3", "three")); !errors.Is(err, channels.ErrUnwritable) {
+		t.Errorf("a stale process came back: %v", err)
+	}
+}
+
 func TestASecondProcessIsRefused(t *testing.T) {
 	t.Parallel()
 	p := SQLite(t)

@@ -30,6 +30,8 @@ type Place struct {
 	dir   string // data directory
 	cable *cable // to PostgreSQL; nil on SQLite
 	dsn   string
+	// direct goes to the same schema beside the cable.
+	direct string
 }
 
 // SQLite is a fresh place.
@@ -70,6 +72,8 @@ func Postgres(t testing.TB) *Place {
 	})
 	p := &Place{dir: filepath.Join(t.TempDir(), "data"), cable: newCable(t, config)}
 	q := url.Values{"host": {p.cable.dir}, "search_path": {schema}, "sslmode": {"disable"}}
+	beside := url.Values{"host": {config.Host}, "port": {fmt.Sprint(config.Port)}, "search_path": {schema}, "sslmode": {"disable"}}
+	p.direct = (&url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Path: "/" + config.Database, RawQuery: beside.Encode()}).String()
 	p.dsn = (&url.URL{Scheme: "postgres", User: url.UserPassword(config.User, config.Password), Path: "/" + config.Database, RawQuery: q.Encode()}).String()
 	return p
 }
