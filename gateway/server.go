@@ -32,6 +32,9 @@ func (s *server) addr() string {
 	return s.listener.Addr().String()
 }
 
+// lastWords is how long requests have to end when the gateway stops.
+const lastWords = 2 * time.Second
+
 // listen opens the port and serves until Stop.
 func (g *Gateway) listen(c *configs.Config) error {
 	if err := makeToken(c); err != nil {
@@ -63,7 +66,7 @@ func (g *Gateway) listen(c *configs.Config) error {
 		}
 	}()
 	g.stops.push("http", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords) // also when all other time is used up
 		defer cancel()
 		handler.Close() // streams and waiters end with a word: their readers resume by number
 		err := s.http.Shutdown(ctx)

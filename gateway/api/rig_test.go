@@ -202,7 +202,10 @@ func (r *rig) write(extra string) {
 	if !strings.Contains(extra, "gateway:") {
 		extra = "gateway: {listen: \"127.0.0.1:0\"}\n" + extra
 	}
-	yaml := fmt.Sprintf("data_dir: %s/data\nmodels: [{name: m, api: openai, base_url: \"%s\", api_key: sk-test-canary, model: test-1}]\n%s\n", r.dir, r.model.URL, extra)
+	if !strings.Contains(extra, "models:") {
+		extra += fmt.Sprintf("\nmodels: [{name: m, api: openai, base_url: \"%s\", api_key: sk-test-canary, model: test-1}]", r.model.URL)
+	}
+	yaml := fmt.Sprintf("data_dir: %s/data\n%s\n", r.dir, extra)
 	if err := os.WriteFile(r.conf, []byte(yaml), 0o600); err != nil {
 		r.t.Fatal(err)
 	}

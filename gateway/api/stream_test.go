@@ -200,6 +200,39 @@ func TestSessionStreamFollowsIntoTheNextGeneration(t *testing.T) {
 	wantGapless(t, back.until("its end", typed("turn.ended")), 1)
 }
 
+// Over several model calls each answer grows under the id with which it is stored, also beside a command that is
+// answered in between.
+func TestDeltasCarryTheIDOfTheirItem(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{yaml: "models: [{name: off, api: offline}]"})
+	rd := r.follow(sessionPath, 0)
+	r.send(client.Message{Text: "tool", Wait: 20})
+	events := rd.until("its end", typed("turn.ended"))
+	r.send(client.Message{Text: "slow"})
+	events = append(events, rd.until("a delta", typed("item.delta"))...)
+	r.send(client.Message{Text: "/status", Wait: 20})
+	events = append(events, rd.until("its end", typed("turn.ended"))...)
+	wantGapless(t, events, 1)
+	text, whole := grown(t, events), completed(t, events)
+	if len(text) != 3 {
+		t.Errorf("%d answers grew: %q", len(text), text)
+	}
+	for id, got := range text {
+		if got == "" || whole[id] != got {
+			t.Errorf("%s grew to %q and was stored as %q", id, got, whole[id])
+		}
+	}
+	calls := 0
+	for _, e := range events {
+		if e.Type == "item.started" && strings.Contains(string(e.Data), `"type":"tool_call"`) {
+			calls++
+		}
+	}
+	if calls != 1 {
+		t.Errorf("%d tool calls began", calls)
+	}
+}
+
 // Streams end with a word when the gateway stops.
 func TestStreamIsToldThatTheGatewayStops(t *testing.T) {
 	t.Parallel()
