@@ -1,9 +1,14 @@
 package gateway
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
+
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // Owners of the configuration stay owners when a channel tells its account, and one channel's people do not put out another's.
@@ -68,17 +73,51 @@ func TestStopLeavesWhatWasSaidAfterIt(t *testing.T) {
 func TestMessageBesideALeftRunIsAnsweredLater(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "a")
-	g := startPuppets(t, "{dm: open}", "", nil, p)
+	failed := make(chan struct{}, 100)
+	g := startPuppets(t, "{dm: open}", "sessions: {queue: {mode: followup}}", func(o *Options) {
+		o.Log = slog.New(slog.NewTextHandler(writerFunc(func(line []byte) (int, error) {
+			if strings.Contains(string(line), "turn cannot begin") {
+				failed <- struct{}{}
+			}
+			return len(line), nil
+		}), nil))
+	}, p)
 	p.hear(p.says("7", "1", "one"))
 	p.next()
-	query(t, g, `INSERT INTO runs (id, session_id, task_id, requester, role, room_id, state, epoch, tries, model, started, first_n)
-		SELECT 'left', session_id, '', requester, role, room_id, 'running', epoch, 1, '', started, first_n FROM runs RETURNING id`)
+	left := leaveRun(t, g)
 	p.hear(p.says("7", "2", "two"))
-	query(t, g, `UPDATE runs SET state = 'failed' WHERE id = 'left' RETURNING id`)
-	if got := p.next(); !strings.Contains(got, "two") {
-		t.Errorf("the answer is %q", got)
+	<-failed
+	if _, err := g.store.Finish(left); err != nil {
+		t.Fatal(err)
+	}
+	p.hear(p.says("7", "3", "three"))
+	for _, want := range []string{"two", "three"} {
+		if got := p.next(); !strings.Contains(got, want) {
+			t.Errorf("the answer is %q, want %s", got, want)
+		}
 	}
 	if _, turns := g.lanes.Count(); turns > 1 {
 		t.Errorf("%d turns are held", turns)
 	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// leaveRun begins a run of the only session behind the gateway's back, and returns its end.
+func leaveRun(t *testing.T, g *Gateway) store.Finish {
+	t.Helper()
+	key, err := workspace.ParseKey(query(t, g, `SELECT key FROM sessions`)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := store.Arrival{Key: key, Begin: &store.Begin{Run: workspace.Run{ID: workspace.RunID(g.store.IDs().New())}},
+		Input: workspace.Input{ID: workspace.InputID(g.store.IDs().New()), Source: "puppet", Account: "bot-a", Key: "left", Kind: channels.KindMessage,
+			Mode: workspace.ModeTurn, State: workspace.InputQueued, Binding: workspace.Binding{Key: key.String()}}}
+	got, err := g.store.Accept(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store.Finish{Run: got[0].Begun.Run, State: workspace.RunFailed, Inputs: []workspace.Input{got[0].Input}, InputState: workspace.InputFailed, AnswerEntry: -1}
 }

@@ -45,7 +45,7 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 	rec, err := ts.begin(t)
 	if err != nil {
 		ts.unbegun(t, err)
-		return // its inputs stay queued: the sweeper offers them again
+		return
 	}
 	timeout := rec.roster.turnTimeout
 	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
@@ -80,6 +80,7 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 		return
 	}
 	ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
+	defer ts.giveBack(t)
 	was, ok := t.Interrupted.(*interrupted)
 	if !ok {
 		return
@@ -89,6 +90,22 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 		return
 	}
 	was.ended()
+}
+
+// giveBack returns those inputs of a turn that are still queued, so that nothing newer overtakes them.
+func (ts *turns) giveBack(t *lane.Turn) {
+	var list []workspace.Input
+	for _, in := range t.Inputs {
+		now, err := ts.store.Input(in.ID)
+		if err != nil {
+			ts.log.Error("input cannot be read", "input", in.ID, "err", err)
+			return // the sweeper offers them all
+		}
+		if now.State == workspace.InputQueued {
+			list = append(list, now)
+		}
+	}
+	t.GiveBack(list)
 }
 
 // attempt runs the loop once. A panic in it is the turn's failure and nobody else's.

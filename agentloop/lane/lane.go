@@ -28,6 +28,9 @@ const AlbumWait = 800 * time.Millisecond
 // MaxRestarts bounds how often one run is begun again with a further message.
 const MaxRestarts = 3
 
+// givenBackWait is how long inputs rest that could not be taken up.
+const givenBackWait = 2 * time.Second
+
 // Handler does the work of lanes.
 type Handler interface {
 	// Turn runs one turn and returns when its end is committed, or when the gateway shuts down.
@@ -68,8 +71,9 @@ type lane struct {
 	key      string
 	waiting  []item
 	turn     *Turn
-	reserved bool // a commit that begins a turn is under way
-	running  bool // its goroutine is up
+	reserved bool      // a commit that begins a turn is under way
+	running  bool      // its goroutine is up
+	pause    time.Time // nothing is taken up before
 	changed  chan struct{}
 }
 
@@ -311,6 +315,10 @@ func (ls *Lanes) after(l *lane, t *Turn) *Turn {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l.turn = nil
+	for _, in := range t.back {
+		l.insert(item{Input: in, kept: true, arrived: ls.now()})
+		l.pause = ls.now().Add(givenBackWait)
+	}
 	if t.stash == nil || ls.shut {
 		return nil
 	}
@@ -334,7 +342,7 @@ func (ls *Lanes) next(l *lane) *Turn {
 			ls.mu.Unlock()
 			return nil
 		}
-		wait := ls.albumWait(l)
+		wait := max(ls.albumWait(l), l.pause.Sub(ls.now()))
 		if wait <= 0 {
 			t := ls.take(l, set)
 			l.turn = t

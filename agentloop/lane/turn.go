@@ -31,7 +31,8 @@ type Turn struct {
 	restarts int
 	last     time.Time // arrival of its newest message
 	stash    any
-	ended    error // of a stop: outlives a restart that was under way
+	back     []workspace.Input // given back
+	ended    error             // of a stop: outlives a restart that was under way
 }
 
 func (ls *Lanes) newTurn(l *lane, begun any, inputs []workspace.Input) *Turn {
@@ -123,6 +124,14 @@ func (t *Turn) Stash(end any) {
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
 	t.stash = end
+}
+
+// GiveBack returns inputs that could not be taken up. After a pause they are first in the session again, before what
+// comes meanwhile.
+func (t *Turn) GiveBack(inputs []workspace.Input) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.back = inputs
 }
 
 // Cancel ends the running turn of a session with a cause, if match accepts its first input. It says whether it did.
