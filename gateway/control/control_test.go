@@ -1,0 +1,332 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/lane"
+	"parley/agentloop/llm"
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/routes"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// house is a running gateway as far as verbs without side effects need one.
+type house struct {
+	control.House // nil: a verb that needs more fails the test
+	cancelled     []string
+	offered       []workspace.Input
+	pushed        []workspace.Outbound
+	first         workspace.Input // of the turn that runs
+	waiting       []workspace.Input
+}
+
+func (h *house) Lane(string) lane.View {
+	return lane.View{Running: true, Run: []workspace.Input{h.first}, Requester: h.first.Person, Waiting: h.waiting}
+}
+
+func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bool {
+	if match(h.first) {
+		h.cancelled = append(h.cancelled, key)
+		return true
+	}
+	return false
+}
+
+func (h *house) Remove(string, ...int64)                       {}
+func (h *house) Offer(inputs ...workspace.Input)               { h.offered = append(h.offered, inputs...) }
+func (h *house) Push(list []workspace.Outbound)                { h.pushed = append(h.pushed, list...) }
+func (h *house) Forget(string)                                 {}
+func (h *house) PeopleChanged()                                {}
+func (h *house) Reload()                                       {}
+func (h *house) Started() time.Time                            { return time.Unix(1, 0) }
+func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
+func (h *house) Models() []llm.ModelHealth                     { return nil }
+func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a"}} }
+func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }
+func (h *house) Agent(workspace.AgentID) (control.Agent, bool) { return control.Agent{ID: "a"}, true }
+
+func (h *house) Submit(context.Context, control.Submission) (control.Submitted, error) {
+	return control.Submitted{InputID: "x"}, nil
+}
+
+func (h *house) Explain(routes.Facts, string) (routes.Verdict, routes.Route, []routes.Considered, error) {
+	return routes.Verdict{}, routes.Route{}, nil, nil
+}
+
+// world is a control over a store in which ana has a run in a direct chat.
+type world struct {
+	*control.Control
+	house *house
+	key   workspace.Key
+	room  workspace.RoomID
+	run   workspace.RunID
+	input workspace.Input
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	st, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
+	w.Control = &control.Control{Store: st, House: w.house, Now: time.Now}
+	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
+	if err := st.SyncPeople(people); err != nil {
+		t.Fatal(err)
+	}
+	got := w.accept(t, "1", "ana", workspace.InputQueued, true)
+	w.input, w.run, w.room = got.Input, got.Begun.Run.ID, got.Input.RoomID
+	w.house.first = got.Input
+	return w
+}
+
+// accept journals a message of a person.
+func (w *world) accept(t *testing.T, id string, by workspace.PersonID, state workspace.InputState, begin bool) store.Accepted {
+	t.Helper()
+	a := store.Arrival{Key: w.key, Room: channels.Address{Network: "mem", Account: "bot", Kind: channels.DM, Peer: "1"},
+		Input: workspace.Input{ID: workspace.InputID(w.Store.IDs().New()), Source: "mem", Account: "bot", Key: "m:1:" + id, Kind: channels.KindMessage, Person: by,
+			Role: workspace.Member, Agent: "a", Mode: workspace.ModeTurn, State: state, Decision: workspace.Decision{Allow: true, Rule: "dm:open"},
+			Binding: workspace.Binding{Agent: "a", Key: w.key.String(), Rule: "fallback"}, Text: "text " + id}}
+	if begin {
+		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(w.Store.IDs().New()), Requester: by, Role: workspace.Member}, Entries: []workspace.EntryBody{{}}}
+	}
+	got, err := w.Store.Accept(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got[0]
+}
+
+func (w *world) call(who workspace.PersonID, role workspace.Role, kind channels.PeerKind) control.Call {
+	return control.Call{Actor: workspace.Actor{Person: who, Role: role, Name: string(who)}, Kind: kind, Session: w.key, Room: w.room}
+}
+
+// do is each verb of docs/rights.md that control holds.
+func (w *world) do(t *testing.T, verb string) func(control.Call) error {
+	ctx := t.Context()
+	switch verb {
+	case "help", "commands":
+		return func(c control.Call) error { return w.Text(ctx, c, verb, "text") }
+	case "whoami":
+		return func(c control.Call) error { _, err := w.WhoAmI(ctx, c); return err }
+	case "status":
+		return func(c control.Call) error { _, err := w.Status(ctx, c); return err }
+	case "why":
+		return func(c control.Call) error { _, err := w.Why(ctx, c); return err }
+	case "stop":
+		return func(c control.Call) error { _, err := w.Stop(ctx, c); return err }
+	case "resume":
+		return func(c control.Call) error { _, err := w.Resume(ctx, c); return err }
+	case "new", "reset":
+		return func(c control.Call) error { _, err := w.NewSession(ctx, c); return err }
+	case "queue":
+		return func(c control.Call) error { _, err := w.Queue(ctx, c, lane.Collect); return err }
+	case "message":
+		return func(c control.Call) error {
+			_, err := w.Message(ctx, control.Submission{Actor: c.Actor, Source: "api", Text: "hello"})
+			return err
+		}
+	case "run.read":
+		return func(c control.Call) error { _, err := w.Run(ctx, c, string(w.run)); return err }
+	case "session.read":
+		return func(c control.Call) error { _, err := w.Entries(ctx, c, w.key.String(), 0, 10); return err }
+	case "sessions":
+		return func(c control.Call) error { _, err := w.Sessions(ctx, c, 10, ""); return err }
+	case "channels":
+		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
+	case "route.explain":
+		return func(c control.Call) error { _, _, _, err := w.Explain(ctx, c, routes.Facts{}, "tg"); return err }
+	case "pairing.list":
+		return func(c control.Call) error { _, err := w.Pairings(ctx, c); return err }
+	case "pairing.approve":
+		return func(c control.Call) error { _, _, err := w.ApprovePairing(ctx, c, "nobody's", ""); return err }
+	case "pairing.deny":
+		return func(c control.Call) error { _, err := w.DenyPairing(ctx, c, "nobody's"); return err }
+	case "config.reload":
+		return func(c control.Call) error { return w.Reload(ctx, c) }
+	}
+	return nil
+}
+
+// rows are the cells of docs/rights.md: verb to role to cell.
+func rows(t *testing.T) map[string]map[workspace.Role]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]map[workspace.Role]string{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 6 {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		out[cells[0]] = map[workspace.Role]string{workspace.Owner: cells[2], workspace.Member: cells[3], workspace.Guest: cells[4], workspace.Nobody: cells[5]}
+	}
+	return out
+}
+
+// T10: every verb, asked for by every role in direct chats and in groups, does what docs/rights.md says.
+func TestT10_EveryVerbKeepsToTheTableOfRights(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	seen := 0
+	for verb, cells := range rows(t) {
+		if slices.Contains([]string{"verb", "---", "alive", "sign-in", "deliver"}, verb) {
+			continue // not asked of control: anybody may reach them
+		}
+		seen++
+		for role, cell := range cells {
+			for _, kind := range []channels.PeerKind{channels.DM, channels.Group, channels.Room, ""} {
+				allowed := cell != "no"
+				if group := kind == channels.Group || kind == channels.Room; group && strings.HasSuffix(cell, "direct") {
+					allowed = false
+				}
+				c := w.call("ana", role, kind)
+				if got := w.May(c, verb); got != allowed {
+					t.Errorf("%s by %q in %q: may is %v, the table says %q", verb, role, kind, got, cell)
+				}
+				f := w.do(t, verb)
+				if f == nil {
+					continue
+				}
+				if kind != channels.DM && kind != "" && verb == "message" {
+					continue // a message of the API has no group
+				}
+				err := f(c)
+				if denied := errors.Is(err, workspace.ErrDenied); denied == allowed {
+					t.Errorf("%s by %q in %q: %v, the table says %q", verb, role, kind, err, cell)
+				}
+				if err != nil {
+					if _, ok := workspace.Sentence(err); !ok {
+						t.Errorf("%s by %q in %q: %v has no sentence for the chat", verb, role, kind, err)
+					}
+				}
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d verbs were read", seen)
+	}
+}
+
+// What a cell calls "own" is what the person asked for; other people's is not there for them.
+func TestOwnMeansOnlyOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	ben, ana, boss := w.call("ben", workspace.Member, channels.DM), w.call("ana", workspace.Member, channels.DM), w.call("boss", workspace.Owner, channels.DM)
+	if _, err := w.Run(ctx, ben, string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("ben reads ana's run: %v", err)
+	}
+	if _, err := w.Run(ctx, ben, string(w.input.ID)); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("ben reads ana's run by its input: %v", err)
+	}
+	for _, c := range []control.Call{ana, boss} {
+		if v, err := w.Run(ctx, c, string(w.run)); err != nil || v.Run.ID != w.run {
+			t.Errorf("%s reads ana's run: %v", c.Actor.Person, err)
+		}
+	}
+	if v, err := w.Why(ctx, ben); err != nil || v.Run != nil {
+		t.Errorf("ben is told why about %+v, %v", v.Run, err)
+	}
+	w.house.waiting = []workspace.Input{{Person: "ana", Text: "secret of ana"}, {Person: "ben", Text: "ben's"}}
+	if v, err := w.Queue(ctx, ben, ""); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
+		t.Errorf("ben sees %q waiting, %v", v.Waiting, err)
+	}
+	if st, err := w.Status(ctx, ben); err != nil || len(st.Channels) != 0 {
+		t.Errorf("ben sees channels %+v, %v", st.Channels, err)
+	}
+	got, err := w.Stop(ctx, ben)
+	if err != nil || got.Run != "" || len(w.house.cancelled) != 0 {
+		t.Errorf("ben stopped %+v, %v", got, err)
+	}
+	if got, err = w.Stop(ctx, boss); err != nil || got.Run != w.run || len(w.house.cancelled) != 1 {
+		t.Errorf("the owner stopped %+v, %v", got, err)
+	}
+}
+
+func TestResumeIsForOnesOwnMessagesUnlessOwner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, by := range []workspace.PersonID{"ana", "ben", "ana"} {
+		got := w.accept(t, "old"+string(rune('a'+i)), by, workspace.InputQueued, false)
+		if _, err := w.Store.EndInputs([]store.Ending{{Seq: got.Input.Seq, From: workspace.InputQueued, To: workspace.InputStale}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := w.Resume(t.Context(), w.call("ana", workspace.Member, channels.DM)); err != nil || got.Messages != 2 || len(w.house.offered) != 2 {
+		t.Errorf("ana resumed %+v, offered %d, %v", got, len(w.house.offered), err)
+	}
+	if got, err := w.Resume(t.Context(), w.call("boss", workspace.Owner, channels.DM)); err != nil || got.Messages != 1 || w.house.offered[2].Person != "ben" {
+		t.Errorf("the owner resumed %+v, %v", got, err)
+	}
+}
+
+// A command's effect, the end of its input and its reply are one commit: done twice, it happens once.
+func TestCommandHappensOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	in := w.accept(t, "cmd", "ana", workspace.InputQueued, false).Input
+	c := w.call("ana", workspace.Member, channels.DM)
+	c.Input, c.Render = &in, func(any) string { return "fresh" }
+	first, err := w.NewSession(t.Context(), c)
+	if err != nil || len(w.house.pushed) != 1 || w.house.pushed[0].Text != "fresh" {
+		t.Fatalf("pushed %+v, %v", w.house.pushed, err)
+	}
+	if _, err := w.NewSession(t.Context(), c); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("the second time: %v", err)
+	}
+	if ses, err := w.Store.SessionByKey(w.key); err != nil || ses.ID != first.Session || ses.Gen != 2 {
+		t.Errorf("generation %d, %v", ses.Gen, err)
+	}
+	if got, err := w.Store.Input(in.ID); err != nil || got.State != workspace.InputAnswered {
+		t.Errorf("the command is %s, %v", got.State, err)
+	}
+	if len(w.house.pushed) != 1 {
+		t.Errorf("%d replies", len(w.house.pushed))
+	}
+	again := w.accept(t, "cmd2", "ana", workspace.InputQueued, false).Input
+	c.Input = &again
+	if err := w.Refuse(c, "No."); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Store.Input(again.ID); err != nil || got.State != workspace.InputFailed || got.Reason != "No." {
+		t.Errorf("the refused command is %s (%s), %v", got.State, got.Reason, err)
+	}
+}
+
+func TestMessageRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	actor := workspace.Actor{Person: "boss", Role: workspace.Owner}
+	for _, m := range []control.Submission{
+		{Text: " \n"}, {Text: strings.Repeat("x", control.MaxText+1)}, {Text: "x", Key: strings.Repeat("k", control.MaxKey+1)},
+		{Text: "x", Session: strings.Repeat("s", control.MaxSession+1)},
+	} {
+		m.Actor = actor
+		if _, err := w.Message(t.Context(), m); !errors.Is(err, workspace.ErrInvalid) {
+			t.Errorf("text of %d, key of %d, session of %d bytes: %v", len(m.Text), len(m.Key), len(m.Session), err)
+		}
+	}
+	if _, err := w.Message(t.Context(), control.Submission{Actor: actor, Text: "hello"}); err != nil {
+		t.Error(err)
+	}
+}
