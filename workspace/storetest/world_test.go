@@ -214,23 +214,19 @@ func (w *world) start(c int) string {
 
 func (w *world) result(c int) string {
 	tn := w.turns[c]
-	if tn == nil {
+	if tn == nil || len(tn.calls) == 0 {
 		return "-"
 	}
-	for i, call := range tn.calls {
-		var to workspace.StepState
-		switch call.State {
-		case workspace.StepStarted:
-			to = []workspace.StepState{workspace.StepDone, workspace.StepFailed}[w.dice(2)]
-		case workspace.StepPlanned:
-			to = []workspace.StepState{workspace.StepRefused, workspace.StepCancelled}[w.dice(2)]
-		}
-		call.State = to
-		w.step(tn, false, call)
-		tn.calls = append(tn.calls[:i:i], tn.calls[i+1:]...)
-		return "result"
+	i := w.dice(len(tn.calls))
+	call := tn.calls[i]
+	ends := []workspace.StepState{workspace.StepRefused, workspace.StepCancelled}
+	if call.State == workspace.StepStarted {
+		ends = []workspace.StepState{workspace.StepDone, workspace.StepFailed}
 	}
-	return "-"
+	call.State = ends[w.dice(2)]
+	w.step(tn, false, call)
+	tn.calls = append(tn.calls[:i:i], tn.calls[i+1:]...)
+	return "result"
 }
 
 func (w *world) stream(c int) string {
