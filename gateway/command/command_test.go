@@ -1,0 +1,206 @@
+package command_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"parley/agentloop/lane"
+	"parley/agentloop/llm"
+	"parley/channels"
+	"parley/gateway/command"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+func TestParseReadsNamesAndArguments(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, name string
+		args       []string
+	}{
+		{"/help", "help", nil},
+		{"  /HELP  ", "help", nil},
+		{"/help stop", "help", []string{"stop"}},
+		{"/help@parley_test_bot stop", "help", []string{"stop"}},
+		{"/queue collect", "queue", []string{"collect"}},
+		{"/queue \"collect\"", "queue", []string{"collect"}},
+		{"/queue 'co llect'", "queue", []string{"co llect"}},
+		{"/queue \"\"", "queue", []string{""}},
+		{"/queue\tco\"ll\"ect\n", "queue", []string{"collect"}},
+		{"/id", "whoami", nil},
+	} {
+		p, err := command.Parse(c.line)
+		if err != nil || p.Command.Name != c.name || !slices.Equal(p.Args, c.args) {
+			t.Errorf("%q: %s %q, %v; want %s %q", c.line, p.Command.Name, p.Args, err, c.name, c.args)
+		}
+	}
+}
+
+func TestParseSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		line, says string
+		is         error
+	}{
+		{"", "begins with", command.ErrUnknown},
+		{"hello", "begins with", command.ErrUnknown},
+		{"/", "Which command?", command.ErrUnknown},
+		{"/ ", "Which command?", command.ErrUnknown},
+		{"/stpo", "Did you mean /stop?", command.ErrUnknown},
+		{"/sta", "Did you mean /status?", command.ErrUnknown},
+		{"/quit", "There is no command /quit.", command.ErrUnknown},
+		{"/queue a b", "/queue takes [steer", workspace.ErrInvalid},
+		{"/status now", "/status takes no arguments", workspace.ErrInvalid},
+		{"/help \"stop", "is not closed", workspace.ErrInvalid},
+		{"/" + strings.Repeat("x", 40), "There is no such command.", command.ErrUnknown},
+		{"/\x1b[31mred", "There is no such command.", command.ErrUnknown},
+		{"/help " + strings.Repeat("x", 5000), "longer than 4096 bytes", workspace.ErrInvalid},
+	} {
+		_, err := command.Parse(c.line)
+		said, ok := workspace.Sentence(err)
+		if !errors.Is(err, c.is) || !ok || !strings.Contains(said, c.says) {
+			t.Errorf("%.40q: %v; want %q", c.line, err, c.says)
+		}
+	}
+}
+
+func TestTableIsWhole(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, c := range command.Table() {
+		for _, n := range append([]string{c.Name}, c.Aliases...) {
+			if names[n] || n == "" || n != strings.ToLower(n) {
+				t.Errorf("name %q stands twice, is empty or not in lower case", n)
+			}
+			names[n] = true
+			p, err := command.Parse("/" + n)
+			if err != nil || p.Command.Name != c.Name {
+				t.Errorf("/%s is %q, %v", n, p.Command.Name, err)
+			}
+		}
+		if p, err := command.Parse(c.Example); err != nil || p.Command.Name != c.Name {
+			t.Errorf("the example %q of /%s: %v", c.Example, c.Name, err)
+		}
+		if c.Help == "" || strings.HasSuffix(c.Help, ".") || strings.Contains(c.Help, "\n") || len(c.Help) > 100 {
+			t.Errorf("/%s has the help %q", c.Name, c.Help)
+		}
+		if (c.MaxArgs > 0) != (c.Args != "") {
+			t.Errorf("/%s takes %d arguments and shows %q", c.Name, c.MaxArgs, c.Args)
+		}
+	}
+	menu := command.Menu()
+	if len(menu) != len(command.Table()) {
+		t.Errorf("the menu has %d items", len(menu))
+	}
+	for _, m := range menu { // Telegram's limits of a command: 32 and 256 characters
+		if len(m.Name) > 32 || len(m.Help) > 256 {
+			t.Errorf("menu item %q", m.Name)
+		}
+	}
+}
+
+// What changes what comes next takes its place in the order; what helps while a turn runs does not wait for it.
+func TestOnlyWhatChangesTheSessionIsOrdered(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{"/new": true, "/reset": true, "/NEW@bot": true, "/stop": false, "/status": false, "/why": false, "/queue": false,
+		"/queue collect": false, "/help": false, "/whoami": false, "/resume": false, "/nonsense": false, "/new \"": false, "new": false} {
+		if got := command.Ordered(line); got != want {
+			t.Errorf("%s is ordered: %v", line, got)
+		}
+	}
+}
+
+func TestNearestFindsTypingErrors(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"stpo": "stop", "hlep": "help", "hel": "help", "statsu": "status", "whoam": "whoami", "quue": "queue",
+		"resum": "resume", "comands": "commands", "nwe": "new", "why?": "why", "stopp": "stop"} {
+		if got := command.Nearest(typed); got != want {
+			t.Errorf("%s is taken for %s, want %s", typed, got, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"/help", "/help stop", "/queue \"a b\" 'c'", "/", "//", "/help@bot x", "/\x00", "/“x”", "/new \"", "/ help", "hello", "/héłp", "/\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		p, err := command.Parse(line)
+		if err != nil {
+			said, ok := workspace.Sentence(err)
+			if !ok || said == "" || len(said) > 400 || strings.ContainsAny(said, "\n\x1b\x00") {
+				t.Errorf("%q: no plain sentence: %q", line, said)
+			}
+			if utf8.ValidString(line) && !utf8.ValidString(said) {
+				t.Errorf("%q: the sentence is no text: %q", line, said)
+			}
+			if command.Ordered(line) {
+				t.Errorf("%q cannot be read, and is ordered", line)
+			}
+			return
+		}
+		if len(p.Args) > p.Command.MaxArgs || p.Command.Name == "" {
+			t.Errorf("%q: %d arguments for %q", line, len(p.Args), p.Command.Name)
+		}
+		total := 0
+		for _, a := range p.Args {
+			total += len(a)
+		}
+		if utf8.ValidString(line) && total > len(line) {
+			t.Errorf("%q: arguments are longer than their line: %q", line, p.Args)
+		}
+	})
+}
+
+func TestRenderSpeaksPlainly(t *testing.T) {
+	t.Parallel()
+	cost := 0.0123
+	run := workspace.Run{ID: "01J000000000000000ABC123", State: workspace.RunCompleted, Reason: "step_limit", Model: "claude",
+		Usage: workspace.Usage{InputTokens: 100, CacheReadTokens: 900, OutputTokens: 50, CostUSD: &cost}}
+	for _, c := range []struct {
+		name  string
+		value any
+		want  []string
+		not   []string
+	}{
+		{"nothing to stop", control.Stopped{}, []string{"Nothing is running here."}, nil},
+		{"stopped", control.Stopped{Run: run.ID, Queued: 2, Parts: 1}, []string{"Stopped: run abc123, 2 waiting messages, 1 unsent part."}, nil},
+		{"nothing to resume", control.Resumed{}, []string{"Nothing is waiting here"}, nil},
+		{"resumed", control.Resumed{Messages: 1}, []string{"I answer 1 message now."}, nil},
+		{"why nothing", control.Why{}, []string{"I have answered nothing here yet."}, nil},
+		{"why", control.Why{Input: &workspace.Input{Role: workspace.Guest, Decision: workspace.Decision{Rule: "dm:open", Gates: []string{"sender"}},
+			Binding: workspace.Binding{Agent: "a", Rule: "fallback", Key: "agent:a:main", Fallback: true}}, Run: &run,
+			Steps: []workspace.Step{{Kind: workspace.StepTool, Tool: "exec", State: workspace.StepRefused, Body: workspace.StepBody{Reason: "policy"}}}},
+			[]string{"Run abc123 ended completed (step_limit).", "`dm:open`, having passed sender", "as a fallback", "1000 tokens in, 50 out, $0.0123", "tool `exec`: refused, policy"}, nil},
+		{"status", control.Status{Agent: control.Agent{Name: "Ada", Models: []string{"m", "n"}}, Session: "agent:a:main", Running: true, Waiting: 1, Entries: 1, Queue: lane.Settings{Mode: "steer"},
+			Overrides: workspace.Overrides{Queue: "collect"}, Models: []llm.ModelHealth{{Name: "m", Down: true, LastError: "429"}, {Name: "n", Offline: true}},
+			Channels: []control.Channel{{Name: "tg", Network: "telegram", State: channels.Needs, Hint: "Scan the code."}}, Last: &run, Uptime: 90 * time.Second, Health: "degraded", Reason: "checking"},
+			[]string{"**Ada**", "generation 1, 1 line", "a turn is running, 1 message behind it", "model `m`: cooling down: 429", "fallback `n`: offline responder", "changed for this session: queue collect",
+				"channel tg (telegram): needs. Scan the code.", "up for 1m30s, store degraded: checking", "last run abc123"}, []string{"idle"}},
+		{"idle status", control.Status{}, []string{"- idle"}, []string{"channel", "last run"}},
+		{"who", control.Who{Person: "ana", Role: workspace.Owner, User: "11", Network: "telegram", Session: "s", Agent: control.Agent{Name: "Ada"}},
+			[]string{"You are `ana` (no name), role **owner**.", "on telegram you are user `11`", "answered by Ada"}, nil},
+		{"queue", control.QueueView{Settings: lane.Settings{Mode: "steer", Cap: 20, Overflow: "new"}, Waiting: []string{strings.Repeat("é", 90) + "\nmore"}, Changed: true},
+			[]string{"Queue mode is now **steer**: at most 20 wait, beyond that the newest is dropped.", "1 message:", strings.Repeat("é", 60) + "…"}, []string{"more"}},
+		{"empty queue", control.QueueView{Settings: lane.Settings{Mode: "collect", Overflow: "old"}}, []string{"Queue mode is **collect**", "the oldest is dropped", "Nothing waits."}, nil},
+		{"fresh", control.Fresh{}, []string{"A fresh session begins."}, nil},
+		{"text", "as it is", []string{"as it is"}, nil},
+		{"anything else", 7, []string{"Done."}, nil},
+	} {
+		got := command.Render(c.value)
+		for _, s := range c.want {
+			if !strings.Contains(strings.ToLower(got), strings.ToLower(s)) {
+				t.Errorf("%s: %q lacks %q", c.name, got, s)
+			}
+		}
+		for _, s := range c.not {
+			if strings.Contains(got, s) {
+				t.Errorf("%s: %q holds %q", c.name, got, s)
+			}
+		}
+	}
+}
