@@ -54,7 +54,11 @@ func (c *conversation) add(m llm.Message) {
 
 // messages is the whole conversation, with a word on what is missing.
 func (c *conversation) messages() []llm.Message {
-	var out []llm.Message
+	n := 1 + len(c.now)
+	for _, u := range c.past {
+		n += len(u.messages)
+	}
+	out := make([]llm.Message, 0, n)
 	if c.left > 0 {
 		out = append(out, textMessage(llm.User, fmt.Sprintf("[%d earlier messages of this conversation were left out to fit.]", c.left)))
 	}
@@ -140,7 +144,7 @@ func (t *inTurn) upTo(n int) []llm.Message {
 // result behind it, wherever the transcript has it, and results without their call are left out.
 func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind string) ([]unit, *inTurn) {
 	results := resultsByCall(history)
-	var past []unit
+	past := make([]unit, 0, len(history)/2+1)
 	now := &inTurn{}
 	step := 0
 	for _, e := range history {
@@ -176,7 +180,7 @@ func addMessage(units []unit, m llm.Message) []unit {
 	}
 	last := len(units) - 1
 	if last < 0 || m.Role == llm.User && units[last].messages[len(units[last].messages)-1].Role != llm.User {
-		units, last = append(units, unit{}), last+1
+		units, last = append(units, unit{messages: make([]llm.Message, 0, 2)}), last+1
 	}
 	units[last].messages = append(units[last].messages, m)
 	units[last].size += messageSize(m)
@@ -226,7 +230,7 @@ func textMessage(role llm.Role, text string) llm.Message {
 // userMessage is what a person said, behind what others had said before (quoted, as data); where several speak,
 // with the person's name.
 func userMessage(e workspace.Entry, peerKind string) llm.Message {
-	var content []workspace.Content
+	content := make([]workspace.Content, 0, len(e.Body.Content)+1)
 	add := func(text string) {
 		content = append(content, workspace.Content{Kind: workspace.Text, Text: text})
 	}

@@ -53,11 +53,12 @@ func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input)
 		}
 		kept = append(kept, e)
 	}
+	all := r.ts.sessions.append(r.mem, kept)
 	if r.turn.History == nil {
-		r.turn.History = r.mem.history()
+		r.turn.History = all
+		return
 	}
 	r.turn.History = append(r.turn.History, kept...)
-	r.ts.sessions.append(r.mem, kept)
 }
 
 // restart takes the message that came right after: the same run answers both. Steps that the first try could still
@@ -191,7 +192,11 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 		r.ts.deliver.Release(r.room.ID)
 	}
 	if got.Answer == nil && streamed != nil {
-		r.abandon(streamed, job)
+		if o.Silent {
+			r.abandon(streamed, job, "")
+		} else {
+			r.abandon(streamed, job, "(stopped)")
+		}
 	}
 	if r.resumed {
 		r.ts.sessions.forget(r.key.String())
@@ -214,7 +219,7 @@ type interrupted struct {
 // ended clears up after the commit.
 func (i *interrupted) ended() {
 	if i.streamed != nil {
-		i.rec.abandon(i.streamed, i.job)
+		i.rec.abandon(i.streamed, i.job, "(stopped)")
 	}
 	i.rec.ts.sessions.append(i.rec.mem, i.end.Entries)
 }
@@ -311,11 +316,14 @@ func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
 	return []store.Span{spans[0], {Blob: ref}}
 }
 
-// abandon removes the message of a streamed answer that will have no text.
-func (r *recorder) abandon(o *workspace.Outbound, j *job) {
-	text := "(stopped)"
+// abandon ends the message of a streamed answer that will have no text: with a last word, or by taking it away.
+func (r *recorder) abandon(o *workspace.Outbound, j *job, text string) {
+	var spans []store.Span
+	if text != "" {
+		spans = []store.Span{{To: len(text)}}
+	}
 	out, err := r.ts.store.Outbound(store.NewOutbound{Key: o.Key, RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice, Text: text,
-		Spans: []store.Span{{To: len(text)}}, Streamed: o.ID})
+		Spans: spans, Streamed: o.ID})
 	if err != nil {
 		r.ts.log.Error("streamed answer cannot be ended", "run", r.run.ID, "err", err)
 		return

@@ -100,25 +100,30 @@ func (ss *sessions) load(key string, id workspace.SessionID, run workspace.RunID
 	return s, nil
 }
 
-// append adds what was stored. The session's lock is not held.
-func (ss *sessions) append(s *session, entries []workspace.Entry) {
+// append adds what was stored and returns the transcript with it, which nobody changes. The session's lock is not held.
+func (ss *sessions) append(s *session, entries []workspace.Entry) []workspace.Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ss.grow(s, entries)
+	return s.hist[:len(s.hist):len(s.hist)]
 }
 
 func (ss *sessions) grow(s *session, entries []workspace.Entry) {
+	size := s.size
+	if len(s.hist) == 0 {
+		size = 0 // load begins anew
+	}
 	for _, e := range entries {
 		if e.Role != workspace.RoleEvent {
 			s.hist = append(s.hist, e)
+			size += entrySize(e)
 		}
 	}
-	if len(s.hist) > maxHistory { // by half, so that the prompt's prefix is not another one each turn
-		s.hist = append([]workspace.Entry(nil), s.hist[len(s.hist)-maxHistory/2:]...)
-	}
-	size := 0
-	for _, e := range s.hist {
-		size += entrySize(e)
+	if over := len(s.hist) - maxHistory/2; over > maxHistory/2 { // by half, so that the prompt's prefix is not another one each turn
+		for _, e := range s.hist[:over] {
+			size -= entrySize(e)
+		}
+		s.hist = slices.Clone(s.hist[over:])
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -138,13 +143,6 @@ func entrySize(e workspace.Entry) int {
 		n += 150 + len(c.Text) + len(c.Args)
 	}
 	return n
-}
-
-// history is a copy of the transcript.
-func (s *session) history() []workspace.Entry {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(make([]workspace.Entry, 0, len(s.hist)+4), s.hist...)
 }
 
 // note keeps a line that somebody said beside a turn.

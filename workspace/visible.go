@@ -36,7 +36,7 @@ func Line(s string, n int) string {
 	if cut := cutRunes(s, n); len(cut) < len(s) {
 		s = cut + "…"
 	}
-	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(Visible(s))
+	return strings.ReplaceAll(strings.ReplaceAll(Visible(s), "\n", "␊"), "\t", "␉")
 }
 
 // cutRunes is the first n characters of s.
