@@ -68,3 +68,24 @@ func TestInterruptedPlaceholderIsEnded(t *testing.T) {
 		return slices.Contains(got, "echo: hello") && slices.Contains(got, "(stopped)")
 	})
 }
+
+// A turn that ends in a recorded silence takes its placeholder away.
+func TestSilenceTakesThePlaceholderAway(t *testing.T) {
+	t.Parallel()
+	h := newHold()
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Reply{Text: "NO_REPLY"}) },
+		extra: "replies: {typing_after: 20ms, placeholder_after: 50ms}"})
+	ana := r.person(11)
+	r.say(ana, 11, "work")
+	r.until("a placeholder", func(v telegramtest.View) bool { return len(v.Sent(ana.ID)) == 1 })
+	close(h.open)
+	r.until("no placeholder", func(v telegramtest.View) bool {
+		got := v.Sent(ana.ID)
+		return len(got) == 0 || got[0].Deleted
+	})
+	for _, text := range texts(r.tg.View().Sent(ana.ID)) {
+		if strings.Contains(text, "stopped") {
+			t.Errorf("the room reads %q", text)
+		}
+	}
+}
