@@ -57,6 +57,7 @@ func childMain(conf string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	fmt.Printf("Parley is ready: %s (a test binary)\n", g.URL())
 	<-ctx.Done()
 	stop()
 	end, cancel := context.WithTimeout(context.Background(), 25*time.Second)

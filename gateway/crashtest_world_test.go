@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -106,12 +107,12 @@ func (w *world) writeConfig(extra string) {
 	w.t.Helper()
 	yaml := fmt.Sprintf(`
 data_dir: %s
-gateway: {listen: "127.0.0.1:0"}
+gateway: {listen: "127.0.0.1:0", token: "%s"}
 models: [{name: m, api: openai, base_url: "%s/v1", api_key: sk-test-canary, model: test-1}]
 agents: [{id: assistant, name: Assistant, default: true, model: m}]
 channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: open}}]
 replies: {typing_after: 20ms, placeholder_after: 50ms}
-%s`, w.dataDir(), w.wire.model.URL, w.wire.tg.Token(), w.wire.net.URL, extra)
+%s`, w.dataDir(), apiToken, w.wire.model.URL, w.wire.tg.Token(), w.wire.net.URL, extra)
 	if err := os.WriteFile(w.config(), []byte(yaml), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
@@ -254,6 +255,41 @@ func (w *world) boot(point string, nth int, env ...string) {
 
 // wake has those who wait for the network look again: no bot asked for this update, so none gets it.
 func (w *world) wake() { w.wire.tg.Raw("poll", "{}") }
+
+const apiToken = "crash-test-token-0123456789"
+
+// readyLine is what the daemon prints when its listener is up.
+var readyLine = regexp.MustCompile(`Parley is ready: (http://\S+)`)
+
+// url is where the newest life listens.
+func (w *world) url() string {
+	w.t.Helper()
+	var url string
+	w.until("the address of the listener", func() bool {
+		all := readyLine.FindAllStringSubmatch(w.log.String(), -1)
+		if len(all) > 0 {
+			url = all[len(all)-1][1]
+		}
+		return url != ""
+	})
+	return url
+}
+
+// until looks again and again, for what no network tells.
+func (w *world) until(what string, cond func() bool) {
+	w.t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	for !cond() {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			w.t.Fatalf("30 s without %s", what)
+		}
+	}
+}
 
 // died notes a death.
 func (w *world) died(point string) {
