@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"net/http"
 	"os"
@@ -282,16 +281,4 @@ func (r *reader) syncedSince(at int) bool {
 		}
 	}
 	return false
-}
-
-// readiness is what GET /readyz says.
-func (w *world) readiness() (int, string) {
-	resp, err := http.Get(w.url() + "/readyz")
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	var b bytes.Buffer
-	_, _ = b.ReadFrom(resp.Body) // the status says enough
-	return resp.StatusCode, b.String()
 }
