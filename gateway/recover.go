@@ -51,13 +51,8 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 			g.deliver.Push(o, false, nil)
 		}
 	}
-	for _, run := range live {
-		if run.Epoch == g.store.Epoch() {
-			continue
-		}
-		if err := g.resume(ctx, run, open[run.ID]); err != nil && !errors.Is(err, workspace.ErrConflict) {
-			return fmt.Errorf("resume run %s: %w", run.ID, err)
-		}
+	if err := g.resumeAll(ctx, live, open); err != nil {
+		return err
 	}
 	for _, in := range queued {
 		g.offer(in)
@@ -66,6 +61,24 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 		g.log.Info("took up what was left", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
 	}
 	return nil
+}
+
+// resumeAll takes up all runs of earlier boots side by side, so that they share commits: somebody waits for each.
+func (g *Gateway) resumeAll(ctx context.Context, live []workspace.Run, open map[workspace.RunID]*workspace.Outbound) error {
+	var wg sync.WaitGroup
+	errs := make([]error, len(live))
+	for i, run := range live {
+		if run.Epoch == g.store.Epoch() {
+			continue
+		}
+		wg.Go(func() {
+			if err := g.resume(ctx, run, open[run.ID]); err != nil && !errors.Is(err, workspace.ErrConflict) {
+				errs[i] = fmt.Errorf("resume run %s: %w", run.ID, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // forgetWaits drops waits that no network asks for: the clock was set back since. One that still minds says so.
