@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +70,33 @@ func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 	}
 	if n := s.counts.slow.Load(); n != 1 {
 		t.Errorf("counted %d times", n)
+	}
+}
+
+// oneAnswer is a record that holds the answer of a run's first model call.
+type oneAnswer struct{ nothing }
+
+func (oneAnswer) read(_ context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
+	if after >= 1 {
+		return false, nil
+	}
+	return false, each(workspace.Entry{SessionID: "s", N: 1, RunID: "r", StepN: 1, Role: workspace.RoleAssistant})
+}
+
+// What the record has by now is not told again as if it grew; the next answer is.
+func TestDeltasOfAStoredAnswerAreLeftOut(t *testing.T) {
+	t.Parallel()
+	rec := httptest.NewRecorder()
+	st := &stream{s: &server{opt: Options{Now: time.Now}}, w: rec, rc: http.NewResponseController(rec), source: oneAnswer{}, done: map[workspace.RunID]int{}}
+	if _, err := st.catchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for step, word := range []string{1: "stale", 2: "fresh"} {
+		if err := st.live(Live{Session: "s", Run: "r", Step: step, Event: agentloop.Event{Type: agentloop.EventText, Text: word}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := rec.Body.String(); strings.Contains(text, "stale") || !strings.Contains(text, "fresh") {
+		t.Error(text)
 	}
 }
