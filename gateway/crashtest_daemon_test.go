@@ -141,6 +141,18 @@ func testProgram(t *testing.T, conf string) program {
 	return program{path: path, env: []string{childConfig + "=" + conf}}
 }
 
+// hookedProgram is a test binary as the daemon, built without the race detector: that slows a daemon down so much that
+// ten answers are on their way at any moment, and each can come twice.
+func hookedProgram(t *testing.T, conf string) program {
+	t.Helper()
+	p := testProgram(t, conf)
+	p.path = filepath.Join(t.TempDir(), "hooked")
+	if out, err := exec.Command("go", "test", "-c", "-o", p.path, "parley/gateway").CombinedOutput(); err != nil {
+		t.Fatalf("build the test binary: %v\n%s", err, out)
+	}
+	return p
+}
+
 // start begins a process; over is called when it is gone. Its environment is empty but for env, so that no key of the
 // developer's gets in.
 func (p program) start(t *testing.T, log *logBuffer, over func(), env ...string) *daemon {

@@ -244,7 +244,7 @@ func (w *world) judged() (unknown int) {
 	v := w.judge(refused)
 	log := w.log.String()
 	unknown = strings.Count(log, "a part may have been sent")
-	for _, bad := range []string{"unit failed", "panic", "left without its lane"} {
+	for _, bad := range []string{"unit failed", "panic", "DATA RACE", "left without its lane"} {
 		if i := strings.Index(log, bad); i >= 0 {
 			w.t.Errorf("the log tells %d times of %q, first: %s", strings.Count(log, bad), bad, log[i:min(len(log), i+300)])
 		}

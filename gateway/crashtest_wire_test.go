@@ -55,7 +55,7 @@ func wirePoints() []string {
 
 func newWire(t *testing.T, opt telegramtest.Options) *wire {
 	t.Helper()
-	w := &wire{given: map[int64]bool{}, wanted: map[string]bool{}, pass: func(string) bool { return false }}
+	w := &wire{hung: make(chan struct{}), given: map[int64]bool{}, wanted: map[string]bool{}, pass: func(string) bool { return false }}
 	w.tg = telegramtest.Start(t, opt)
 	w.llm = llmtest.New(w.reply)
 	w.net = httptest.NewServer(http.HandlerFunc(w.network))
@@ -218,7 +218,7 @@ func (w *wire) reply(r *llmtest.Request) llmtest.Reply {
 	if s := w.script.Load(); s != nil {
 		select {
 		case w.hung <- struct{}{}:
-		default: // told already
+		default: // nobody waits for it
 		}
 		return *s
 	}
