@@ -44,6 +44,7 @@ type receiver struct {
 	watch  *watch
 	self   *identity
 	offset int64 // of the next poll: confirms all below it. 0: not known, Telegram begins with the oldest
+	stale  int   // batches in a row that did not move the offset forward
 	answer func(callback string)
 }
 
@@ -126,7 +127,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 	}
 	batch := make([]channels.Inbound, 0, len(raws))
 	var pressed []string
-	next := r.offset
+	next := int64(0)
 	for _, raw := range raws {
 		got := r.self.read(raw)
 		if got.id != 0 {
@@ -148,17 +149,40 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 			return &refused{err}
 		}
 	}
-	if next == r.offset {
-		return errNoID // it would come again at once, for ever
+	if err := r.confirm(next); err != nil {
+		return err
 	}
-	r.offset = next
 	for _, callback := range pressed {
 		r.answer(callback)
 	}
 	return nil
 }
 
-var errNoID = errors.New("telegram getUpdates: no update of the batch has an id")
+// confirm moves the offset behind a batch whose ids end before next; 0: it had none. A batch that lies below the offset
+// is an update given out once more, or numbers that begin anew, as they may after a week without any (getUpdates,
+// Update.update_id): the offset follows it down, or it would never be confirmed.
+func (r *receiver) confirm(next int64) error {
+	switch {
+	case next == 0:
+		return errNoID // it would come again at once, for ever
+	case next > r.offset:
+		r.stale = 0
+	default:
+		r.stale++
+	}
+	r.offset = next
+	if r.stale > maxStale {
+		return errStale
+	}
+	return nil
+}
+
+const maxStale = 3 // batches given out again before polling slows down
+
+var (
+	errNoID  = errors.New("telegram getUpdates: no update of the batch has an id")
+	errStale = errors.New("telegram getUpdates: what was confirmed comes again and again")
+)
 
 // offer hands the batch over. A panic of the other side takes nothing, like an error.
 func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) (err error) {

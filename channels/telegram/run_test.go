@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -365,6 +366,42 @@ func TestOddUpdateBlocksNobody(t *testing.T) {
 		}
 		_ = stop()
 	})
+}
+
+// A batch of nothing but confirmed updates is no trouble, unless it never ends; and ids may begin anew lower down.
+func TestR02_OffsetFollowsUpdatesThatLieBelowIt(t *testing.T) {
+	t.Parallel()
+	batch := func(ids ...int) (raws []json.RawMessage) {
+		for _, id := range ids {
+			raws = append(raws, json.RawMessage(textUpdate(id, "x")))
+		}
+		return raws
+	}
+	c, _ := newScript().channel(t)
+	r := &receiver{c: c, in: newJournal(), self: &identity{}}
+	steps := []struct {
+		ids  []int
+		next int64
+		err  error
+	}{
+		{[]int{5, 6, 7}, 8, nil},
+		{[]int{7}, 8, nil}, // once more
+		{[]int{3}, 4, nil}, // anew
+		{[]int{4}, 5, nil}, // and on
+		{[]int{4}, 5, nil}, // a server that ignores the offset: three times
+		{[]int{4}, 5, nil}, //
+		{[]int{4}, 5, nil}, //
+		{[]int{4}, 5, errStale},
+		{[]int{5}, 6, nil},
+	}
+	for i, s := range steps {
+		if err := r.take(t.Context(), batch(s.ids...)); !errors.Is(err, s.err) || r.offset != s.next {
+			t.Errorf("step %d: offset %d and error %v, want %d and %v", i, r.offset, err, s.next, s.err)
+		}
+	}
+	if err := r.take(t.Context(), []json.RawMessage{[]byte(`{"message":{}}`)}); !errors.Is(err, errNoID) {
+		t.Errorf("a batch without ids ended in %v", err)
+	}
 }
 
 func TestButtonPressIsAnsweredAfterItIsTaken(t *testing.T) {

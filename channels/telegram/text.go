@@ -1,7 +1,9 @@
 package telegram
 
 import (
+	"regexp"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -19,7 +21,9 @@ type spoken struct {
 func (s *identity) addressed(text string, entities []entity) spoken {
 	out := spoken{text: text}
 	if len(entities) == 0 {
-		return out
+		if entities = plain(text); len(entities) == 0 {
+			return out
+		}
 	}
 	begin := 0 // where the text begins after mentions of us
 	cutFrom, cutTo := 0, 0
@@ -63,6 +67,34 @@ func (s *identity) addressed(text string, entities []entity) spoken {
 		out.text = strings.TrimSpace(out.text)
 	}
 	return out
+}
+
+// unmarked finds commands and names.
+var unmarked = regexp.MustCompile(`\B(?:/\w{1,32}(?:@\w{3,32})?|@\w{3,32})(?:[\s,:.!?]|$)`)
+
+// plain marks commands and names in a text without any entity, as Telegram itself would: some Bot API servers and
+// bridges leave them out.
+func plain(text string) (found []entity) {
+	if !strings.ContainsAny(text, "/@") {
+		return nil
+	}
+	for _, at := range unmarked.FindAllStringIndex(text, 8) {
+		word := strings.TrimRight(text[at[0]:at[1]], " \t\r\n\f,:.!?")
+		e := entity{Type: "mention", Offset: inUnits(text[:at[0]]), Length: len(word)}
+		if word[0] == '/' {
+			e.Type = "bot_command"
+		}
+		found = append(found, e)
+	}
+	return found
+}
+
+// inUnits counts a text as Telegram does, in UTF-16.
+func inUnits(text string) (n int) {
+	for _, r := range text {
+		n += utf16.RuneLen(r)
+	}
+	return n
 }
 
 // is says whether the entity names us: user names are exact but for case, ids are exact.

@@ -61,3 +61,29 @@ func TestAddressedNeverLosesWhatOthersWrote(t *testing.T) {
 		}
 	})
 }
+
+func TestCommandsAndNamesAreFoundWhereAServerMarksNone(t *testing.T) {
+	t.Parallel()
+	s := &identity{ID: 8, Username: "parley_bot"}
+	for text, want := range map[string]spoken{
+		"/status":                  {text: "/status", command: true},
+		" /status@Parley_Bot now":  {text: "/status now", mentioned: true, command: true},
+		"/status@other_bot":        {text: "/status@other_bot", foreign: true},
+		"@parley_bot, hello":       {text: "hello", mentioned: true},
+		"😀 @parley_bot hello":      {text: "😀 @parley_bot hello", mentioned: true},
+		"@parley_bot /why":         {text: "/why", mentioned: true, command: true},
+		"/usr/bin/ls is where":     {text: "/usr/bin/ls is where"},
+		"write to bob@parley_bot":  {text: "write to bob@parley_bot"},
+		"@parley_bots are many":    {text: "@parley_bots are many"},
+		"a path /status@other_bot": {text: "a path /status@other_bot"},
+		"1/2":                      {text: "1/2"},
+	} {
+		if got := s.addressed(text, nil); got != want {
+			t.Errorf("%q became %+v, want %+v", text, got, want)
+		}
+	}
+	marked := []entity{{Type: "code", Offset: 0, Length: 11}}
+	if got := s.addressed("@parley_bot in code", marked); got.mentioned {
+		t.Errorf("a name in code became %+v", got)
+	}
+}
