@@ -130,12 +130,18 @@ func (w *world) killAt(point string, rng *rand.Rand) {
 			nth = 1 + rng.IntN(8)
 		}
 	}
-	w.boot(point, nth)
-	w.progress(4 * messagesPerKill)
-	for range 5 { // what only a slow answer passes may need some luck
-		if slices.Contains(wirePoints(), point) && !w.d.gone() {
-			w.progress(2 * messagesPerKill)
+	if onWire := slices.Contains(wirePoints(), point); onWire && point != "getMe arrived" {
+		w.boot("", 0)
+		w.progress(messagesPerKill / 2) // at work, and not only taking up what was left
+		w.arm(point, nth)
+		for range 6 { // what only a slow answer passes may need some luck
+			if !w.d.gone() {
+				w.progress(2 * messagesPerKill)
+			}
 		}
+	} else {
+		w.boot(point, nth)
+		w.progress(4 * messagesPerKill)
 	}
 	if !w.d.gone() {
 		w.d.term()

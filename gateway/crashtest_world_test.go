@@ -239,7 +239,14 @@ func (w *world) open(c int) int {
 	return n
 }
 
-// boot begins a life. point, if it is one of the wire's, kills it at its nth passage.
+// arm has the present life killed at the nth passage of a point of the wire.
+func (w *world) arm(point string, nth int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.armed, w.left = point, nth
+}
+
+// boot begins a life that is killed at the nth passage of the point, if one is given.
 func (w *world) boot(point string, nth int, env ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
