@@ -160,7 +160,7 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 		if err != nil {
 			return key, workspace.Say(err, "%q is no session key.", m.Session)
 		}
-		if key.Scope != workspace.ScopeLocal && !m.Actor.Role.AtLeast(workspace.Owner) {
+		if !control.Reaches(m.Actor, key) {
 			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
 		}
 		if _, ok := g.roster().agents[key.Agent]; !ok {
@@ -172,7 +172,7 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 	if name == "" {
 		name = "main"
 	}
-	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: name}, nil
+	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: control.LocalName(m.Actor, name)}, nil
 }
 
 func (g *Gateway) readBlob(ref string) ([]byte, error) { return g.blobs.Read(ref) }

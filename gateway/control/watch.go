@@ -90,7 +90,7 @@ func (c *Control) Watch(_ context.Context, call Call, key string) (workspace.Key
 	}
 	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
 	k, err := workspace.ParseKey(key)
-	if err != nil || !owner(call) && k.Scope != workspace.ScopeLocal {
+	if err != nil || !Reaches(call.Actor, k) {
 		return workspace.Key{}, missing
 	}
 	if _, ok := c.House.Agent(k.Agent); ok {
