@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 
 	"parley/channels"
@@ -73,6 +74,14 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	} else {
 		call.Kind = channels.DM
 	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("command panicked", "input", in.ID, "panic", p, "stack", string(debug.Stack()))
+			if err := c.control.Refuse(call, "That did not work ("+workspace.Short(in.ID)+")."); err != nil {
+				c.log.Error("command cannot be ended", "input", in.ID, "err", err)
+			}
+		}
+	}()
 	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}

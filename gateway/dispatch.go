@@ -58,6 +58,7 @@ type arrival struct {
 	key      string
 	mayBegin bool // it can start a turn at once if its session is idle
 	reserved bool
+	heard    int // number of the last line of others that the turn quotes
 	stale    bool
 	got      store.Accepted
 }
@@ -225,8 +226,20 @@ func (d *dispatch) reserve(list []*arrival) {
 		}
 		a.reserved = true
 		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role},
-			Entries: bodies(d.sessions.peek(a.key), []workspace.Input{a.Input})}
+			Entries: bodies(d.overheard(a), []workspace.Input{a.Input})}
 	}
+}
+
+// overheard is what others said in the session since its last turn; the turn that begins quotes it.
+func (d *dispatch) overheard(a *arrival) (lines []workspace.ContextLine) {
+	if a.Key.Kind == "" || a.Key.Kind == channels.DM {
+		return nil
+	}
+	if err := d.sessions.overhear(a.Key); err != nil {
+		d.log.Error("what others said cannot be read", "session", a.key, "err", err)
+	}
+	lines, a.heard = d.sessions.get(a.key).lines()
+	return lines
 }
 
 // deletion lets a message that was taken back follow its writer's message: what is not begun is cancelled, what is
@@ -386,8 +399,8 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 	d.deliver.PushAll(got.Replies)
 	switch {
 	case got.Begun != nil:
-		if mem := d.sessions.peek(a.key); mem != nil {
-			mem.heard() // they went into the entry
+		if a.heard > 0 {
+			d.sessions.get(a.key).heard(a.heard) // they went into the entry
 		}
 		d.lanes.Start(a.key, got.Begun, in)
 	case got.Amended != nil:

@@ -107,7 +107,7 @@ func newHTTPClient() *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConns: 2048, MaxIdleConnsPerHost: 512,
-		WriteBufferSize: 16 << 10, // a usual prompt in one write
+		WriteBufferSize: 16 << 10,                                                                            // a usual prompt in one write
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}, // a dead shared connection is noticed
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second, ForceAttemptHTTP2: true}}
 }
@@ -243,7 +243,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.lanes.Drain(ctx)
 		return nil
 	})
-	g.parking = &parking{g: g, rooms: map[workspace.RoomID][]workspace.Input{}, seen: map[int64]bool{}}
+	g.parking = &parking{g: g, rooms: map[workspace.RoomID][]workspace.Input{}, seen: map[int64]bool{}, told: map[workspace.RoomID]told{}}
 	g.control = &control.Control{Store: g.store, House: house{g}, Now: g.opt.Now}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
 	g.stops.push("commands", func(context.Context) error {

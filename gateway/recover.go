@@ -249,7 +249,14 @@ type parking struct {
 	mu    sync.Mutex
 	rooms map[workspace.RoomID][]workspace.Input
 	seen  map[int64]bool
+	told  map[workspace.RoomID]told
 	timer *time.Timer
+}
+
+// told is how many outages a room was told of in this boot, and when it was last.
+type told struct {
+	n  int
+	at time.Time
 }
 
 // parkAfter is how long the backlog of a room may still grow before the room is told.
@@ -298,7 +305,7 @@ func (p *parking) tell() {
 				what = "message"
 			}
 			text := fmt.Sprintf("I was away; %d %s came meanwhile. Send /resume to have them answered.", len(list), what)
-			notices = append(notices, notice(fmt.Sprintf("room:%s:away:%d", room, p.g.store.Epoch()), room, workspace.OutAway, text))
+			notices = append(notices, notice(p.key(room), room, workspace.OutAway, text))
 		}
 		out, err := p.g.store.EndInputs(ends, notices...)
 		if err != nil {
@@ -307,6 +314,21 @@ func (p *parking) tell() {
 		}
 		p.g.deliver.PushAll(out)
 	}
+}
+
+// key of a room's notice: one per outage. What comes within an hour of it belongs to the same.
+func (p *parking) key(room workspace.RoomID) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, now := p.told[room], p.g.opt.Now()
+	if last.n == 0 || now.Sub(last.at) > time.Hour {
+		last = told{n: last.n + 1, at: now}
+		p.told[room] = last
+	}
+	if last.n == 1 {
+		return fmt.Sprintf("room:%s:away:%d", room, p.g.store.Epoch())
+	}
+	return fmt.Sprintf("room:%s:away:%d.%d", room, p.g.store.Epoch(), last.n)
 }
 
 func (p *parking) stop() {

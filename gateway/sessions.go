@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"container/list"
+	"errors"
 	"slices"
 	"sync"
 
+	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -21,10 +23,12 @@ type session struct {
 	mu   sync.Mutex
 	ses  workspace.Session
 	hist []workspace.Entry
-	room workspace.Room
 	said []workspace.ContextLine // by others, since the last turn
-	size int           // under sessions.mu
-	at   *list.Element // under sessions.mu
+
+	lastSaid  int           // number of the last of them
+	overheard bool          // what the journal holds of them is here
+	size      int           // under sessions.mu
+	at        *list.Element // under sessions.mu
 }
 
 // sessions keeps the transcripts of those who spoke last. Safe for concurrent use.
@@ -49,6 +53,9 @@ func (ss *sessions) get(key string) *session {
 		s = &session{key: key}
 		s.at = ss.order.PushFront(s)
 		ss.byKey[key] = s
+		if ss.order.Len() > maxSessions {
+			ss.drop(ss.order.Back().Value.(*session))
+		}
 	} else {
 		ss.order.MoveToFront(s.at)
 	}
@@ -100,6 +107,40 @@ func (ss *sessions) load(key string, id workspace.SessionID, run workspace.RunID
 	return s, nil
 }
 
+// overhear reads what others said since the newest turn of a group, where memory does not know it: after a restart.
+func (ss *sessions) overhear(key workspace.Key) error {
+	if key.Kind == "" || key.Kind == channels.DM {
+		return nil
+	}
+	s := ss.get(key.String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.overheard {
+		return nil
+	}
+	s.overheard = true
+	ses, err := ss.store.SessionByKey(key)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	after, err := ss.store.LastTaken(ses.ID)
+	if err != nil {
+		return err
+	}
+	lines, err := ss.store.ContextInputs(ses.ID, after, maxContext)
+	if err != nil {
+		return err
+	}
+	s.said = nil
+	for _, in := range lines {
+		s.say(workspace.ContextLine{Name: in.Sender, Text: in.Text})
+	}
+	return nil
+}
+
 // append adds what was stored and returns the transcript with it, which nobody changes. The session's lock is not held.
 func (ss *sessions) append(s *session, entries []workspace.Entry) []workspace.Entry {
 	s.mu.Lock()
@@ -137,6 +178,9 @@ func (ss *sessions) grow(s *session, entries []workspace.Entry) {
 	}
 }
 
+// maxSessions bounds those in memory that have no transcript to count.
+const maxSessions = 20_000
+
 func entrySize(e workspace.Entry) int {
 	n := 300
 	for _, c := range e.Body.Content {
@@ -149,23 +193,29 @@ func entrySize(e workspace.Entry) int {
 func (s *session) note(l workspace.ContextLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.say(l)
+}
+
+func (s *session) say(l workspace.ContextLine) {
 	s.said = append(s.said, l)
+	s.lastSaid++
 	if len(s.said) > maxContext {
 		s.said = s.said[len(s.said)-maxContext:]
 	}
 }
 
-// lines are what was said since the last turn; heard forgets them, once they are stored with a turn.
-func (s *session) lines() []workspace.ContextLine {
+// lines are what was said since the last turn, with the number of the last one.
+func (s *session) lines() (list []workspace.ContextLine, last int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]workspace.ContextLine(nil), s.said...)
+	return append([]workspace.ContextLine(nil), s.said...), s.lastSaid
 }
 
-func (s *session) heard() {
+// heard forgets the lines up to the numbered one: they are stored with a turn.
+func (s *session) heard(last int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = nil
+	s.said = s.said[max(0, len(s.said)-(s.lastSaid-last)):]
 }
 
 // overrides of the session; known is false before load.

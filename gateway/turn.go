@@ -47,6 +47,7 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 		ts.unbegun(t, err)
 		return
 	}
+	defer rec.sign.stop() // also after a panic
 	timeout := rec.roster.turnTimeout
 	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
 	defer timer.Stop()
@@ -143,7 +144,11 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 	case resumed:
 		rec.run, rec.open, rec.turn.Journal, rec.resumed = begun.run, begun.open, begun.steps, true
 	default:
-		b := store.Begin{Run: ts.newRun(in), Entries: bodies(mem, t.Inputs)}
+		if err := ts.sessions.overhear(key); err != nil {
+			return nil, err
+		}
+		lines, last := mem.lines()
+		b := store.Begin{Run: ts.newRun(in), Entries: bodies(lines, t.Inputs)}
 		var end *store.Finish
 		was, replaces := t.Interrupted.(*interrupted)
 		if replaces {
@@ -156,7 +161,7 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 		if replaces {
 			was.ended()
 		}
-		mem.heard()
+		mem.heard(last)
 		rec.run, entries = got.Run, got.Entries
 	}
 	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
@@ -182,11 +187,11 @@ func (ts *turns) newRun(in workspace.Input) workspace.Run {
 }
 
 // bodies are what the transcript holds beside the inputs' texts: what others said, quotes, what was attached.
-func bodies(mem *session, inputs []workspace.Input) []workspace.EntryBody {
+func bodies(said []workspace.ContextLine, inputs []workspace.Input) []workspace.EntryBody {
 	out := make([]workspace.EntryBody, len(inputs))
 	for i, in := range inputs {
-		if i == 0 && mem != nil {
-			out[i].Context = mem.lines()
+		if i == 0 {
+			out[i].Context = said
 		}
 		if q := in.Data.Quote; q != nil && q.Text != "" && !q.Own {
 			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from " + q.From.Name, Text: q.Text})

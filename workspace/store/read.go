@@ -154,6 +154,16 @@ func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
 	return s.inputs(openInput+` AND state = 'stale' AND reason <> 'deleted' AND room_id = ? ORDER BY +seq`, string(room))
 }
 
+// LastTaken is the seq of the newest input that a turn of the session took; 0: none.
+func (s *Store) LastTaken(session workspace.SessionID) (seq int64, err error) {
+	err = s.one(`SELECT i.seq FROM entries e JOIN inputs i ON i.id = e.input_id WHERE e.session_id = ? AND e.input_id IS NOT NULL ORDER BY e.n DESC LIMIT 1`,
+		[]any{string(session)}, &seq)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return 0, nil
+	}
+	return seq, err
+}
+
 // ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq.
 func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) ([]workspace.Input, error) {
 	list, err := s.inputs(`session_id = ? AND `+contextInput+` AND seq > ? ORDER BY seq DESC LIMIT ?`,
