@@ -1,6 +1,7 @@
 // Package bus is how the rooms of the house meet inside one process. Its publishing side towards adapters is
-// channels.Intake, whose Receive returns after the commit; this package holds the other two: wake-ups, which carry
-// a kind and a key only and may be lost, since a scan stands behind them, and the feed of what is watched live.
+// channels.Intake, whose Receive returns after the commit; lanes and rooms are told directly of what was committed, and
+// the sweeper's scan of the journal stands behind a word that is lost. This package holds the third side: the feed of
+// what is watched live.
 //
 // It starts no goroutine.
 package bus
@@ -9,40 +10,6 @@ import (
 	"errors"
 	"sync"
 )
-
-// Kind of a wake-up.
-type Kind string
-
-const (
-	Session Kind = "session" // inputs wait in the session with this key
-	Room    Kind = "room"    // answers wait for the room with this id
-)
-
-// Wakes tells who listens that something waits. Safe for concurrent use.
-type Wakes struct {
-	mu   sync.Mutex
-	subs map[Kind][]func(key string)
-}
-
-// On calls f, from the goroutine that wakes, for every wake-up of the kind. f must not block.
-func (w *Wakes) On(kind Kind, f func(key string)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.subs == nil {
-		w.subs = map[Kind][]func(string){}
-	}
-	w.subs[kind] = append(w.subs[kind], f)
-}
-
-// Wake tells everybody who listens.
-func (w *Wakes) Wake(kind Kind, key string) {
-	w.mu.Lock()
-	list := w.subs[kind]
-	w.mu.Unlock()
-	for _, f := range list {
-		f(key)
-	}
-}
 
 // ErrSlow ends a subscription whose reader fell behind: it must begin again from the record.
 var ErrSlow = errors.New("reader fell behind the feed")

@@ -10,21 +10,6 @@ import (
 	"parley/gateway/bus"
 )
 
-func TestWakeTellsEverybodyOfItsKind(t *testing.T) {
-	t.Parallel()
-	var w bus.Wakes
-	w.Wake(bus.Session, "nobody listens")
-	var got []string
-	w.On(bus.Session, func(key string) { got = append(got, "a "+key) })
-	w.On(bus.Session, func(key string) { got = append(got, "b "+key) })
-	w.On(bus.Room, func(key string) { got = append(got, "room "+key) })
-	w.Wake(bus.Session, "k")
-	w.Wake(bus.Room, "r")
-	if !slices.Equal(got, []string{"a k", "b k", "room r"}) {
-		t.Errorf("woken %q", got)
-	}
-}
-
 func TestFeedKeepsTheOrderOfATopic(t *testing.T) {
 	t.Parallel()
 	var f bus.Feed[int]
@@ -83,7 +68,6 @@ func TestSlowReaderIsEndedAndHoldsUpNobody(t *testing.T) {
 func TestFeedIsSafeForMany(t *testing.T) {
 	t.Parallel()
 	var f bus.Feed[int]
-	var w bus.Wakes
 	var wg sync.WaitGroup
 	for i := range 8 {
 		topic := fmt.Sprint(i % 3)
@@ -96,14 +80,12 @@ func TestFeedIsSafeForMany(t *testing.T) {
 				default:
 				}
 				f.Watched(topic)
-				w.On(bus.Room, func(string) {})
 				s.Close()
 			}
 		})
 		wg.Go(func() {
 			for range 50 {
 				f.Publish(topic, 2)
-				w.Wake(bus.Room, topic)
 			}
 		})
 	}
