@@ -16,7 +16,7 @@ import (
 // R02: one session runs one turn at a time in the order of arrival, and a session that stalls holds up no other.
 func TestR02_SessionsKeepTheirOrderAndDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
-	const chats, each = 20, 50
+	const chats, each = 20, 50 / slower
 	h := newHold()
 	var mu sync.Mutex
 	busy, twice := map[string]int{}, 0
@@ -113,7 +113,7 @@ func TestThousandChatsAtOnce(t *testing.T) {
 		t.Skip("takes its time")
 	}
 	t.Parallel()
-	const chats = 1000
+	const chats = 1000 / slower
 	r := newRig(t, setup{})
 	for c := range int64(chats) {
 		r.say(r.person(1000+c), 1000+c, fmt.Sprintf("c%d", c))
