@@ -32,6 +32,8 @@ func TestParseReadsNamesAndArguments(t *testing.T) {
 		{"/queue \"\"", "queue", []string{""}},
 		{"/queue\tco\"ll\"ect\n", "queue", []string{"collect"}},
 		{"/id", "whoami", nil},
+		{"/start", "help", nil},
+		{"/start@parley_test_bot deep-link now", "help", nil},
 	} {
 		p, err := command.Parse(c.line)
 		if err != nil || p.Command.Name != c.name || !slices.Equal(p.Args, c.args) {

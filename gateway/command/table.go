@@ -75,6 +75,9 @@ func Parse(line string) (Parsed, error) {
 		return Parsed{}, workspace.Say(ErrUnknown, "Which command? Send /commands for the list.")
 	}
 	name, _, _ := strings.Cut(strings.ToLower(words[0]), "@")
+	if name == "start" { // the button under every Telegram bot sends it, with whatever followed ?start= in its link
+		name, words = "help", words[:1]
+	}
 	for _, c := range Table() {
 		if c.Name == name || slices.Contains(c.Aliases, name) {
 			if len(words)-1 > c.MaxArgs {
