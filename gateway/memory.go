@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,12 @@ type memory struct {
 
 const memoryEvery = 100 * time.Millisecond
 
+// What counts as quiet: hardly anything allocated for so long. Then what a burst has left goes back to the system.
+const (
+	quietFor   = 5 * time.Second
+	quietBytes = 4 << 20
+)
+
 func newMemory(limit int64) *memory { return &memory{limit: limit} }
 
 // high says that new input must wait.
@@ -23,16 +30,40 @@ func (m *memory) high() bool { return m.now.Load() > m.limit*9/10 }
 
 // watch measures until ctx ends.
 func (m *memory) watch(ctx context.Context) {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	tick := time.NewTicker(memoryEvery)
 	defer tick.Stop()
+	var q quiet
 	for {
 		metrics.Read(sample)
 		m.now.Store(int64(sample[0].Value.Uint64() - sample[1].Value.Uint64()))
+		if q.begins(time.Now(), sample[2].Value.Uint64()) {
+			debug.FreeOSMemory()
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 	}
+}
+
+// quiet notices when work has ceased.
+type quiet struct {
+	since time.Time
+	from  uint64 // bytes allocated by then
+	told  bool
+}
+
+// begins says once that it has been quiet for long enough, when so many bytes were allocated in all.
+func (q *quiet) begins(now time.Time, allocated uint64) bool {
+	if q.since.IsZero() || allocated-q.from > quietBytes {
+		*q = quiet{since: now, from: allocated}
+		return false
+	}
+	if q.told || now.Sub(q.since) < quietFor {
+		return false
+	}
+	q.told = true
+	return true
 }
