@@ -55,7 +55,8 @@ type Options struct {
 type Gateway struct {
 	opt    Options
 	log    *slog.Logger
-	http   *http.Client // the one pooled client of SDKs and models
+	http   *http.Client // the one pooled client of SDKs
+	calls  *http.Client // the one of models
 	base   context.Context
 	cancel context.CancelFunc
 	began  time.Time
@@ -99,15 +100,16 @@ func New(opt Options) *Gateway {
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
-	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(), failed: make(chan error, 1)}
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1)}
 }
 
-// newHTTPClient is the one pooled client: SDKs' own keep two idle connections and spend the processor on new ones.
-func newHTTPClient() *http.Client {
+// newHTTPClient is a pooled client: SDKs' own keep two idle connections and spend the processor on new ones. Each
+// connection holds write bytes; a request that fits is one write.
+func newHTTPClient(write int) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, MaxIdleConns: 2048, MaxIdleConnsPerHost: 512,
-		WriteBufferSize: 16 << 10,                                                                            // a usual prompt in one write
+		WriteBufferSize: write,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}, // a dead shared connection is noticed
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second, ForceAttemptHTTP2: true}}
 }
@@ -319,6 +321,7 @@ func (g *Gateway) Stop(ctx context.Context) error {
 			g.cancel()
 		}
 		g.http.CloseIdleConnections()
+		g.calls.CloseIdleConnections()
 	})
 	return g.stopErr
 }

@@ -121,10 +121,10 @@ func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
 	switch m.API {
 	case "openai":
 		return openai.New(openai.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
-			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob, Price: price})
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Price: price})
 	case "anthropic":
 		return anthropic.New(anthropic.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
-			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.http, Blobs: g.readBlob, Price: price})
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Price: price})
 	}
 	return nil, fmt.Errorf("api %q is unknown", m.API)
 }
