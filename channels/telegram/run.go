@@ -58,9 +58,10 @@ func (r *receiver) run(ctx context.Context) error {
 		if !r.watch.answered {
 			wait = 0
 		}
+		asked := r.c.clock.Now()
 		raws, err := r.poll(ctx, wait)
 		if err == nil {
-			r.watch.heard(ctx, len(raws))
+			r.watch.heard(ctx, len(raws), wait > 0 && r.c.clock.Now().Sub(asked) < time.Second)
 			err = r.take(ctx, raws)
 		}
 		if err == nil {

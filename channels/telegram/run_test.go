@@ -341,6 +341,28 @@ func TestServerThatHoldsUpdatesBackIsDeaf(t *testing.T) {
 	})
 }
 
+func TestServerThatHoldsNoPollIsNotAskedWithoutAPause(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, j := newScript(), newJournal()
+		s.on("getUpdates", ok(`[]`))
+		c, _ := s.channel(t)
+		stop := running(t, c, j)
+		pass(time.Minute)
+		synctest.Wait()
+		if n := len(s.made("getUpdates")); n < 500 || n > 700 {
+			t.Errorf("asked %d times in a minute, want about ten a second", n)
+		}
+		if n := len(s.made("getWebhookInfo")); n > 1 {
+			t.Errorf("asked %d times what is held", n)
+		}
+		if last := j.last(); last.State != channels.Ready {
+			t.Errorf("state %+v", last)
+		}
+		_ = stop()
+	})
+}
+
 func TestOddUpdateBlocksNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 const (
 	deafAfter   = 90 * time.Second // of failing polls
 	listenEvery = 6                // empty polls in a row before the server is asked what it holds: five minutes
+	earlyPause  = 100 * time.Millisecond
 )
 
 // errDeaf is a poll that did not come back in its time.
@@ -30,6 +31,7 @@ type watch struct {
 	since    time.Time // of the first of them
 	refusals int       // by the journal, in a row
 	empty    int       // empty polls in a row
+	early    int       // of them, those that came back long before their time
 	held     int       // times in a row that the server held updates which we were not given
 }
 
@@ -44,12 +46,21 @@ func (w *watch) report(s channels.Status) {
 	w.in.Report(s)
 }
 
-// heard notes a poll that was answered with n updates.
-func (w *watch) heard(ctx context.Context, n int) {
+// heard notes a poll that was answered with n updates, and whether it was early. A server that does not hold empty
+// polls would be asked thousands of times a second: it is given pauses, up to a tenth of a second.
+func (w *watch) heard(ctx context.Context, n int, early bool) {
 	w.failures, w.answered = 0, true
-	if n > 0 {
-		w.empty, w.held = 0, 0
-	} else if w.empty++; w.empty >= listenEvery {
+	switch {
+	case n > 0:
+		w.empty, w.held, w.early = 0, 0, 0
+		return
+	case early:
+		w.early++
+		channels.Sleep(ctx, min(time.Duration(w.early)*5*time.Millisecond, earlyPause))
+		return
+	}
+	w.early = 0
+	if w.empty++; w.empty >= listenEvery {
 		w.empty = 0
 		w.listen(ctx)
 	}
