@@ -259,7 +259,7 @@ func markers(r *llmtest.Request) llmtest.Reply {
 	}
 	end := "done: " + strings.Join(open, " ")
 	if !stream {
-		return llmtest.Reply{Text: end, Latency: time.Duration(5+rand.IntN(20)) * time.Millisecond}
+		return llmtest.Reply{Text: end, Latency: time.Duration(20+rand.IntN(80)) * time.Millisecond}
 	}
 	words := strings.SplitAfter(strings.Repeat("a long answer ", 4), " ")
 	return llmtest.Reply{Pieces: append(words, end), TokenDelay: 10 * time.Millisecond}
