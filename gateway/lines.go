@@ -83,8 +83,28 @@ func (l *line) report(s channels.Status) {
 	}
 	l.mu.Unlock()
 	if changed {
-		l.log.Info("channel state", "state", string(s.State), "cause", s.Cause, "hint", s.Hint, "err", s.Err)
+		l.say(s)
 	}
+}
+
+// say logs a state as loud as it is bad, and only what there is to say.
+func (l *line) say(s channels.Status) {
+	log, said := l.log.Info, []any{"state", string(s.State)}
+	switch s.State {
+	case channels.Failed:
+		log = l.log.Error
+	case channels.Needs, channels.Deaf:
+		log = l.log.Warn
+	}
+	if s.Cause != "" {
+		said = append(said, "cause", s.Cause)
+	} else if s.Err != nil {
+		said = append(said, "err", s.Err)
+	}
+	if s.Hint != "" {
+		said = append(said, "hint", s.Hint)
+	}
+	log("channel state", said...)
 }
 
 func (l *line) ready() bool {
