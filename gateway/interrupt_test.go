@@ -73,7 +73,9 @@ func TestInterruptedPlaceholderIsEnded(t *testing.T) {
 func TestSilenceTakesThePlaceholderAway(t *testing.T) {
 	t.Parallel()
 	h := newHold()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Reply{Text: "NO_REPLY"}) },
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		return h.reply(t, q.LastUser(), llmtest.Reply{Text: "NO_REPLY"})
+	},
 		extra: "replies: {typing_after: 20ms, placeholder_after: 50ms}"})
 	ana := r.person(11)
 	r.say(ana, 11, "work")

@@ -20,7 +20,6 @@ type memAdapter struct {
 	bad   string
 	d     channels.Deps
 	count atomic.Int64
-	peer  chan struct{} // of the saboteur that cannot send twice at once
 }
 
 func (a *memAdapter) is(bad string) bool { return a.bad == bad }

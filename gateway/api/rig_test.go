@@ -176,9 +176,8 @@ func (m *model) say(t *testing.T, piece string) {
 func (m *model) finish() { close(m.pieces) }
 
 type setup struct {
-	yaml   string // besides data_dir, listen and models
-	listen string
-	opt    func(*gateway.Options)
+	yaml string // besides data_dir, listen and models
+	opt  func(*gateway.Options)
 }
 
 func start(t *testing.T, s setup) *rig {
