@@ -19,6 +19,7 @@ type dialect interface {
 	schema(text string) string  // types
 	begin() string              // opens the writer's transaction
 	bigint(query string) string // casts to 64 bits
+	broken(err error) bool      // not, or no longer, a database that can be read
 	unwritable(err error) bool  // full, read-only, busy or gone: heals by itself, nothing was stored
 	corrupt(err error) bool     // the database says that it is damaged
 	gooseDialect() goose.Dialect

@@ -109,6 +109,8 @@ func (postgres) fate(ctx context.Context, conn *sql.Conn, mark string) (bool, er
 	return false, fmt.Errorf("transaction %s is %q: %w", mark, status.String, errUnsettled)
 }
 
+func (postgres) broken(error) bool { return false } // its server says so itself
+
 // unwritable knows SQLSTATE classes (postgresql.org/docs/current/errcodes-appendix.html): connection, resources,
 // object in use, operator, system; a standby's read-only transaction; and a connection that went away.
 func (postgres) unwritable(err error) bool {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -72,6 +73,16 @@ func readBack(ctx context.Context, db *sql.DB, level string) error {
 		}
 	}
 	return nil
+}
+
+// broken says that the file is not, or no longer, a database that can be read.
+func (sqlite) broken(err error) bool {
+	var e *moderncsqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	code := e.Code() & 0xff
+	return code == 11 || code == 26 || code == 1 && strings.Contains(err.Error(), "goose_db_version") // CORRUPT, NOTADB, a schema that cannot be read
 }
 
 // unwritable knows SQLite's result codes (sqlite.org/rescode.html): busy, locked, out of memory, read-only, I/O

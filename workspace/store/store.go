@@ -120,6 +120,9 @@ func (s *Store) open(ctx context.Context) error {
 	if err == nil && s.health.writable() {
 		s.ballast()
 	}
+	if err != nil && s.d.broken(err) {
+		err = fmt.Errorf("%w; put a backup in its place with: parley restore FILE: %w", ErrDamaged, err)
+	}
 	return err
 }
 
