@@ -120,12 +120,17 @@ type stream struct {
 	begun  string // id of the answer that was started for this reader
 	status string // that was shown last
 	done   map[workspace.RunID]int
+	ended  map[workspace.RunID]bool // what was said live of these comes late
 }
+
+// endedKept bounds what a long stream remembers.
+const endedKept = 64
 
 // follow streams a source to its end, or until the reader leaves. The subscription comes before the first read, so
 // that nothing falls between them.
 func (s *server) follow(w http.ResponseWriter, r *http.Request, key string, st *stream) {
 	st.s, st.w, st.rc, st.done = s, w, http.NewResponseController(w), map[workspace.RunID]int{}
+	st.ended = map[workspace.RunID]bool{}
 	sub, snapshot := s.opt.Feed.watch(key, feedBuffer)
 	defer sub.Close()
 	h := w.Header()
@@ -207,6 +212,10 @@ func (st *stream) catchUp(ctx context.Context) (bool, error) {
 		}
 		if e.Body.Type == "turn.ended" {
 			delete(st.done, e.RunID)
+			if len(st.ended) >= endedKept {
+				clear(st.ended)
+			}
+			st.ended[e.RunID] = true
 		}
 		return st.write(stored(e))
 	})
@@ -214,7 +223,7 @@ func (st *stream) catchUp(ctx context.Context) (bool, error) {
 
 // live sends what is not stored, unless the record has it by now.
 func (st *stream) live(l Live) error {
-	if !st.source.wants(l) || l.Step <= st.done[l.Run] {
+	if !st.source.wants(l) || l.Step <= st.done[l.Run] || st.ended[l.Run] {
 		return nil
 	}
 	id := answerID(l.Run, l.Step)
