@@ -85,15 +85,11 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 // errTwice ends the process at once on a second signal (R08): what is not finished is taken up at the next start.
 var errTwice = errors.New("stopped at once by a second signal")
 
-// sameSignal is how long a second signal is taken for the first: wrappers signal the process and then its group.
-const sameSignal = 10 * time.Millisecond
-
 func (a *app) stop(ctx context.Context, g *gateway.Gateway, signals <-chan os.Signal, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- g.Stop(ctx) }() // waited for below, or the process ends
-	began := time.Now()
 	for {
 		select {
 		case err := <-done:
@@ -102,7 +98,7 @@ func (a *app) stop(ctx context.Context, g *gateway.Gateway, signals <-chan os.Si
 			}
 			return err
 		case s := <-signals:
-			if s != syscall.SIGHUP && time.Since(began) > sameSignal {
+			if s != syscall.SIGHUP {
 				return errTwice
 			}
 		}

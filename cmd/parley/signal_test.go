@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,6 +82,7 @@ func newDaemon(t *testing.T) *daemon {
 	t.Helper()
 	d := &daemon{t: t, dir: t.TempDir(), asked: make(chan struct{}, 10), let: make(chan struct{})}
 	d.model = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client has gone
 		d.asked <- struct{}{}
 		select {
 		case <-d.let:
