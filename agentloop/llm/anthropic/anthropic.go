@@ -110,15 +110,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 	if err != nil {
 		return llm.Response{}, wire.Finish(ctx, m.o.Name, err)
 	}
-	resp.Model = m.o.Name
-	resp.Usage.Calls = 1
-	resp.Usage.DurationMS = time.Since(start).Milliseconds()
-	if u := resp.Usage; m.o.Price != nil && u.InputTokens+u.OutputTokens+u.CacheReadTokens+u.CacheWriteTokens > 0 {
-		if usd, ok := m.o.Price(u); ok {
-			resp.Usage.CostUSD = &usd
-		}
-	}
-	return resp, nil
+	return wire.Bill(resp, m.o.Name, start, m.o.Price), nil
 }
 
 // ask makes the call and learns: what the server refuses of a request is left out when it is asked again.

@@ -102,15 +102,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 	if err != nil {
 		return llm.Response{}, wire.Finish(ctx, m.o.Name, err)
 	}
-	resp.Model = m.o.Name
-	resp.Usage.Calls = 1
-	resp.Usage.DurationMS = time.Since(start).Milliseconds()
-	if m.o.Price != nil && resp.Usage.InputTokens+resp.Usage.OutputTokens+resp.Usage.CacheReadTokens > 0 {
-		if usd, ok := m.o.Price(resp.Usage); ok {
-			resp.Usage.CostUSD = &usd
-		}
-	}
-	return resp, nil
+	return wire.Bill(resp, m.o.Name, start, m.o.Price), nil
 }
 
 // ask makes the call and learns: when the server refuses a habit of ours it is asked again without it.
