@@ -551,11 +551,15 @@ func TestReservationHoldsSessionAndPlace(t *testing.T) {
 
 func TestResumedTurnComesFirst(t *testing.T) {
 	w := &worker{}
-	w.do = func(t *lane.Turn) { w.note("%s %v", texts(t.Inputs), t.Begun) }
+	w.do = func(t *lane.Turn) {
+		<-w.open
+		w.note("%s %v", texts(t.Inputs), t.Begun)
+	}
 	bubble(t, 1, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
 		ls.Resume("k", "resumed", in(1, "a"))
 		ls.Offer("k", in(2, "b"))
-		ls.Offer("k", in(1, "a")) // the scan does not know yet
+		ls.Offer("k", in(1, "a")) // the scan does not know yet; later the journal's compare-and-set refuses it
+		close(w.open)
 		want(t, w, "a resumed", "b <nil>")
 	})
 }

@@ -139,7 +139,7 @@ func TestR09_ALockedDatabaseRefusesAndHeals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, told := watched(t, dir)
-	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "parley.db"))
+	other, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "parley.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}

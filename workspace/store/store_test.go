@@ -59,10 +59,20 @@ func plain(s *store.Store, chat, n int) error {
 
 func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	looked := make(chan struct{}) // the watcher's note of its first look, which must not be counted
+	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Now: time.Now, BallastBytes: -1, Point: func(name string) {
+		if name == "committed checked" {
+			close(looked)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // no file of it is looked at again
 	if err := plain(s, 1, 1); err != nil { // makes room and session
 		t.Fatal(err)
 	}
+	<-looked
 	if err := s.SetSetting("barrier", "1"); err != nil {
 		t.Fatal(err)
 	}
