@@ -34,6 +34,34 @@ func Load(o LoadOptions) (*Config, error) {
 	return read(data, path, o.Sections, env)
 }
 
+// LoadGateway is Load for a client of the gateway: of what is wrong it minds only what keeps it from knowing where the
+// gateway listens and with which token, so that a half-written file, or a variable that only the daemon has, does not cut it off.
+func LoadGateway(o LoadOptions) (*Config, error) {
+	env := newEnvironment(o.Env)
+	path, err := find(o.Path, env)
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	if path != "" {
+		if data, err = os.ReadFile(path); err != nil {
+			return nil, fmt.Errorf("read configuration: %w", err)
+		}
+	}
+	c, err := readAll(data, path, o.Sections, env)
+	var wrong *Error
+	if !errors.As(err, &wrong) {
+		return c, err
+	}
+	minded := slices.DeleteFunc(wrong.Problems, func(p Problem) bool {
+		return p.Path != "" && p.Path != "data_dir" && p.Path != "gateway" && !strings.HasPrefix(p.Path, "gateway.")
+	})
+	if len(minded) == 0 {
+		return c, nil
+	}
+	return nil, &Error{File: wrong.File, Problems: minded}
+}
+
 // Parse is Load for a text that is not, or not yet, a file. Relative paths start at the folder of o.Path.
 func Parse(data []byte, o LoadOptions) (*Config, error) {
 	return read(data, o.Path, o.Sections, newEnvironment(o.Env))
@@ -119,6 +147,15 @@ func userDir(env Lookup, variable, fallback string) (string, error) {
 
 // read decodes, completes and checks.
 func read(data []byte, path string, sections []Section, env environment) (*Config, error) {
+	c, err := readAll(data, path, sections, env)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// readAll is read that returns what it understood beside the error.
+func readAll(data []byte, path string, sections []Section, env environment) (*Config, error) {
 	c := &Config{Path: path}
 	base := filepath.Dir(path) // "." without a file
 	base, err := filepath.Abs(base)
@@ -139,10 +176,21 @@ func read(data []byte, path string, sections []Section, env environment) (*Confi
 	d.complete(c)
 	d.checkTags(c)
 	d.checkRules(c)
-	if err := d.err(); err != nil {
-		return nil, err
+	d.checkEnvironment(c)
+	return c, d.err()
+}
+
+// checkEnvironment holds the variables that stand for a model against what one needs: what is meant and cannot be used is
+// said with its name.
+func (d *decoder) checkEnvironment(c *Config) {
+	const name = "OPENAI_BASE_URL"
+	base, _ := d.env(name)
+	other, _ := d.env("ANTHROPIC_API_KEY")
+	if base = strings.TrimSpace(base); len(c.Models) > 0 || d.failed["models"] || base == "" || strings.TrimSpace(other) != "" {
+		return
 	}
-	return c, nil
+	d.places["models"] = place{env: name}
+	rules{d.report, c}.address("models", base)
 }
 
 // override sets the keys outside lists that the environment gives.

@@ -145,7 +145,7 @@ func (r *report) broken(list, field string) bool {
 	return false
 }
 
-// err is nil when there is no problem.
+// err is nil when there is no problem, else a *Error.
 func (r *report) err() error {
 	if len(r.problems) == 0 {
 		return nil

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -235,11 +236,7 @@ func (x rules) channels() {
 		if c.Name == WebChat && c.Type != WebChat {
 			x.add(key(at, "name"), "webchat is the built-in channel: choose another name")
 		}
-		if v, ok := c.Options.(interface{ Validate() error }); ok {
-			if err := v.Validate(); err != nil {
-				x.add(at, "%s", err)
-			}
-		}
+		x.options(at, c)
 		for field, id := range credentials(c) {
 			if j, twice := accounts[id]; twice {
 				x.add(key(at, field), "is the same as that of %s: one account cannot be on two channels", item("channels", j))
@@ -248,6 +245,47 @@ func (x rules) channels() {
 			accounts[id] = i
 		}
 	}
+}
+
+// options has the adapter judge its own keys, and the ids that its network would never send. An error that has
+// Option() is about that key.
+func (x rules) options(at string, c Channel) {
+	if v, ok := c.Options.(interface{ Validate() error }); ok {
+		for _, err := range unjoined(v.Validate()) {
+			path := at
+			var of interface {
+				Option() string
+				Unwrap() error
+			}
+			if errors.As(err, &of) {
+				path, err = key(at, of.Option()), of.Unwrap()
+			}
+			x.add(path, "%s", err)
+		}
+	}
+	for i, id := range c.Access.Allow {
+		x.id(item(key(at, "access.allow"), i), c, id)
+	}
+}
+
+// id checks a network's id, where the adapter knows how one looks. "*" and the empty text are others' business.
+func (x rules) id(path string, c Channel, id string) {
+	if v, ok := c.Options.(interface{ CheckID(id string) error }); ok && id != "" && id != "*" && !x.failed[path] {
+		if err := v.CheckID(id); err != nil {
+			x.add(path, "%s, not %s", err, x.quote(path, id))
+		}
+	}
+}
+
+// unjoined are the errors that were joined.
+func unjoined(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		return many.Unwrap()
+	}
+	return []error{err}
 }
 
 // credentials are the values that name a channel's account, by field. A token at another server is another account.
@@ -283,6 +321,11 @@ func (x rules) people() {
 		for j, a := range p.Accounts {
 			at := item(key(item("people", i), "accounts"), j)
 			x.refer(key(at, "channel"), a.Channel, "channel", "channels", x.channelNames())
+			for _, c := range x.Channels {
+				if c.Name == a.Channel {
+					x.id(key(at, "user"), c, a.User)
+				}
+			}
 			if other, twice := owners[a]; twice && a != (Account{}) {
 				x.add(at, "user %s of %s belongs to %s already", x.quote(key(at, "user"), a.User), quote(a.Channel), quote(other))
 			}
@@ -327,6 +370,9 @@ func (x rules) route(at string, r Route) {
 		x.add(key(at, "fanout"), "holds %s, which answers already", quote(r.Agent))
 	}
 	for _, c := range x.Channels {
+		if c.Name == r.Channel {
+			x.id(key(at, "peer"), c, r.Peer)
+		}
 		if r.Channel != "" && c.Name == r.Channel && r.Type != "" && c.Type != r.Type {
 			x.add(key(at, "type"), "is %s, but channel %s is of type %s: the route would never match", quote(r.Type), quote(c.Name), quote(c.Type))
 		}

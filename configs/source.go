@@ -56,23 +56,25 @@ func (s *Source) Reload() {
 }
 
 // Watch reads again whenever the file rests after a change, and when Reload asks. It blocks until ctx ends and calls back from
-// its own goroutine, one call at a time: onChange after a different configuration came into force, onError when the old one
-// stays, with the reason. Load must have succeeded. Files that ${file:…} names are not watched.
+// its own goroutine, one call at a time: onChange after a different configuration came into force, or, with old and new the
+// same, when what is in force stands in the file again after an error; onError when the old one stays, with the reason. Load must have succeeded. Files that ${file:…} names are not watched.
 func (s *Source) Watch(ctx context.Context, onChange func(old, new *Config), onError func(error)) {
 	w := watch{names: map[string]bool{}}
 	if err := w.open(); err != nil {
 		onError(fmt.Errorf("watch configuration: %w; only a signal reloads it", err))
 	}
 	defer w.close()
+	refused := false // what the file held last
 	again := func() {
 		w.follow(s.Current().Path) // before reading: a change from here on is an event
 		old, new, err := s.again()
 		switch {
 		case err != nil:
 			onError(err)
-		case old != new:
+		case old != new || refused: // or what is in force stands in the file again
 			onChange(old, new)
 		}
+		refused = err != nil
 	}
 	w.follow(s.Current().Path)
 	rest := time.NewTimer(quiet) // running: it may have changed since Load

@@ -455,3 +455,26 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 		})
 	}
 }
+
+// TestRestoredFileIsToldOf: who corrects a bad file by putting the old text back hears that all is well.
+func TestRestoredFileIsToldOf(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.yaml")
+	write(t, path, turns(1))
+	w := watch(t, path)
+	write(t, path, turns(2))
+	w.turn(2) // the folder is surely watched
+	save(t, path, "nonsense: 1\n")
+	w.refused("nonsense", 2)
+	save(t, path, turns(2))
+	select {
+	case c := <-w.changes:
+		if c[0] != c[1] {
+			t.Errorf("a change of what did not change: %v, %v", c[0].Concurrency, c[1].Concurrency)
+		}
+	case err := <-w.errors:
+		t.Fatal(err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody said that it is good again")
+	}
+}

@@ -11,6 +11,10 @@ import (
 
 // reload puts a changed configuration in force for what begins from now on. Running turns keep the one they have.
 func (g *Gateway) reload(old, c *configs.Config) {
+	if old == c {
+		g.log.Info("configuration is as it was again", "path", c.Path)
+		return
+	}
 	if need := configs.NeedsRestart(old, c); len(need) > 0 {
 		g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
 	}

@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,12 @@ const (
 	maxUpload   = 50 << 20 // bytes
 	maxDownload = 20 << 20 // bytes
 	maxCallback = 64       // bytes of an action's value
+)
+
+var (
+	// tokenFormat also keeps a pasted blank, newline or slash out of the request path.
+	tokenFormat = regexp.MustCompile(`^[0-9]+:[A-Za-z0-9_-]+$`)
+	idFormat    = regexp.MustCompile(`^-?[0-9]{1,20}$`)
 )
 
 // Options is a telegram section of the configuration.
@@ -94,12 +101,30 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	}, nil
 }
 
-func (o Options) validate() (*url.URL, error) {
+// Validate says what of the options can be known to be wrong without asking Telegram.
+func (o *Options) Validate() error {
+	_, err := o.validate()
+	return err
+}
+
+// CheckID says how an id of Telegram looks, if this is none: digits, for groups with a - before them.
+func (o *Options) CheckID(id string) error {
+	if !idFormat.MatchString(id) {
+		return errors.New("must be Telegram's id, which is a number such as 123 (a group's begins with -); to find one, " +
+			"have them write to the bot and look at parley pairing list")
+	}
+	return nil
+}
+
+func (o *Options) validate() (*url.URL, error) {
 	var problems []error
+	wrong := func(option, text string) {
+		problems = append(problems, &channels.OptionError{Name: option, Err: errors.New(text)})
+	}
 	if o.Token == "" {
-		problems = append(problems, errors.New("token is missing: @BotFather gives one"))
-	} else if strings.ContainsFunc(o.Token.Reveal(), notInToken) {
-		problems = append(problems, errors.New("token has characters that no bot token has"))
+		wrong("token", "is missing: @BotFather gives one")
+	} else if !tokenFormat.MatchString(o.Token.Reveal()) {
+		wrong("token", "is no bot token, which is a number, a colon and letters such as 123456:ABC-DEF: copy it whole from @BotFather")
 	}
 	raw := o.APIURL
 	if raw == "" {
@@ -107,19 +132,9 @@ func (o Options) validate() (*url.URL, error) {
 	}
 	base, err := url.Parse(strings.TrimRight(raw, "/"))
 	if err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https") || base.RawQuery != "" || base.Fragment != "" {
-		problems = append(problems, errors.New("api_url is not an http(s) address without query"))
+		wrong("api_url", "must be an http or https address without query, such as https://api.telegram.org")
 	}
 	return base, errors.Join(problems...)
-}
-
-// notInToken keeps a pasted blank, newline or slash out of the request path. Tokens of other servers may look
-// otherwise than Telegram's digits, colon, letters.
-func notInToken(r rune) bool {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune(":_-.", r)
 }
 
 // Account is the bot's user id, empty until the first getMe.
