@@ -3,8 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -38,9 +42,26 @@ func lockDir(name string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case errors.Is(err, unix.EWOULDBLOCK):
+		holder := "another process"
+		if data, err := io.ReadAll(io.LimitReader(f, 32)); err == nil {
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+				holder = fmt.Sprintf("process %d", pid)
+			}
+		}
 		f.Close()
-		return nil, fmt.Errorf("data directory is in use by another process: %w", err)
+		return nil, fmt.Errorf("%w by %s: stop that one, or use another data directory", ErrInUse, holder)
+	case err != nil:
+		f.Close()
+		return nil, fmt.Errorf("lock data directory: %w", err)
+	}
+	if err := f.Truncate(0); err == nil { // who holds it is only said to people: a full disk must not keep us from starting
+		_, _ = fmt.Fprintln(f, os.Getpid())
 	}
 	return f, nil
 }
+
+// ErrInUse says that another process has the data directory.
+var ErrInUse = errors.New("the data directory is in use")
