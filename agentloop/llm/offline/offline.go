@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,7 +117,7 @@ func answer(req llm.Request) reply {
 	said := lastUser(req.Messages)
 	switch word(said) {
 	case "help":
-		return reply{text: help}
+		return reply{text: helpFor(req)}
 	case "tool":
 		return call(req, "list_dir", `{"path":"."}`)
 	case "approval":
@@ -133,18 +134,32 @@ func answer(req llm.Request) reply {
 		return reply{text: strings.TrimSpace(b.String())}
 	}
 	if first(req.Messages) {
-		return reply{text: "You wrote: " + said + "\n\n" + help}
+		return reply{text: "You wrote: " + said + "\n\n" + helpFor(req)}
 	}
 	return reply{text: "You wrote: " + said + "\n\n(No model is configured; I only repeat. Write `help` to see how to add one.)"}
 }
 
+// helpFor names the words that show something here: what needs a tool is left out where the agent has none.
+func helpFor(req llm.Request) string {
+	words := []string{"`error` (a model that fails)", "`long` (an answer of many messages)", "`slow` (a slow stream)", "`help` (this text)"}
+	if has(req, "exec") {
+		words = append([]string{"`approval` (asks for your permission first)"}, words...)
+	}
+	if has(req, "list_dir") {
+		words = append([]string{"`tool` (calls a tool)"}, words...)
+	}
+	return strings.TrimSpace(help) + " " + strings.Join(words, ", ") + "."
+}
+
+func has(req llm.Request, tool string) bool {
+	return slices.ContainsFunc(req.Tools, func(t llm.Tool) bool { return t.Name == tool })
+}
+
 // call asks for a tool, or says that this agent has none of that name.
 func call(req llm.Request, name, args string) reply {
-	for _, t := range req.Tools {
-		if t.Name == name {
-			return reply{text: "I am no model, but I can call " + name + " as one would.",
-				call: &workspace.Content{Kind: workspace.ToolCall, CallID: callID(req.Messages), Name: name, Args: json.RawMessage(args)}}
-		}
+	if has(req, name) {
+		return reply{text: "I am no model, but I can call " + name + " as one would.",
+			call: &workspace.Content{Kind: workspace.ToolCall, CallID: callID(req.Messages), Name: name, Args: json.RawMessage(args)}}
 	}
 	return reply{text: "You may not use the tool " + name + " here, so I cannot show it."}
 }
