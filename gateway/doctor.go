@@ -29,7 +29,7 @@ const checkWithin = 10 * time.Second
 const minFree = 256 << 20
 
 // Doctor examines what a configuration names, without a gateway: files, store, channels, models. running says that
-// one holds the data directory; then the store is left to it. It writes nothing.
+// one holds the data directory; then the store is left to it. It leaves nothing behind.
 func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	c := opt.Source.Current()
 	list := append(checkFolder(c), checkToken(c))
@@ -53,6 +53,9 @@ func checkFolder(c *configs.Config) []Finding {
 	info, err := os.Stat(c.DataDir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if err := canMake(c.DataDir); err != nil {
+			return []Finding{bad("Name another folder in data_dir, or with --data-dir.", "data directory %s cannot be made: %v", c.DataDir, err)}
+		}
 		return []Finding{good("data directory %s is made at the first start", c.DataDir)}
 	case err != nil:
 		return []Finding{bad("Check the folders above it.", "data directory: %v", err)}
@@ -60,6 +63,10 @@ func checkFolder(c *configs.Config) []Finding {
 		return []Finding{bad("Name a folder in data_dir.", "data directory %s is no folder", c.DataDir)}
 	}
 	list := []Finding{good("data directory %s", c.DataDir)}
+	if err := canWrite(c.DataDir); err != nil {
+		return []Finding{bad("Run doctor as the user of the gateway; if you did, give that user the folder, or name another one.",
+			"data directory %s cannot be written: %v", c.DataDir, err)}
+	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		list[0] = bad("chmod 700 "+c.DataDir, "data directory %s can be entered by others (mode %04o)", c.DataDir, mode)
 	}
@@ -67,6 +74,28 @@ func checkFolder(c *configs.Config) []Finding {
 		list = append(list, bad("Make room: with a full disk no message is taken.", "only %d MiB are free on its disk", room>>20))
 	}
 	return list
+}
+
+// canMake tries in the nearest folder above that exists, and leaves nothing there.
+func canMake(dir string) error {
+	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
+		_, err := os.Stat(above)
+		switch {
+		case err == nil:
+			return canWrite(above)
+		case !errors.Is(err, fs.ErrNotExist) || above == filepath.Dir(above):
+			return err
+		}
+	}
+}
+
+// canWrite makes a folder there, which only trying tells, and removes it.
+func canWrite(dir string) error {
+	made, err := os.MkdirTemp(dir, ".parley-doctor-")
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	return os.Remove(made)
 }
 
 func checkToken(c *configs.Config) Finding {
