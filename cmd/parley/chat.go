@@ -108,14 +108,14 @@ func (t *conversation) run(ctx context.Context) error {
 func (t *conversation) greet(ctx context.Context) error {
 	st, err := status(ctx, t.client, "")
 	if err != nil {
-		return err
+		return hint(err)
 	}
 	if _, ok := t.terminal(); ok {
 		fmt.Fprintf(t.out, "Talking to %s. /help lists commands, /quit leaves.\n", visible(st.Agent.Name))
 	}
 	for _, m := range st.Models {
 		if m.Offline {
-			fmt.Fprintln(t.errs, "note: no model is configured, so the built-in responder answers. Set OPENAI_API_KEY and restart the gateway, or see docs/configuration.md.")
+			fmt.Fprintln(t.errs, "note: no model is configured, so the built-in responder answers. Run parley onboard to add one, or see docs/models.md.")
 		}
 	}
 	if st.Health != "ok" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,10 +27,12 @@ func (a *app) doctorCommand() *cobra.Command {
 		if where == "" {
 			where = "no file, all is default"
 		}
+		done := a.progress("looking")
 		list := []gateway.Finding{{OK: true, What: "configuration (" + where + ")"}}
 		running, found := a.askGateway(c.Context(), conf)
 		list = append(list, found...)
 		list = append(list, gateway.Doctor(c.Context(), gateway.Options{Source: src, Channels: all.Factories()}, running)...)
+		done()
 		return a.diagnose(list)
 	}
 	return a.jsonFlag(c)
@@ -54,7 +57,7 @@ func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running boo
 	list = []gateway.Finding{{OK: true, What: fmt.Sprintf("gateway runs at %s, up %s", cl.Base(), time.Duration(st.Uptime)*time.Second)}}
 	list = append(list, gateway.Finding{OK: st.Health == "ok" || st.Health == "degraded", What: "store is " + st.Health, Hint: st.Reason})
 	for _, ch := range st.Channels {
-		list = append(list, gateway.Finding{OK: ch.State == "ready" || ch.State == "connecting", What: fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause), Hint: ch.Hint})
+		list = append(list, gateway.Finding{OK: ch.State == "ready" || ch.State == "connecting", What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
 	}
 	return true, list
 }
@@ -76,9 +79,9 @@ func (a *app) diagnose(list []gateway.Finding) error {
 		}
 	} else {
 		for _, f := range list {
-			mark := "ok   "
+			mark := paint(a.out, green, "ok   ")
 			if !f.OK {
-				mark = "WRONG"
+				mark = paint(a.out, red, "WRONG")
 			}
 			fmt.Fprintf(a.out, "%s %s\n", mark, visible(f.What))
 			if f.Hint != "" {

@@ -41,6 +41,7 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
+	signal.Ignore(syscall.SIGPIPE) // whoever read our output may leave; the daemon stays
 	src, _, err := a.load()
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = a.lost
+	}
 	var misused *misuseError
 	switch {
 	case err == nil:
@@ -57,7 +60,7 @@ var errSaid = errors.New("failed")
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{Use: "parley", Short: "Durable AI agents in the chats you already use", Version: version, SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { a.started = true; return nil },
-		Args:              cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() }} // no Args: then cobra says of an unknown command what may be meant
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errs)
@@ -68,5 +71,24 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.gatewayCommand(), a.chatCommand(), a.sendCommand(), a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.channelCommand(),
 		a.routeCommand(), a.pairingCommand(), a.configCommand(), a.doctorCommand(), a.backupCommand(), a.restoreCommand(),
 		a.stopCommand(), a.versionCommand())
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
+			a.lost = &misuseError{fmt.Errorf("unknown command %q for %q", words[0], c.CommandPath())}
+			return
+		}
+		help(c, args)
+	})
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Say how a command is used", RunE: func(_ *cobra.Command, words []string) error {
+		c, rest, err := root.Find(words)
+		if err == nil && c.HasSubCommands() && len(rest) > 0 {
+			err = fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
+		}
+		if err != nil {
+			return &misuseError{err}
+		}
+		c.InitDefaultHelpFlag()
+		return c.Help()
+	}})
 	return root
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley/gateway/client"
 )
 
 // shownEvent is an event of the transcript.
@@ -47,8 +50,11 @@ func (a *app) sessionCommand() *cobra.Command {
 	ls.Flags().StringVar(&after, "after", "", "go on after this `id`")
 	var from int64
 	show := &cobra.Command{Use: "show KEY", Short: "Print a session's transcript", Args: exactly("KEY"), RunE: func(c *cobra.Command, args []string) error {
-		path := fmt.Sprintf("/v1/sessions/%s/entries?limit=%d&after=%d", url.PathEscape(sessionKey(args[0])), limit, from)
-		return fetch(c.Context(), a, path, func(l list[shownEvent]) error {
+		path := func(ctx context.Context, cl *client.Client) (string, error) {
+			key, err := sessionKey(ctx, cl, args[0])
+			return fmt.Sprintf("/v1/sessions/%s/entries?limit=%d&after=%d", url.PathEscape(key), limit, from), err
+		}
+		return fetchFrom(c.Context(), a, path, func(l list[shownEvent]) error {
 			for _, e := range l.Items {
 				fmt.Fprintf(a.out, "%4d %s %s\n", e.Sequence, e.Time.Local().Format(time.DateTime), visible(sentence(e)))
 			}
@@ -65,12 +71,21 @@ func (a *app) sessionCommand() *cobra.Command {
 	return group
 }
 
-// sessionKey completes the short form assistant/main of a local session.
-func sessionKey(s string) string {
-	if agent, name, ok := strings.Cut(s, "/"); ok && !strings.Contains(s, ":") {
-		return "agent:" + agent + ":local:" + name
+// sessionKey completes the short forms of a local session: main is that of the default agent, assistant/main that of
+// another.
+func sessionKey(ctx context.Context, cl *client.Client, name string) (string, error) {
+	if strings.Contains(name, ":") {
+		return name, nil
 	}
-	return s
+	agent, local, ok := strings.Cut(name, "/")
+	if !ok {
+		st, err := status(ctx, cl, "")
+		if err != nil {
+			return "", err
+		}
+		agent, local = st.Agent.ID, name
+	}
+	return "agent:" + agent + ":local:" + local, nil
 }
 
 // sentence is an event on one line.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"runtime"
 	"runtime/debug"
@@ -24,11 +25,20 @@ type list[T any] struct {
 
 // fetch reads path and prints it: as JSON, or by render.
 func fetch[T any](ctx context.Context, a *app, path string, render func(T) error) error {
+	return fetchFrom(ctx, a, func(context.Context, *client.Client) (string, error) { return path, nil }, render)
+}
+
+// fetchFrom is fetch for a path that has to be asked for.
+func fetchFrom[T any](ctx context.Context, a *app, where func(context.Context, *client.Client) (string, error), render func(T) error) error {
 	cl, err := a.client()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
+	path, err := where(ctx, cl)
+	if err != nil {
+		return hint(err)
+	}
 	var v T
 	if err := cl.Get(ctx, path, &v); err != nil {
 		return hint(err)
@@ -49,9 +59,15 @@ func post[T any](ctx context.Context, a *app, path string, body any) (v T, err e
 	return v, hint(cl.Post(ctx, path, body, &v))
 }
 
+// hint adds what to do to what a gateway, or the lack of one, says.
 func hint(err error) error {
-	if errors.Is(err, client.ErrUnreachable) {
+	var p *client.Problem
+	switch {
+	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w; start it with: parley gateway", err)
+	case errors.As(err, &p) && p.Status == http.StatusUnauthorized:
+		return errors.New("the gateway that answers there does not take this token, so it is probably another one, with another data directory: " +
+			"name yours with --data-dir or --config, or have yours listen elsewhere (gateway.listen, or PARLEY_GATEWAY_LISTEN)")
 	}
 	return err
 }
@@ -107,7 +123,7 @@ func (a *app) statusCommand() *cobra.Command {
 				fmt.Fprintf(a.out, "model %s (%s): %s\n", visible(m.Name), visible(m.Model), visible(state))
 			}
 			for _, ch := range st.Channels {
-				fmt.Fprintf(a.out, "channel %s (%s): %s %s\n", visible(ch.Name), ch.Type, ch.State, visible(ch.Cause))
+				fmt.Fprintln(a.out, strings.TrimSpace(fmt.Sprintf("channel %s (%s): %s %s", visible(ch.Name), ch.Type, ch.State, visible(ch.Cause))))
 			}
 			return nil
 		})
