@@ -8,7 +8,7 @@ KILLS    ?= 20
 ROUNDS   ?= 5
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race lint fuzz crash bench ids
+.PHONY: help build run check full race lint fuzz crash bench ids ui fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ run: build ## start the gateway; in a terminal also a chat with it, and both end
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 
-check: lint ids race ## the gate, the same here and in CI: under 12 minutes on two cores
+check: lint ids fresh race ## the gate, the same here and in CI: under 12 minutes on two cores
 
 full: check ## the gate, then all that takes longer
 	$(MAKE) fuzz FUZZTIME=60s
@@ -46,6 +46,12 @@ crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
 	PARLEY_BENCH_ROUNDS=$(ROUNDS) $(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 60m ./gateway/benchtest
+
+ui: ## build the WebChat page into channels/webchat/ui/dist, which is committed and embedded
+	cd channels/webchat/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run types && npm run build
+
+fresh: ## the embedded page is the one that its sources make
+	@.ci/ui
 
 ids: ## every promise that is due has a test with its id
 	@.ci/ids

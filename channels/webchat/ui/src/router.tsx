@@ -1,0 +1,41 @@
+import { createRootRoute, createRoute, createRouter } from '@tanstack/react-router'
+import { ChatPage } from './chat/chat'
+import { Missing, Shell } from './shell/shell'
+import { Failed } from './ui/states'
+import { lazyPage } from './ui/lazy'
+
+// Every page, session and run has an address that can be reloaded and shared. The chat is in the first bundle, pages are
+// loaded when they are opened.
+const root = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: ({ error }: { error: unknown }) => <div className="page"><div className="page-in"><Failed error={error instanceof Error ? error : new Error(String(error))} /></div></div> })
+
+const text = (v: unknown): string | undefined => (typeof v === 'string' && v !== '' ? v : undefined)
+export type ChatSearch = { gen?: string; run?: string; agent?: string }
+const chatSearch = (s: Record<string, unknown>): ChatSearch => ({ gen: text(s.gen), run: text(s.run), agent: text(s.agent) })
+
+const fresh = createRoute({ getParentRoute: () => root, path: '/', validateSearch: chatSearch, component: function Fresh() {
+  return <ChatPage search={fresh.useSearch()} />
+} })
+const chat = createRoute({ getParentRoute: () => root, path: '/chat/$key', validateSearch: chatSearch, component: function Chat() {
+  return <ChatPage sessionKey={chat.useParams().key} search={chat.useSearch()} />
+} })
+const sessions = createRoute({ getParentRoute: () => root, path: '/sessions', component: lazyPage(() => import('./sessions'), 'SessionsPage') })
+const agents = createRoute({ getParentRoute: () => root, path: '/agents', component: lazyPage(() => import('./agents'), 'AgentsPage') })
+const AgentPage = lazyPage(() => import('./agents'), 'AgentPage')
+const agent = createRoute({ getParentRoute: () => root, path: '/agents/$agent', component: function One() { return <AgentPage agent={agent.useParams().agent} /> } })
+const channels = createRoute({ getParentRoute: () => root, path: '/channels', component: lazyPage(() => import('./channels'), 'ChannelsPage') })
+const runs = createRoute({ getParentRoute: () => root, path: '/runs', component: lazyPage(() => import('./runs'), 'RunsPage') })
+const RunPage = lazyPage(() => import('./runs'), 'RunPage')
+const run = createRoute({ getParentRoute: () => root, path: '/runs/$run', component: function One() { return <RunPage run={run.useParams().run} /> } })
+const usage = createRoute({ getParentRoute: () => root, path: '/usage', component: lazyPage(() => import('./usage'), 'UsagePage') })
+const logs = createRoute({ getParentRoute: () => root, path: '/logs', component: lazyPage(() => import('./logs'), 'LogsPage') })
+const config = createRoute({ getParentRoute: () => root, path: '/config', component: lazyPage(() => import('./config'), 'ConfigPage') })
+const needs = createRoute({ getParentRoute: () => root, path: '/needs', component: lazyPage(() => import('./needs'), 'NeedsPage') })
+
+export const router = createRouter({
+  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, channels, runs, run, usage, logs, config, needs]),
+  defaultPreload: 'intent',
+})
+
+declare module '@tanstack/react-router' {
+  interface Register { router: typeof router }
+}

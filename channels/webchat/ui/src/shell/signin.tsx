@@ -1,0 +1,52 @@
+import { useState } from 'react'
+import { Problem } from '../api/http'
+import { signIn, who } from '../store/app'
+import { Button } from '../ui/button'
+import { Copy } from '../ui/copy'
+import { Icon } from '../ui/icon'
+import { useTitle } from '../ui/page'
+import { Note } from '../ui/states'
+
+const command = 'parley webchat'
+
+// SignIn is what somebody sees who is not signed in: with a code from the link one click, without one how to get a link.
+export function SignIn({ code }: { code: string }) {
+  const [state, set] = useState<{ busy: boolean; problem?: string; used: boolean }>({ busy: false, used: false })
+  useTitle('Sign in')
+  const enter = async () => {
+    set({ busy: true, used: false })
+    try {
+      await signIn(code)
+    } catch (err) {
+      const used = err instanceof Problem && err.status < 500 && err.status !== 429
+      set({ busy: false, used, problem: used ? 'This link was used before, or is older than ten minutes. Each link signs in one browser, once.' : (err as Error).message })
+    }
+  }
+  const fresh = code !== '' && !state.used
+  return (
+    <main className="door"><div className="door-in">
+      <svg className="door-logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M8 7h16a3 3 0 0 1 3 3v9a3 3 0 0 1-3 3h-7l-6 5v-5H8a3 3 0 0 1-3-3v-9a3 3 0 0 1 3-3z" /></svg>
+      <h1>{fresh ? 'Sign in to Parley' : 'You are signed out'}</h1>
+      {state.problem && <Note kind="bad">{state.problem}</Note>}
+      {fresh
+        ? <><p className="soft">This browser will stay signed in for 30 days. Only do this on a computer that is yours.</p>
+          <Button kind="primary" autoFocus busy={state.busy} onClick={() => { void enter() }}>Sign in</Button></>
+        : <><p className="soft">On the machine where Parley runs, ask for a new link and open it here:</p>
+          <p className="door-command"><code>{command}</code><Copy text={command} label="Copy the command" /></p></>}
+    </div></main>
+  )
+}
+
+// Unreachable stands while nothing is known yet and the gateway does not answer.
+export function Away() {
+  useTitle('')
+  return (
+    <main className="door"><div className="door-in" role="status">
+      <Icon name="offline" className="door-icon" />
+      <h1>Parley does not answer</h1>
+      <p className="soft">It may be restarting. This page tries again every two seconds and goes on by itself. If it stays like this, start it with:</p>
+      <p className="door-command"><code>parley gateway</code><Copy text="parley gateway" label="Copy the command" /></p>
+      <Button onClick={() => { void who() }}>Try now</Button>
+    </div></main>
+  )
+}

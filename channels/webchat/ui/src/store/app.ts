@@ -1,0 +1,60 @@
+import { call, get, onSignedOut, Problem } from '../api/http'
+import { forget } from '../api/use'
+import type { Me } from '../api/types'
+import { Atom } from './atom'
+import { Saved } from './saved'
+
+// Signed says whether this browser may speak. "out" has what the sign-in screen explains.
+export type Signed =
+  | { state: 'asking' }
+  | { state: 'out'; problem?: string }
+  | { state: 'unreachable' }
+  | { state: 'in'; me: Me }
+
+export const signed = new Atom<Signed>({ state: 'asking' })
+
+// agentChosen is whose sessions and pages are shown; empty: the default agent.
+export const agentChosen = new Saved('parley.agent', '')
+
+// needs is what waits for the person.
+export const needs = new Atom({ pairings: 0, approvals: 0 })
+
+onSignedOut(() => { if (signed.get().state === 'in') leave() })
+
+function leave(problem?: string) {
+  forget()
+  signed.set({ state: 'out', problem })
+}
+
+let again: ReturnType<typeof setTimeout> | undefined
+
+// who asks the gateway who is signed in, and goes on asking while it does not answer.
+export async function who(): Promise<void> {
+  clearTimeout(again)
+  try {
+    signed.set({ state: 'in', me: await get<Me>('/v1/me') })
+  } catch (err) {
+    if (err instanceof Problem && err.status === 401) { leave(); return }
+    if (signed.get().state !== 'in') signed.set({ state: 'unreachable' })
+    again = setTimeout(() => { void who() }, 2000)
+  }
+}
+
+// codeOf takes the one-time code out of the address, and out of the history with it.
+export function codeOf(): string {
+  const m = /^#code=([\w-]+)$/.exec(location.hash)
+  if (!m) return ''
+  history.replaceState(history.state, '', location.pathname + location.search)
+  return m[1] ?? ''
+}
+
+// signIn changes the code for a cookie. It throws what went wrong.
+export async function signIn(code: string): Promise<void> {
+  await call('/v1/sign-in', { method: 'POST', body: { code } })
+  await who()
+}
+
+export async function signOut(): Promise<void> {
+  await call('/v1/sign-out', { method: 'POST', body: {} })
+  leave()
+}

@@ -1,0 +1,26 @@
+import { useSyncExternalStore } from 'react'
+import { ago, exact } from './format'
+
+let now = Date.now()
+const listeners = new Set<() => void>()
+let timer: ReturnType<typeof setInterval> | undefined
+
+// useNow is the time, moving every ten seconds while somebody looks.
+export function useNow(): number {
+  return useSyncExternalStore(
+    f => {
+      listeners.add(f)
+      timer ??= setInterval(() => { now = Date.now(); listeners.forEach(l => { l() }) }, 10_000)
+      return () => { listeners.delete(f); if (!listeners.size) { clearInterval(timer); timer = undefined } }
+    },
+    () => now,
+  )
+}
+
+// Ago is a relative time with the exact one on hover.
+export function Ago({ at }: { at: string | null | undefined }) {
+  const t = useNow()
+  if (!at) return <span className="faint">–</span>
+  const d = new Date(at)
+  return <time dateTime={at} title={exact(d)} className="num">{ago(d, Math.max(t, now))}</time>
+}
