@@ -266,9 +266,11 @@ func TestReadingEndpoints(t *testing.T) {
 		"/healthz":                              `"ok"`,
 		"/metrics":                              "\nparley_inputs_accepted_total 1\n",
 		"/v1/sessions/" + url.PathEscape(local): `"sequence":4`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?limit=2":    `"next":"2"`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?after=2":    `"text":"echo: hello"`,
-		"/v1/status?session=" + url.QueryEscape("agent:assistant:main"): `"session":"agent:assistant:main"`,
+		"/v1/sessions/" + url.PathEscape(local) + "/entries?limit=2":          `"next":"2"`,
+		"/v1/sessions/" + url.PathEscape(local) + "/entries?after=2":          `"text":"echo: hello"`,
+		"/v1/sessions/" + url.PathEscape(local) + "/entries?before=4&limit=2": `"next":"2"`,
+		"/v1/sessions/" + url.PathEscape(local) + "/entries?before=3&limit=2": `"sequence":2`,
+		"/v1/status?session=" + url.QueryEscape("agent:assistant:main"):       `"session":"agent:assistant:main"`,
 	} {
 		if a := r.ask("GET", path, "", nil); a.StatusCode != 200 || !strings.Contains(a.body, want) {
 			t.Errorf("GET %s: %d %s; want %s", path, a.StatusCode, a.body, want)

@@ -63,6 +63,17 @@ func (s *server) sessionEntries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if r.URL.Query().Has("before") {
+		before, err := number(r, "before")
+		if err != nil {
+			return err
+		}
+		ses, err := s.opt.Control.Session(r.Context(), s.call(r), r.PathValue("key"))
+		if err != nil {
+			return err
+		}
+		return s.entriesBefore(w, ses, before, p.limit)
+	}
 	after, err := number(r, "after")
 	if err != nil {
 		return err

@@ -74,6 +74,11 @@ func (c *Control) EntriesOf(ses workspace.Session, after int64, limit int) ([]wo
 	return c.Store.Entries(ses.ID, after, limit)
 }
 
+// EntriesBefore lists the newest lines of a generation that stand before a line, oldest first.
+func (c *Control) EntriesBefore(ses workspace.Session, before int64, limit int) ([]workspace.Entry, error) {
+	return c.Store.EntriesBefore(ses.ID, before, limit)
+}
+
 // LastOf is the number of the generation's newest line; 0: it has none.
 func (c *Control) LastOf(ses workspace.Session) (int64, error) {
 	last, err := c.Store.LastEntries(ses.ID, 1)
