@@ -109,7 +109,7 @@ func explain(err error) (reason, sentence string) {
 	case errors.Is(err, errNoModel):
 		return "model_unknown", "My model is not set up properly. Tell the owner."
 	}
-	switch kindOf(err) {
+	switch llm.Cause(err) {
 	case llm.Auth:
 		return "model_auth", "I couldn't reach the model (its key was refused). Tell the owner."
 	case llm.Limited:
@@ -148,8 +148,16 @@ func (p *pass) stopped(reason string) Outcome {
 
 func (p *pass) timedOut(err error) Outcome {
 	sentence := "This took longer than a turn may, so I stopped."
+	why := waitedFor(err)
+	switch {
+	case why != "":
+	case llm.KindOf(err) == llm.Cancelled:
+		why = "the model had not finished its answer by then"
+	default:
+		why = "this took longer than a turn may"
+	}
 	if !p.turn.Started.IsZero() {
-		sentence = fmt.Sprintf("I stopped after %s: this took longer than a turn may.", p.Now().Sub(p.turn.Started).Round(time.Second))
+		sentence = fmt.Sprintf("I stopped after %s: %s.", p.Now().Sub(p.turn.Started).Round(time.Second), why)
 	}
 	if said := p.shown(); said != "" {
 		sentence = said + "\n\n" + sentence
@@ -158,6 +166,25 @@ func (p *pass) timedOut(err error) Outcome {
 	out.Partial = p.shown() != ""
 	out.Content = p.unfinished()
 	return out
+}
+
+// waitedFor says in plain words what a turn waited for that ran out of time; empty: for nothing of the model's.
+func waitedFor(err error) string {
+	switch llm.Cause(err) {
+	case llm.Limited:
+		return "the model's provider limits our rate and took no more requests. Try again in a few minutes"
+	case llm.Overload, llm.CoolDown:
+		return "the model's server does not answer. Try again in a few minutes"
+	case llm.TimedOut:
+		return "the model did not answer in time. Try again in a few minutes"
+	case llm.Cut:
+		return "the connection to the model broke off again and again. Try again in a few minutes"
+	case llm.Malformed:
+		return "the model's answers could not be read"
+	case llm.Crowded:
+		return "all places at the model were taken. Try again in a few minutes"
+	}
+	return ""
 }
 
 // unfinished is the half answer as the transcript keeps it; a whole response is in the journal already.

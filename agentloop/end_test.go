@@ -226,8 +226,8 @@ func TestEndsOfTheContext(t *testing.T) {
 	}{
 		{ErrStopped, workspace.RunStopped, "stopped", "Half an"},
 		{ErrInterrupted, workspace.RunStopped, "interrupted", "Half an"},
-		{ErrTimeout, workspace.RunTimeout, "timeout", "Half an\n\nI stopped after 1m0s: this took longer than a turn may. (run bc9f2a)"},
-		{context.DeadlineExceeded, workspace.RunTimeout, "timeout", "Half an\n\nI stopped after 1m0s: this took longer than a turn may. (run bc9f2a)"},
+		{ErrTimeout, workspace.RunTimeout, "timeout", "Half an\n\nI stopped after 1m0s: the model had not finished its answer by then. (run bc9f2a)"},
+		{context.DeadlineExceeded, workspace.RunTimeout, "timeout", "Half an\n\nI stopped after 1m0s: the model had not finished its answer by then. (run bc9f2a)"},
 		{ErrRestart, "", "", ""},
 		{ErrShutdown, "", "", ""},
 		{context.Canceled, "", "", ""},
@@ -318,4 +318,41 @@ func TestTimeoutOfATurnFreesItInABubble(t *testing.T) {
 			t.Errorf("outcome %+v, call %s", out, b.rec.state("c1"))
 		}
 	})
+}
+
+// A turn that ran out of time says what it waited for, however the model failed and however often.
+func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[llm.Kind]string{
+		llm.Limited:  "I stopped after 1m0s: the model's provider limits our rate and took no more requests. Try again in a few minutes. (run bc9f2a)",
+		llm.Overload: "I stopped after 1m0s: the model's server does not answer. Try again in a few minutes. (run bc9f2a)",
+	} {
+		for _, fallback := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				late := time.AfterFunc(10*time.Minute, func() { cancel(ErrTimeout) })
+				defer late.Stop()
+				refuses := func(name string) *scripted {
+					m := says()
+					m.info.Name = name
+					m.answer = func(context.Context, int, llm.Request, func(llm.Delta)) (llm.Response, error) {
+						return llm.Response{}, &llm.Error{Kind: kind, Model: name, Status: 429}
+					}
+					return m
+				}
+				models, err := llm.NewRegistry(llm.RegistryOptions{}, refuses("m"), refuses("n"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := newTable(t, says())
+				b.loop.Models, b.turn.Models = models, []string{"m"}
+				if fallback {
+					b.turn.Models = append(b.turn.Models, "n")
+				}
+				if out := b.run(ctx); out.State != workspace.RunTimeout || out.Text != want {
+					t.Errorf("%s, fallback %t: %s %q", kind, fallback, out.State, out.Text)
+				}
+			})
+		}
+	}
 }

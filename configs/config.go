@@ -257,8 +257,8 @@ type Replies struct {
 
 // Concurrency says how much runs side by side.
 type Concurrency struct {
-	Turns    int `yaml:"turns" default:"512" min:"1" max:"100000" doc:"Turns at once."`
-	PerModel int `yaml:"per_model" default:"64" min:"1" max:"100000" doc:"Calls of one model at once."`
+	Turns    int `yaml:"turns" default:"512" min:"1" max:"100000" doc:"Turns at once. One person has at most half of them, and a quarter when others need theirs."`
+	PerModel int `yaml:"per_model" default:"64" min:"1" max:"100000" doc:"Calls of one model at once, shared among people as turns are."`
 	Exec     int `yaml:"exec" default:"0" min:"0" max:"10000" doc:"Commands at once. 0: twice the processor cores."`
 }
 

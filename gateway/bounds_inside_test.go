@@ -44,7 +44,7 @@ func TestR07_WaitingCommandsAreBounded(t *testing.T) {
 	p.hear(p.says("7", "1", "one"))
 	p.next()
 	key := query(t, g, `SELECT key FROM sessions`)[0]
-	if !g.lanes.Reserve(key) { // as a turn that is just beginning
+	if !g.lanes.Reserve(key, "x") { // as a turn that is just beginning
 		t.Fatal("the session is busy")
 	}
 	var flood []channels.Inbound

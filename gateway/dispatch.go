@@ -221,7 +221,7 @@ func (d *dispatch) reserve(list []*arrival) {
 		if a.Input.State == workspace.InputContext || a.Input.State == workspace.InputQueued {
 			behind[a.key] = true
 		}
-		if !begins || !d.lanes.Reserve(a.key) {
+		if !begins || !d.lanes.Reserve(a.key, a.Input.Person) {
 			continue
 		}
 		a.reserved = true

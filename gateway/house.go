@@ -138,7 +138,7 @@ func (h house) Submit(_ context.Context, m control.Submission) (control.Submitte
 	switch {
 	case strings.HasPrefix(m.Text, "/"):
 		a.Input.Mode = workspace.ModeCommand
-	case g.lanes.Reserve(a.key):
+	case g.lanes.Reserve(a.key, in.Person):
 		a.reserved = true
 		a.Begin = &store.Begin{Run: g.turns.newRun(in)}
 	}

@@ -33,10 +33,11 @@ gateway/command           -> gateway/control gateway/bus agentloop agentloop/llm
 gateway/task              -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
-agentloop/llm             -> workspace
+agentloop/fair            -> workspace
+agentloop/llm             -> agentloop/fair workspace
 agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
-agentloop/lane            -> agentloop agentloop/budget agentloop/llm tools workspace
+agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace
 agentloop                 -> agentloop/llm tools workspace
 tools/*                   -> tools workspace workspace/memory workspace/skill
 tools                     -> workspace

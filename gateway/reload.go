@@ -35,6 +35,7 @@ func (g *Gateway) reload(old, c *configs.Config) {
 		return
 	}
 	g.current.Store(r)
+	r.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {
 		if l := g.lines.byName(conf.Name); l != nil {
 			l.setAccess(access(conf.Access))

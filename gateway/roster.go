@@ -95,7 +95,7 @@ func (g *Gateway) probe(ctx context.Context, base string) (string, bool) {
 }
 
 // newModels opens what the configuration names. What cannot work as far as is known without the network is an error.
-func (g *Gateway) newModels(list []configs.Model, perModel int) (*llm.Registry, error) {
+func (g *Gateway) newModels(list []configs.Model, perModel int, from *roster) (*llm.Registry, error) {
 	var models []llm.Model
 	var errs []error
 	for _, m := range list {
@@ -109,7 +109,11 @@ func (g *Gateway) newModels(list []configs.Model, perModel int) (*llm.Registry, 
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	return llm.NewRegistry(llm.RegistryOptions{PerModel: perModel}, models...)
+	opt := llm.RegistryOptions{PerModel: perModel}
+	if from != nil {
+		opt.From = from.models
+	}
+	return llm.NewRegistry(opt, models...)
 }
 
 func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
@@ -133,10 +137,10 @@ func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
 func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster, error) {
 	r := &roster{agents: map[workspace.AgentID]*agent{}, turnTimeout: c.Sessions.TurnTimeout, staleAfter: c.Replies.StaleAfter,
 		signs:     signTimes{typing: min(c.Replies.TypingAfter, c.Replies.FirstSign), placeholder: c.Replies.PlaceholderAfter},
-		queue:     lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow},
+		queue:     lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow, Sign: c.Replies.FirstSign},
 		onUnknown: workspace.OnUnknown(c.Replies.MaybeSent), mainScope: c.Sessions.DMScope == string(routes.MainScope), zone: map[workspace.PersonID]*time.Location{}}
 	var err error
-	if r.models, err = g.newModels(models, c.Concurrency.PerModel); err != nil {
+	if r.models, err = g.newModels(models, c.Concurrency.PerModel, g.roster()); err != nil {
 		return nil, err
 	}
 	policy := tools.PolicyConfig{Agents: map[workspace.AgentID]tools.AgentPolicy{}}

@@ -29,10 +29,10 @@ func TestNoFailureIsSilent(t *testing.T) {
 		says          string // a regular expression for the whole sentence
 		state, reason string
 	}{
-		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: this took longer than a turn may\.`, "timeout", "timeout"},
-		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: this took longer than a turn may\.`, "timeout", "timeout"},
+		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
+		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
 		{"refuses the key", always(llmtest.Unauthorized()), `I couldn't reach the model \(its key was refused\)\. Tell the owner\.`, "failed", "model_auth"},
-		{"is limited for ten minutes", always(llmtest.TooMany("600")), `I stopped after \d+s: this took longer than a turn may\.`, "timeout", "timeout"},
+		{"is limited for ten minutes", always(llmtest.TooMany("600")), `I stopped after \d+s: the model's provider limits our rate and took no more requests\. Try again in a few minutes\.`, "timeout", "timeout"},
 		{"answers nothing", always(llmtest.Reply{}), `The model gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
 		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
 		{"breaks off", always(llmtest.Cut("half an answer")), `The connection to the model broke off in the middle of its answer\. Please try again\.`, "failed", "model_cut"},

@@ -268,6 +268,20 @@ func (ts *turns) Late(key string, in workspace.Input) {
 	}
 }
 
+// Waits tells a sender why nothing happens yet.
+func (ts *turns) Waits(key string, inputs []workspace.Input, why string) {
+	ts.log.Info("turn waits for a place", "session", key, "why", why)
+	if len(inputs) == 0 || inputs[0].RoomID == "" {
+		return // /v1/status says it
+	}
+	out, err := ts.store.Outbound(notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+"."))
+	if err != nil {
+		ts.log.Error("sender cannot be told of the wait", "session", key, "err", err)
+		return
+	}
+	ts.deliver.PushAll(out)
+}
+
 // Dropped ends what the cap pushed out of a queue and tells the sender.
 func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 	var ends []store.Ending

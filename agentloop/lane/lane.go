@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/agentloop/fair"
 	"parley/workspace"
 )
 
@@ -42,6 +43,8 @@ type Handler interface {
 	// Dropped ends inputs that the cap pushed out of a queue, and tells the sender. It is called without a lock
 	// from the goroutine that offered, and before its input is taken up.
 	Dropped(key string, dropped []workspace.Input, keepLine bool)
+	// Waits is told, once, that a turn waits for a place since Settings.Sign, and why. The turn has not begun.
+	Waits(key string, inputs []workspace.Input, why string)
 }
 
 // Settings of one session's queue.
@@ -50,6 +53,8 @@ type Settings struct {
 	Debounce time.Duration
 	Cap      int
 	Overflow string // summarize, old, new
+	// Sign is the longest that a sender is left without a word while the turn waits for a place; 0: never told.
+	Sign time.Duration `json:"-"`
 }
 
 // Lanes is all lanes. Safe for concurrent use.
@@ -60,7 +65,7 @@ type Lanes struct {
 	base     context.Context
 	stop     context.CancelCauseFunc
 	wg       sync.WaitGroup
-	slots    chan struct{}
+	places   *fair.Places
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -71,9 +76,11 @@ type lane struct {
 	key      string
 	waiting  []item
 	turn     *Turn
-	reserved bool      // a commit that begins a turn is under way
-	running  bool      // its goroutine is up
-	pause    time.Time // nothing is taken up before
+	reserved bool               // a commit that begins a turn is under way
+	holder   workspace.PersonID // whose place it has then
+	held     string             // why its turn waits for a place
+	running  bool               // its goroutine is up
+	pause    time.Time          // nothing is taken up before
 	changed  chan struct{}
 }
 
@@ -84,26 +91,24 @@ type item struct {
 	arrived   time.Time
 }
 
-// New makes Lanes under ctx with at most turns turns at once.
+// New makes Lanes under ctx with at most turns turns at once, of which one person has at most fair.Most.
 func New(ctx context.Context, turns int, h Handler, settings func(key string) Settings, now func() time.Time) *Lanes {
 	base, stop := context.WithCancelCause(ctx)
-	return &Lanes{h: h, settings: settings, now: now, base: base, stop: stop, slots: make(chan struct{}, turns), lanes: map[string]*lane{}}
+	return &Lanes{h: h, settings: settings, now: now, base: base, stop: stop, places: fair.New(turns), lanes: map[string]*lane{}}
 }
 
-// Reserve holds an idle session and a place under the cap, so that the commit which journals its input can begin
-// the turn as well. It says whether it did; then Start or Release must follow.
-func (ls *Lanes) Reserve(key string) bool {
+// Reserve holds an idle session and one of a person's places under the cap, so that the commit which journals their
+// input can begin the turn as well. It says whether it did; then Start or Release must follow.
+func (ls *Lanes) Reserve(key string, who workspace.PersonID) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	if ls.shut || ls.lanes[key] != nil {
 		return false
 	}
-	select {
-	case ls.slots <- struct{}{}:
-	default:
+	if !ls.places.Try(who) {
 		return false
 	}
-	ls.lanes[key] = &lane{key: key, reserved: true, changed: make(chan struct{}, 1)}
+	ls.lanes[key] = &lane{key: key, reserved: true, holder: who, changed: make(chan struct{}, 1)}
 	return true
 }
 
@@ -111,8 +116,8 @@ func (ls *Lanes) Reserve(key string) bool {
 func (ls *Lanes) Release(key string) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	<-ls.slots
 	l := ls.lanes[key]
+	ls.places.Leave(l.holder)
 	l.reserved = false
 	ls.run(l, nil)
 }
@@ -123,7 +128,9 @@ func (ls *Lanes) Start(key string, begun any, inputs ...workspace.Input) {
 	defer ls.mu.Unlock()
 	l := ls.lanes[key]
 	l.reserved = false
-	ls.run(l, ls.newTurn(l, begun, inputs))
+	t := ls.newTurn(l, begun, inputs)
+	t.holder = l.holder
+	ls.run(l, t)
 }
 
 // Resume runs a turn that an earlier boot began. It comes before anything that waits in the session.
@@ -246,7 +253,7 @@ func (ls *Lanes) run(l *lane, first *Turn) {
 		return
 	}
 	if ls.shut && l.turn != nil && !l.turn.needsSlot {
-		<-ls.slots // it was reserved before the shutdown; the next boot resumes the run
+		ls.places.Leave(l.turn.holder) // it was reserved before the shutdown; the next boot resumes the run
 	}
 	if ls.shut || l.turn == nil && len(l.waiting) == 0 {
 		delete(ls.lanes, l.key)
@@ -277,23 +284,20 @@ func (ls *Lanes) work(l *lane) {
 				continue
 			}
 		}
-		if t.needsSlot && !ls.slot() {
-			ls.end(l)
-			return
+		if t.needsSlot {
+			switch ls.place(l, t) {
+			case shutDown:
+				ls.end(l)
+				return
+			case stopped:
+				t = ls.clear(l)
+				continue
+			}
 		}
 		ls.h.Turn(ls.base, t)
-		<-ls.slots
+		ls.places.Leave(t.holder)
 		t.cancel(nil)
 		t = ls.after(l, t)
-	}
-}
-
-func (ls *Lanes) slot() bool {
-	select {
-	case ls.slots <- struct{}{}:
-		return true
-	case <-ls.base.Done():
-		return false
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,6 +72,9 @@ func (w *worker) Turn(_ context.Context, t *lane.Turn) {
 
 func (w *worker) Command(_ context.Context, _ string, in workspace.Input) {
 	w.note("command %s", in.Text)
+}
+func (w *worker) Waits(key string, inputs []workspace.Input, why string) {
+	w.note("%s waits: %s", texts(inputs), why)
 }
 func (w *worker) Late(_ string, in workspace.Input) { w.note("late %s", in.Text) }
 func (w *worker) Dropped(_ string, dropped []workspace.Input, line bool) {
@@ -212,6 +216,83 @@ func TestSessionsRunSideBySideUpToTheCap(t *testing.T) {
 		if len(w.notes()) != 10 || w.most != 3 {
 			t.Errorf("%d turns done, %d at once", len(w.notes()), w.most)
 		}
+	})
+}
+
+// R07: what one person leaves hanging in many sessions holds up that person, and nobody else.
+func TestR07_HungTurnsOfOnePersonLeavePlacesForOthers(t *testing.T) {
+	w := &worker{}
+	do := until(w)
+	w.do = func(turn *lane.Turn) {
+		if turn.Inputs[0].Person == "eve" {
+			do(turn)
+			return
+		}
+		w.note("%s of %s", texts(turn.Inputs), turn.Inputs[0].Person)
+	}
+	set := settings(lane.Steer)
+	set.Sign = 5 * time.Second
+	bubble(t, 16, w, set, func(t *testing.T, ls *lane.Lanes) {
+		of := func(seq int64, who workspace.PersonID) workspace.Input {
+			i := in(seq, fmt.Sprint(seq))
+			i.Person = who
+			return i
+		}
+		for seq := range int64(10) {
+			ls.Offer(fmt.Sprint("eve", seq), of(seq+1, "eve"))
+		}
+		synctest.Wait()
+		if _, busy := ls.Count(); busy != 8 {
+			t.Errorf("one person has %d of 16 turns", busy)
+		}
+		if ls.Reserve("eve too", "eve") {
+			t.Error("and reserves one more")
+		}
+		if held := ls.Look("eve8").Held; !strings.Contains(held, "one person has at most 8") {
+			t.Errorf("it is said that the turn waits because %q", held)
+		}
+		for seq := range int64(20) {
+			ls.Offer(fmt.Sprint("ana", seq), of(seq+100, "ana"))
+		}
+		synctest.Wait()
+		if n := len(w.notes()); n != 20 {
+			t.Errorf("%d of 20 turns of another person were done", n)
+		}
+		<-time.After(set.Sign + time.Second)
+		synctest.Wait()
+		told := w.notes()[20:]
+		if len(told) != 2 || !strings.Contains(told[0], "waits: one person has at most 8") {
+			t.Errorf("told %q", told)
+		}
+		stopped := w.notes()
+		if !ls.Cancel("eve8", agentloop.ErrStopped, func(workspace.Input) bool { return true }) {
+			t.Error("what waits cannot be stopped")
+		}
+		synctest.Wait()
+		if len(w.notes()) != len(stopped) || ls.Look("eve8").Running {
+			t.Error("what was stopped before it had a place begins all the same")
+		}
+		close(w.open)
+		synctest.Wait()
+		if last := w.notes(); last[len(last)-1] != "10" && !slices.Contains(last, "10") || slices.Contains(last, "9") {
+			t.Errorf("in the end %q", last)
+		}
+	})
+}
+
+// A turn that waits for a place is served in the journal's order, whatever order its session came in.
+func TestWaitingTurnsHaveTheirPlaceInTheJournalsOrder(t *testing.T) {
+	w := &worker{}
+	w.do = until(w)
+	bubble(t, 1, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("first", in(1, "a"))
+		synctest.Wait()
+		for _, seq := range []int64{5, 3, 4, 2} {
+			ls.Offer(fmt.Sprint(seq), in(seq, string(rune('a'+seq-1))))
+			synctest.Wait()
+		}
+		close(w.open)
+		want(t, w, "a", "b", "c", "d", "e")
 	})
 }
 
@@ -526,10 +607,10 @@ func TestReservationHoldsSessionAndPlace(t *testing.T) {
 	w := &worker{}
 	w.do = func(t *lane.Turn) { w.note("%s begun %v", texts(t.Inputs), t.Begun) }
 	bubble(t, 2, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
-		if !ls.Reserve("a") || ls.Reserve("a") {
+		if !ls.Reserve("a", "ana") || ls.Reserve("a", "ana") {
 			t.Error("an idle session is reserved once")
 		}
-		if !ls.Reserve("b") || ls.Reserve("c") {
+		if !ls.Reserve("b", "ana") || ls.Reserve("c", "ana") {
 			t.Error("there are two places")
 		}
 		ls.Offer("a", in(2, "y")) // told before the commit that began the turn
@@ -540,7 +621,7 @@ func TestReservationHoldsSessionAndPlace(t *testing.T) {
 		ls.Start("a", "with the commit", in(1, "x"))
 		ls.Release("b")
 		want(t, w, "x begun with the commit", "y begun <nil>")
-		if !ls.Reserve("b") {
+		if !ls.Reserve("b", "ana") {
 			t.Error("a released session cannot be reserved")
 		}
 		ls.Offer("b", in(3, "z"))
@@ -589,7 +670,7 @@ func TestR08_DrainEndsTurnsAndTakesUpNothingNew(t *testing.T) {
 			t.Errorf("the drain took %v", took)
 		}
 		ls.Offer("late", in(4, "d"))
-		if ls.Reserve("late") {
+		if ls.Reserve("late", "ana") {
 			t.Error("a drained house takes reservations")
 		}
 		want(t, w, "quick done", "slow ended: gateway is shutting down")

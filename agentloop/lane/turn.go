@@ -18,6 +18,7 @@ type Turn struct {
 
 	lanes     *Lanes
 	lane      *lane
+	holder    workspace.PersonID // whose place it has
 	needsSlot bool
 	command   *workspace.Input
 	late      *workspace.Input
@@ -46,6 +47,14 @@ func (t *Turn) requester() workspace.PersonID {
 		return ""
 	}
 	return t.Inputs[0].Person
+}
+
+// first is the place in the journal of what the turn began with.
+func (t *Turn) first() int64 {
+	if len(t.Inputs) == 0 {
+		return 0
+	}
+	return t.Inputs[0].Seq
 }
 
 // joins says whether an input is of the turn's requester and room: a turn answers one person in one place.
@@ -178,6 +187,7 @@ type View struct {
 	Run       []workspace.Input // inputs of the turn
 	Requester workspace.PersonID
 	Waiting   []workspace.Input
+	Held      string // why the turn has not begun; empty: it runs
 }
 
 // Look returns what a session is doing.
@@ -188,7 +198,7 @@ func (ls *Lanes) Look(key string) View {
 	if l == nil {
 		return View{}
 	}
-	v := View{Running: l.turn != nil && l.turn.command == nil}
+	v := View{Running: l.turn != nil && l.turn.command == nil, Held: l.held}
 	if l.turn != nil {
 		v.Run, v.Requester = slices.Clone(l.turn.Inputs), l.turn.requester()
 	}
@@ -202,7 +212,8 @@ func (ls *Lanes) Look(key string) View {
 func (ls *Lanes) Count() (lanes, turns int) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
-	return len(ls.lanes), len(ls.slots)
+	turns, _ = ls.places.Count()
+	return len(ls.lanes), turns
 }
 
 // Drain takes up nothing new, lets running turns end until ctx does, then ends them with agentloop.ErrShutdown:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"parley/agentloop/fair"
 )
 
 // How one call is retried.
@@ -82,12 +84,15 @@ type candidate struct {
 // ask tries one model until it answers, or its turn is over: done is false then.
 func (c *call) ask(ctx context.Context, m *candidate) (resp Response, err *Error, done bool) {
 	for {
-		m.err = m.enter(ctx, func() { c.note("waiting for a free place at model %s", m.info.Name) })
+		m.err = m.enter(ctx, c.req.For, func(why fair.Why) { c.noteFull(m, why) })
 		if m.err == nil {
 			resp, m.err = c.once(ctx, m)
 		}
 		if m.err == nil {
 			return resp, nil, true
+		}
+		if m.err.Kind == Cancelled && m.err.Last == nil {
+			m.err.Last = c.last
 		}
 		c.last = m.err
 		if m.err.Kind == Cancelled || m.err.Kind == Overflow {
@@ -108,7 +113,7 @@ func (c *call) ask(ctx context.Context, m *candidate) (resp Response, err *Error
 
 // once asks the model one time.
 func (c *call) once(ctx context.Context, m *candidate) (Response, *Error) {
-	defer m.account.leave()
+	defer m.account.places.Leave(c.req.For)
 	if m.tries == 0 {
 		m.first = time.Now()
 	}
@@ -191,7 +196,7 @@ func (c *call) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}
 	case <-t.C:
 	case <-woken:
 	case <-ctx.Done():
-		return &Error{Kind: Cancelled, Model: c.last.Model,
+		return &Error{Kind: Cancelled, Model: c.last.Model, Last: c.last,
 			Err: fmt.Errorf("%w (last failure: %v)", context.Cause(ctx), c.last)}
 	}
 	return nil
@@ -206,6 +211,14 @@ func (c *call) note(format string, args ...any) {
 	if c.onWait != nil {
 		c.onWait(fmt.Sprintf(format, args...))
 	}
+}
+
+func (c *call) noteFull(m *candidate, why fair.Why) {
+	if why == fair.Share {
+		c.note("waiting for one of your other questions to model %s: one person asks so many at once", m.info.Name)
+		return
+	}
+	c.note("waiting for a free place at model %s", m.info.Name)
 }
 
 func (c *call) noteFallback(m *candidate, rest []*candidate) {

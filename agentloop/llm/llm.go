@@ -44,6 +44,8 @@ type Request struct {
 	MaxTokens int
 	// CacheKey groups calls that share a prefix: the session.
 	CacheKey string
+	// For is the person who asks. It is not sent: people share a model's places by it.
+	For workspace.PersonID
 }
 
 // Role of a message.
@@ -122,6 +124,7 @@ const (
 	Cancelled Kind = "cancelled" // ctx ended
 	CoolDown  Kind = "cooling"   // not asked: too many failures just now
 	NoneLeft  Kind = "none_left" // every model of the chain failed; Err is the last
+	Crowded   Kind = "crowded"   // no place was free; only as Last
 )
 
 // Error is a failed call. Err never holds a credential.
@@ -132,6 +135,8 @@ type Error struct {
 	After   time.Duration // Retry-After; 0: none given
 	Partial string        // text that had been streamed when it failed
 	Err     error
+	// Last is what a call that was Cancelled had failed with before, and was waiting for; nil: nothing.
+	Last *Error
 }
 
 func (e *Error) Error() string {
@@ -145,6 +150,27 @@ func (e *Error) Error() string {
 	return s
 }
 func (e *Error) Unwrap() error { return e.Err }
+
+// Cause is the kind of what a model failed with in the end: it looks through NoneLeft at the last model, through
+// CoolDown at what began it, and through Cancelled at what was waited for. Empty when nothing of a model failed.
+func Cause(err error) Kind {
+	var e *Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Kind {
+	case Cancelled:
+		if e.Last == nil {
+			return ""
+		}
+		return Cause(e.Last)
+	case NoneLeft, CoolDown:
+		if kind := Cause(e.Err); kind != "" {
+			return kind
+		}
+	}
+	return e.Kind
+}
 
 // KindOf is the kind of err; empty when it is no *Error.
 func KindOf(err error) Kind {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/agentloop/fair"
 	"parley/workspace"
 )
 
@@ -20,15 +21,23 @@ const (
 // RegistryOptions of NewRegistry.
 type RegistryOptions struct {
 	PerModel int // calls at once to one model; 0: 64
+	// From is the registry that this one takes over from, nil for none: models of the same account keep their
+	// cool-down and share their places with the calls that are still under way there.
+	From *Registry
 }
 
 // Registry holds the configured models with what became of the latest calls to them. All turns share it: when a
 // model fails five times in a row it cools down, and then one call per five seconds tries it, however many turns
 // wait. It is safe for concurrent use.
 type Registry struct {
-	models map[string]*entry
-	order  []*entry
+	models   map[string]*entry
+	order    []*entry
+	accounts map[string]*account
+	*alarm
+}
 
+// alarm wakes the calls that wait for a model. Registries that follow one another share it.
+type alarm struct {
 	mu sync.Mutex
 	up chan struct{} // closed, and made anew, when a model ends its cool-down
 }
@@ -42,10 +51,10 @@ type entry struct {
 
 // account is what is known of one (key, model).
 type account struct {
-	slots chan struct{}
+	places *fair.Places
 
 	mu       sync.Mutex
-	waiting  int // for a slot
+	waiting  int // for a place
 	failures int // in a row
 	down     bool
 	probeAt  time.Time // the next call that is let through while down
@@ -60,8 +69,10 @@ func NewRegistry(o RegistryOptions, models ...Model) (*Registry, error) {
 	if o.PerModel <= 0 {
 		o.PerModel = 64
 	}
-	r := &Registry{models: map[string]*entry{}, up: make(chan struct{})}
-	accounts := map[string]*account{}
+	r := &Registry{models: map[string]*entry{}, accounts: map[string]*account{}, alarm: &alarm{up: make(chan struct{})}}
+	if o.From != nil {
+		r.alarm = o.From.alarm
+	}
 	for _, m := range models {
 		e := &entry{Model: m, info: m.Info()}
 		if r.models[e.info.Name] != nil {
@@ -71,14 +82,30 @@ func NewRegistry(o RegistryOptions, models ...Model) (*Registry, error) {
 		if a, ok := m.(interface{ Account() string }); ok {
 			id = "account:" + a.Account()
 		}
-		if accounts[id] == nil {
-			accounts[id] = &account{slots: make(chan struct{}, o.PerModel)}
+		if r.accounts[id] == nil {
+			r.accounts[id] = r.take(o, id)
 		}
-		e.account = accounts[id]
+		e.account = r.accounts[id]
 		r.models[e.info.Name] = e
 		r.order = append(r.order, e)
 	}
 	return r, nil
+}
+
+// take is what is known of an account, from the registry before this one if that had it.
+func (r *Registry) take(o RegistryOptions, id string) *account {
+	if o.From == nil || o.From.accounts[id] == nil {
+		return &account{places: fair.New(o.PerModel)}
+	}
+	return o.From.accounts[id]
+}
+
+// Resize changes how many calls may be made at once to each model; a registry that took over calls it when it is in
+// force.
+func (r *Registry) Resize(perModel int) {
+	for _, a := range r.accounts {
+		a.places.Resize(perModel)
+	}
 }
 
 // Chain is the named models, the first with its fallbacks, as one Model. onWait may be nil; it is called from the
@@ -121,7 +148,7 @@ type ModelHealth struct {
 	LastErrorAt time.Time
 	LastOK      time.Time
 	Busy        int // calls under way
-	Waiting     int // calls that wait for a slot
+	Waiting     int // calls that wait for a place
 	Limit       int // calls at once
 }
 
@@ -140,8 +167,9 @@ func (e *entry) health() ModelHealth {
 	defer a.mu.Unlock()
 	h := ModelHealth{
 		Name: e.info.Name, Model: e.info.Model, Offline: e.info.Offline, Down: a.down, Failures: a.failures,
-		LastOK: a.okAt, Busy: len(a.slots), Waiting: a.waiting, Limit: cap(a.slots),
+		LastOK: a.okAt, Waiting: a.waiting,
 	}
+	h.Busy, h.Limit = a.places.Count()
 	if a.down {
 		h.NextProbe = a.probeAt
 	}
@@ -151,20 +179,19 @@ func (e *entry) health() ModelHealth {
 	return h
 }
 
-// enter takes a slot, when the model may be asked now; leave gives it back. A cooling model is Kind CoolDown. wait
-// is told before the call has to wait.
-func (e *entry) enter(ctx context.Context, wait func()) *Error {
+// enter takes a place for a person, when the model may be asked now; Leave gives it back. A cooling model is Kind
+// CoolDown. wait is told why before the call has to wait.
+func (e *entry) enter(ctx context.Context, who workspace.PersonID, wait func(fair.Why)) *Error {
 	a := e.account
-	select {
-	case a.slots <- struct{}{}:
-	default:
-		wait()
+	if ticket := a.places.Ask(who, 0); !ticket.Given() {
+		wait(a.places.Why(ticket))
 		a.queued(1)
 		defer a.queued(-1)
 		select {
-		case a.slots <- struct{}{}:
+		case <-ticket.C:
 		case <-ctx.Done():
-			return &Error{Kind: Cancelled, Model: e.info.Name, Err: context.Cause(ctx)}
+			a.places.Cancel(ticket)
+			return &Error{Kind: Cancelled, Model: e.info.Name, Err: context.Cause(ctx), Last: &Error{Kind: Crowded, Model: e.info.Name}}
 		}
 	}
 	a.mu.Lock()
@@ -174,14 +201,12 @@ func (e *entry) enter(ctx context.Context, wait func()) *Error {
 	}
 	now := time.Now()
 	if now.Before(a.probeAt) {
-		<-a.slots
+		a.places.Leave(who)
 		return &Error{Kind: CoolDown, Model: e.info.Name, After: a.probeAt.Sub(now), Err: a.last}
 	}
 	a.probeAt = now.Add(probeEvery)
 	return nil
 }
-
-func (a *account) leave() { <-a.slots }
 
 func (a *account) queued(n int) {
 	a.mu.Lock()

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,10 +226,10 @@ func TestCapHoldsPerModelAndEverybodyGetsThrough(t *testing.T) {
 		var l listened
 		start := time.Now()
 		var wg sync.WaitGroup
-		for range 40 {
+		for i := range 40 {
 			for _, name := range []string{"one", "two"} {
 				wg.Go(func() {
-					if _, err := open(t, r, l.wait, name).Stream(t.Context(), Request{}, nil); err != nil {
+					if _, err := open(t, r, l.wait, name).Stream(t.Context(), Request{For: workspace.PersonID(fmt.Sprint(i))}, nil); err != nil {
 						t.Error(err)
 					}
 				})
@@ -250,6 +251,103 @@ func TestCapHoldsPerModelAndEverybodyGetsThrough(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 	})
+}
+
+// R07: calls of one person that hang leave places at the model for others.
+func TestR07_HungCallsOfOnePersonLeavePlacesForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &fake{name: "m", answer: func(ctx context.Context, n int, _ func(Delta)) (Response, error) {
+			if n <= 8 {
+				return ok("m"), takes(ctx, 10*time.Minute)
+			}
+			return ok("m"), nil
+		}}
+		r, names := registry(t, RegistryOptions{PerModel: 16}, m)
+		ctx, cancel := context.WithCancel(t.Context())
+		var l listened
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { _, _ = open(t, r, l.wait, names...).Stream(ctx, Request{For: "eve"}, nil) })
+		}
+		synctest.Wait()
+		if h := r.Health()[0]; h.Busy != 8 || h.Waiting != 12 || h.Limit != 16 {
+			t.Errorf("%+v", h)
+		}
+		if !strings.Contains(l.String(), "one person asks so many at once") {
+			t.Errorf("notes: %s", &l)
+		}
+		short, done := context.WithTimeout(t.Context(), time.Second)
+		defer done()
+		if _, err := open(t, r, nil, names...).Stream(short, Request{For: "ana"}, nil); err != nil {
+			t.Errorf("another person: %v", err)
+		}
+		cancel()
+		wg.Wait()
+		if h := r.Health()[0]; h.Busy != 0 || h.Waiting != 0 {
+			t.Errorf("%+v", h)
+		}
+	})
+}
+
+// R11, R13: a reload forgets no cool-down, and calls under way keep their places.
+func TestR11_RegistryTakesOverFromTheOneBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var heal atomic.Bool
+		sick := outage("sick", &heal)
+		busy := &fake{name: "busy", answer: func(ctx context.Context, _ int, _ func(Delta)) (Response, error) {
+			return ok("busy"), takes(ctx, time.Minute)
+		}}
+		old, _ := registry(t, RegistryOptions{PerModel: 4}, sick, busy)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		_, err := open(t, old, nil, "sick").Stream(ctx, Request{}, nil)
+		cancel()
+		if err == nil || !old.Health()[0].Down {
+			t.Fatalf("%v, %+v", err, old.Health()[0])
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { _, _ = open(t, old, nil, "busy").Stream(t.Context(), Request{}, nil) })
+		}
+		synctest.Wait()
+		fresh, _ := registry(t, RegistryOptions{PerModel: 6, From: old}, sick, busy, works("new"))
+		if h := fresh.Health(); !h[0].Down || h[0].Failures == 0 || h[1].Busy != 4 || h[1].Limit != 4 || h[2].Down {
+			t.Errorf("not in force yet: %+v", h)
+		}
+		fresh.Resize(6)
+		for range 4 {
+			wg.Go(func() { _, _ = open(t, fresh, nil, "busy").Stream(t.Context(), Request{For: "b"}, nil) })
+		}
+		synctest.Wait()
+		if h := fresh.Health()[1]; h.Busy != 6 || h.Limit != 6 || h.Waiting != 2 {
+			t.Errorf("in force: %+v", h)
+		}
+		asked := len(sick.calls())
+		_, err = open(t, fresh, nil, "sick").Stream(short(t), Request{}, nil)
+		if len(sick.calls()) != asked || err == nil {
+			t.Errorf("a model that cools down is asked after a reload: %v", err)
+		}
+		waits := make(chan error, 1)
+		go func() { // a call of a turn that began before the reload
+			_, err := open(t, old, nil, "sick").Stream(t.Context(), Request{}, nil)
+			waits <- err
+		}()
+		synctest.Wait()
+		heal.Store(true)
+		<-time.After(time.Minute)
+		if err := <-waits; err != nil || fresh.Health()[0].Down {
+			t.Errorf("%v, %+v", err, fresh.Health()[0])
+		}
+		wg.Wait()
+	})
+}
+
+// short is over before any cool-down is.
+func short(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func TestCancelWhileWaitingForAPlace(t *testing.T) {

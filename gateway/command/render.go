@@ -76,6 +76,8 @@ func renderStatus(v control.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "line"))
 	switch {
+	case v.Held != "":
+		fmt.Fprintf(&b, "- a turn waits: %s\n", v.Held)
 	case v.Running && v.Waiting > 0:
 		fmt.Fprintf(&b, "- a turn is running, %s behind it\n", plural(v.Waiting, "message"))
 	case v.Running:
@@ -220,6 +222,9 @@ func renderQueue(v control.QueueView) string {
 		head = "Queue mode is now"
 	}
 	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s.", head, v.Mode, v.Cap, overflowText(v.Overflow))
+	if v.Held != "" { // what it was asked with is taken out of the queue
+		s += "\nThe turn has not begun: " + v.Held + "."
+	}
 	if len(v.Waiting) == 0 {
 		return s + "\nNothing waits."
 	}

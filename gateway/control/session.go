@@ -29,6 +29,7 @@ type Status struct {
 	Entries   int                 `json:"entries"`
 	Running   bool                `json:"running"`
 	Waiting   int                 `json:"waiting"`
+	Held      string              `json:"held,omitempty"` // why the turn has not begun
 	Last      *workspace.Run      `json:"last,omitempty"`
 	Models    []llm.ModelHealth   `json:"models"`
 	Channels  []Channel           `json:"channels,omitempty"`
@@ -46,7 +47,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	key := call.Session.String()
 	v := c.House.Lane(key)
 	health, reason := c.Store.Health()
-	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Models: c.House.Models(), Health: string(health),
+	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Models: c.House.Models(), Health: string(health),
 		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.House.Queue(key)}
 	st.Agent, _ = c.House.Agent(call.Session.Agent)
 	if owner(call) {
@@ -200,6 +201,7 @@ type QueueView struct {
 	Running bool     `json:"running"`
 	Waiting []string `json:"waiting"`
 	Changed bool     `json:"changed"`
+	Held    string   `json:"held,omitempty"` // why the turn has not begun
 }
 
 // Queue shows the queue, or changes its mode for this session; mode "default" forgets the change.
@@ -207,7 +209,7 @@ func (c *Control) Queue(_ context.Context, call Call, mode string) (QueueView, e
 	key := call.Session.String()
 	show := func() QueueView {
 		lv := c.House.Lane(key)
-		v := QueueView{Settings: c.House.Queue(key), Running: lv.Running}
+		v := QueueView{Settings: c.House.Queue(key), Running: lv.Running, Held: lv.Held}
 		for _, in := range lv.Waiting {
 			if owner(call) || in.Person == call.Actor.Person {
 				v.Waiting = append(v.Waiting, in.Text)
