@@ -130,7 +130,7 @@ func (w *world) books() *sql.DB {
 // invariants are what holds in the books of a daemon that has ended with everything answered: each query counts
 // what must not be.
 func invariants() map[string]string {
-	const answers = `(SELECT COUNT(*) FROM outbound o WHERE o.key = 'run:' || i.run_id || ':answer' AND o.state = 'final')`
+	const answers = `(SELECT COUNT(*) FROM outbound o WHERE o.id = i.run_id AND o.state = 'final')`
 	return map[string]string{
 		"runs that live":              `SELECT COUNT(*) FROM runs WHERE state IN ('running', 'waiting', 'paused')`,
 		"inputs that wait":            `SELECT COUNT(*) FROM inputs WHERE state IN ('queued', 'taken', 'stale')`,

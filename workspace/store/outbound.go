@@ -1,9 +1,13 @@
 package store
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 
 	"parley/channels"
 	"parley/workspace"
@@ -12,7 +16,6 @@ import (
 // NewOutbound is an answer to store. Its key makes it happen once: a second one with the same key changes nothing,
 // except that it finds the open (streamed) one of an earlier try and goes on with that.
 type NewOutbound struct {
-	ID        workspace.OutboundID
 	Key       string
 	RoomID    workspace.RoomID // empty: no outbound at all (a local session is read from its transcript)
 	RunID     workspace.RunID
@@ -59,13 +62,13 @@ func (t *tx) outbounds(list []NewOutbound, out *[]workspace.Outbound) error {
 }
 
 const insertOutbound = `INSERT INTO outbound (` + sealedOutbound + `, body, sum, state, seal)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
 func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if n.RoomID == "" {
 		return o, nil
 	}
-	o = workspace.Outbound{ID: n.ID, Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: clean(n.Text), BodyRef: n.Ref,
+	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: clean(n.Text), BodyRef: n.Ref,
 		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.now)}
 	if o.OnUnknown == "" {
 		o.OnUnknown = workspace.MarkUnknown
@@ -75,9 +78,6 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	}
 	if n.Streamed != "" {
 		return t.finishStreamed(o, n)
-	}
-	if o.ID == "" {
-		o.ID = workspace.OutboundID(t.s.ids.New())
 	}
 	o.N = t.nextOutbound()
 	args, check := sealOutbound(o)
@@ -96,7 +96,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 // any other nothing is stored and an outbound without an id returned.
 func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
 	var state string
-	if err := t.row(`SELECT id, n, state FROM outbound WHERE key = ?`, []any{o.Key}, &o.ID, &o.N, &state); err != nil {
+	if err := t.row(`SELECT n, state FROM outbound WHERE id = ?`, []any{string(o.ID)}, &o.N, &state); err != nil {
 		return workspace.Outbound{}, err
 	}
 	if state != string(workspace.OutOpen) {
@@ -109,6 +109,18 @@ func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, err
 	var err error
 	o.Parts, err = t.parts(o.ID)
 	return o, err
+}
+
+// outboundID is the id of the one outbound with this key: of a run's answer the run's own, of all else a ULID's worth of
+// the key's hash. So one unique index serves both.
+func outboundID(key string) workspace.OutboundID {
+	if run, ok := strings.CutPrefix(key, "run:"); ok {
+		if run, ok = strings.CutSuffix(run, ":answer"); ok && !strings.Contains(run, ":") {
+			return workspace.OutboundID(run)
+		}
+	}
+	sum := sha256.Sum256([]byte(key))
+	return workspace.OutboundID(ulid.ULID(sum[:16]).String())
 }
 
 // insertParts stores the spans from index first on.
@@ -202,7 +214,7 @@ func (s *Store) MovePart(moves ...Move) error {
 // in sending with an older epoch, and that is unknown. A note beside the database covers the moment until then.
 func (s *Store) Receipt(moves ...Move) {
 	full := s.notes.note(moves)
-	s.post("receipt", func(t *tx) error { return t.move(moves) })
+	_ = s.submit(&unit{name: "receipt", run: func(t *tx) error { return t.move(moves) }, patient: true}) // as post
 	if full != nil {
 		s.postThen("receipts", func(*tx) error { return nil }, func() { s.notes.emptied(full) })
 	}

@@ -461,7 +461,7 @@ func (s *Store) Undelivered() ([]workspace.Outbound, error) {
 
 // OutboundByKey finds an answer by its key.
 func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
-	list, err := s.outbounds(`o.key = ?`, key)
+	list, err := s.outbounds(`o.id = ?`, string(outboundID(key)))
 	if err == nil && len(list) == 0 {
 		err = workspace.ErrNotFound
 	}

@@ -376,7 +376,7 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 // cutStream cancels the streamed answer of a run that ends without one. A live part of it stays to be removed.
 func (t *tx) cutStream(run workspace.RunID) ([]workspace.OutboundID, error) {
 	var id workspace.OutboundID
-	err := t.row(`UPDATE outbound SET state = 'cancelled' WHERE key = ? AND state = 'open' RETURNING id`, []any{"run:" + string(run) + ":answer"}, &id)
+	err := t.row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`, []any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return nil, nil
 	}

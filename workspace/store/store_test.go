@@ -68,7 +68,7 @@ func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // no file of it is looked at again
+	t.Cleanup(func() { _ = s.Close() })    // no file of it is looked at again
 	if err := plain(s, 1, 1); err != nil { // makes room and session
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 
 // maxBatch bounds a group commit. The writer never waits for a batch to fill.
 const maxBatch = 512
+
+// companyWithin is how long units that nobody waits for may wait for one that somebody does: then one sync serves both.
+const companyWithin = 10 * time.Millisecond
 
 // ErrClosed is returned for units that come after Close.
 var ErrClosed = errors.New("store is closed")
@@ -24,6 +28,7 @@ type unit struct {
 	run     func(*tx) error
 	done    chan error // nil: nobody waits
 	then    func()     // after the commit, where nobody waits; may be nil
+	patient bool       // it may wait for company
 	refused bool       // may be turned away while the store cannot write
 }
 
@@ -108,6 +113,8 @@ func (s *Store) write() {
 	batch := make([]*unit, 0, maxBatch)
 	retry := time.NewTimer(healEvery)
 	defer retry.Stop()
+	company := time.NewTimer(companyWithin)
+	defer company.Stop()
 	for {
 		batch = batch[:0]
 		select {
@@ -118,19 +125,52 @@ func (s *Store) write() {
 			w.drain(batch)
 			return
 		}
-		for more := true; more && len(batch) < maxBatch; {
-			select {
-			case u := <-s.queue:
-				batch = append(batch, u)
-			default:
-				more = false
-			}
+		batch = s.queued(batch)
+		if patient(batch) {
+			company.Reset(companyWithin)
+			batch = s.company(batch, company.C)
 		}
 		w.round(batch)
 		if len(w.held) > 0 || !s.health.writable() {
 			retry.Reset(healEvery)
 		}
 	}
+}
+
+// queued adds what waits in the queue.
+func (s *Store) queued(batch []*unit) []*unit {
+	for len(batch) < maxBatch {
+		select {
+		case u := <-s.queue:
+			batch = append(batch, u)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// patient says whether all of a batch may wait.
+func patient(batch []*unit) bool {
+	return len(batch) > 0 && !slices.ContainsFunc(batch, func(u *unit) bool { return !u.patient })
+}
+
+// company waits until a unit comes that does not.
+func (s *Store) company(batch []*unit, enough <-chan time.Time) []*unit {
+	for len(batch) < maxBatch {
+		select {
+		case u := <-s.queue:
+			batch = append(batch, u)
+			if !u.patient {
+				return s.queued(batch)
+			}
+		case <-enough:
+			return batch
+		case <-s.quit:
+			return batch
+		}
+	}
+	return batch
 }
 
 // round commits what is held and what is new, in that order, and heals when it can.

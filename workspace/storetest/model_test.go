@@ -90,7 +90,7 @@ func (w *world) ended() {
 		}
 	}
 	const mute = `SELECT i.id, i.state FROM inputs i WHERE i.state IN ('answered', 'failed')
-		AND NOT EXISTS (SELECT 1 FROM outbound o WHERE o.key = 'run:' || i.run_id || ':answer' OR o.key = 'input:' || i.id || ':reply')`
+		AND NOT EXISTS (SELECT 1 FROM outbound o WHERE o.id = i.run_id OR o.key = 'input:' || i.id || ':reply')`
 	if list := states[string](w, mute); len(list) > 0 {
 		w.fatal("ended and nobody was told: %v\n%v", list, w.trace)
 	}

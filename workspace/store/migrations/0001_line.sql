@@ -4,7 +4,8 @@
 -- 0 or NULL for none; ids are ULID text and never define an order; "sum" is the crc32c of a row's payload.
 -- "seal" is one over the columns that never change, "end_seal" over those that a run's end sets (seal.go).
 -- What a message touches is what a commit writes, a page at a time. So indexes leave out rows that nobody looks for
--- (WHERE …), and outbound.n grows over all rooms: its unique index is written at one end.
+-- (WHERE …), and what is unique by its making has none: an outbound's id is made from its key, outbound.n grows over all
+-- rooms, a part's token is its primary key as text.
 
 CREATE TABLE people (
   id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0, configured INTEGER NOT NULL DEFAULT 0
@@ -65,13 +66,12 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX entries_input ON entries (input_id) WHERE input_id IS NOT NULL;
 CREATE TABLE outbound (
-  id TEXT PRIMARY KEY, key TEXT NOT NULL UNIQUE, room_id TEXT NOT NULL, n INTEGER NOT NULL, run_id TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL,
+  n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, key TEXT NOT NULL, room_id TEXT NOT NULL, run_id TEXT NOT NULL DEFAULT '', kind TEXT NOT NULL,
   body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, seal INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
-  on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL,
-  UNIQUE (n, room_id)
-) WITHOUT ROWID;
+  on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL
+);
 CREATE TABLE parts (
-  outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL UNIQUE, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,
+  outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,
   blob TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL DEFAULT 0,
   remote_id TEXT NOT NULL DEFAULT '', remote_sum INTEGER NOT NULL DEFAULT 0, error TEXT NOT NULL DEFAULT '', seal INTEGER NOT NULL,
   PRIMARY KEY (outbound_id, n)
