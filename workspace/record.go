@@ -45,17 +45,27 @@ type Session struct {
 	Agent     AgentID
 	Name      string
 	Created   time.Time
+	Ended     time.Time // zero: the newest generation
 	Overrides Overrides
 	Tokens    Usage // summed over its runs
+	// Hidden says that it was deleted: it is shown to nobody until something is said in it again. The record stays.
+	Hidden bool
+	// Compacted is the number of the entry whose summary stands for what came before; 0: none.
+	Compacted int64
 }
 
 // Overrides are what people changed for one session; zero values mean the configured default.
 type Overrides struct {
-	Queue    string `json:"queue,omitempty"`
-	Model    string `json:"model,omitempty"`
-	Think    string `json:"think,omitempty"`
-	Verbose  string `json:"verbose,omitempty"`
-	Activate string `json:"activation,omitempty"`
+	Queue     string `json:"queue,omitempty"`
+	Debounce  string `json:"debounce,omitempty"` // a duration, such as 2s
+	Cap       int    `json:"cap,omitempty"`
+	Drop      string `json:"drop,omitempty"` // summarize, old, new
+	Model     string `json:"model,omitempty"`
+	Think     string `json:"think,omitempty"`     // off, minimal, low, medium, high, xhigh
+	Verbose   string `json:"verbose,omitempty"`   // on, full
+	Reasoning string `json:"reasoning,omitempty"` // on: it is shown that the model thinks, never what
+	Usage     string `json:"usage,omitempty"`     // tokens, cost, full: a footer under each answer
+	Send      string `json:"send,omitempty"`      // off: answers stay in the transcript
 }
 
 // Partition of a key: FNV-1a-32 of its text, modulo 256.
@@ -138,6 +148,8 @@ type Binding struct {
 	Key      string  `json:"key"`
 	Rule     string  `json:"rule"`               // e.g. peer:tg/123, network:telegram, fallback
 	Fallback bool    `json:"fallback,omitempty"` // the default agent, not an assignment
+	// Home is the session that the route itself names, where the chat was switched to another; empty: Key is.
+	Home string `json:"home,omitempty"`
 }
 
 // Usage of model calls. Cost is nil while any call was of an unpriced model.
@@ -290,7 +302,16 @@ type EntryBody struct {
 	Name    string        `json:"name,omitempty"` // label of the speaker
 	Reason  string        `json:"reason,omitempty"`
 	Partial bool          `json:"partial,omitempty"` // cut by a stop
+	// From and To are the first and last number of what an event is about: EventCompacted, EventUndone.
+	From int64 `json:"from,omitempty"`
+	To   int64 `json:"to,omitempty"`
 }
+
+// Types of events that change what the prompt holds of the entries before them. The record stays as it is.
+const (
+	EventCompacted = "compacted" // Content is a summary that stands for everything up to To
+	EventUndone    = "undone"    // the entries From … To are left out
+)
 
 // Plain joins the text pieces.
 func (b EntryBody) Plain() string { return PlainText(b.Content) }

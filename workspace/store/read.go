@@ -357,22 +357,22 @@ func (s *Store) RoomByAddress(a channels.Address) (r workspace.Room, err error) 
 	return r, err
 }
 
-const sessionColumns = `id, key, gen, agent, name, created, overrides, usage`
+const sessionColumns = `id, key, gen, agent, name, created, ended, hidden, compacted, overrides, usage`
 
 func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error) {
 	var out []workspace.Session
 	err := s.many(`SELECT `+sessionColumns+` FROM sessions WHERE `+where, args, func(scan func(...any) error) error {
 		var ses workspace.Session
 		var key, overrides, usage string
-		var created int64
-		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &overrides, &usage)
+		var created, ended int64
+		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &ended, &ses.Hidden, &ses.Compacted, &overrides, &usage)
 		if err != nil {
 			return err
 		}
 		if ses.Key, err = workspace.ParseKey(key); err != nil {
 			return err
 		}
-		ses.Created = fromMillis(created)
+		ses.Created, ses.Ended = fromMillis(created), fromMillis(ended)
 		out = append(out, ses)
 		last := &out[len(out)-1]
 		return errors.Join(json.Unmarshal([]byte(overrides), &last.Overrides), json.Unmarshal([]byte(usage), &last.Tokens))

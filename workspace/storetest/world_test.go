@@ -60,7 +60,7 @@ func (w *world) must(what string, err error) {
 
 func (w *world) actions() []func(c int) string {
 	return []func(int) string{w.arrive, w.arrive, w.copyOf, w.edit, w.remove, w.begin, w.begin, w.model, w.start, w.result, w.result, w.stream,
-		w.steer, w.interrupt, w.finish, w.finish, w.finish, w.stop, w.command, w.fresh, w.end, w.deliver, w.deliver, w.deliver, w.dead, w.pause}
+		w.steer, w.interrupt, w.finish, w.finish, w.finish, w.stop, w.command, w.fresh, w.fork, w.forget, w.undo, w.end, w.deliver, w.deliver, w.deliver, w.dead, w.pause}
 }
 
 // do rolls one action and looks at what it changed.
@@ -313,6 +313,70 @@ func (w *world) fresh(c int) string {
 	_, err := w.s.RunCommand(store.Command{Effect: store.Effect{NewGeneration: w.chats[c].Key}})
 	w.must("fresh", err)
 	return "fresh"
+}
+
+// fork begins a new generation with a part of the old one, and stops what runs, as an edit in WebChat does.
+func (w *world) fork(c int) string {
+	ses, err := w.s.SessionByKey(w.chats[c].Key)
+	if err != nil {
+		return "-"
+	}
+	last, err := w.s.LastEntries(ses.ID, 1)
+	w.must("last", err)
+	before := 1
+	if len(last) > 0 {
+		before += w.dice(int(last[0].N) + 1)
+	}
+	f, err := w.s.Fork(ses.Key, ses.ID, int64(before), fmt.Sprint("fork:", w.n, ".", len(w.trace)))
+	w.must("read a fork", err)
+	e := store.Effect{Stop: &store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60}, Fork: f}
+	first, err := w.s.RunCommand(store.Command{Effect: e})
+	w.must("fork", err)
+	again, err := w.s.RunCommand(store.Command{Effect: e})
+	w.must("fork again", err)
+	if again.Session != first.Session || !again.Again {
+		w.fatal("a fork was made twice: %+v, %+v\n%v", first, again, w.trace)
+	}
+	w.stopped(c)
+	return "fork"
+}
+
+// stopped ends the turn that a fork or a delete has stopped: it is of an older generation now.
+func (w *world) stopped(c int) {
+	if w.turns[c] != nil {
+		w.finishAs(c, 3)
+	}
+}
+
+// forget deletes a session.
+func (w *world) forget(c int) string {
+	ses, err := w.s.SessionByKey(w.chats[c].Key)
+	if err != nil {
+		return "-"
+	}
+	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Stop: &store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60},
+		Delete: &store.Delete{Key: ses.Key, Session: ses.ID}}})
+	w.must("delete", err)
+	w.stopped(c)
+	return "delete"
+}
+
+// undo marks what the prompt leaves out.
+func (w *world) undo(c int) string {
+	ses, err := w.s.SessionByKey(w.chats[c].Key)
+	if err != nil {
+		return "-"
+	}
+	last, err := w.s.LastEntries(ses.ID, 1)
+	w.must("last", err)
+	if len(last) == 0 {
+		return "-"
+	}
+	kind := []string{workspace.EventUndone, workspace.EventCompacted}[w.dice(2)]
+	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Last: last[0].N,
+		Body: workspace.EntryBody{Type: kind, From: 1, To: last[0].N}}}})
+	w.must("mark", err)
+	return kind
 }
 
 // end ends an input without a run, or takes it up again.

@@ -24,14 +24,17 @@ CREATE INDEX pairings_sender ON pairings (network, account, "user");
 
 CREATE TABLE rooms (
   id TEXT PRIMARY KEY, network TEXT NOT NULL, account TEXT NOT NULL, peer_kind TEXT NOT NULL, peer TEXT NOT NULL, thread TEXT NOT NULL DEFAULT '',
-  title TEXT NOT NULL DEFAULT '',
+  title TEXT NOT NULL DEFAULT '', session_key TEXT NOT NULL DEFAULT '', activation TEXT NOT NULL DEFAULT '',
   UNIQUE (network, account, peer_kind, peer, thread)
 );
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY, key TEXT NOT NULL, gen INTEGER NOT NULL, agent TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', partition INTEGER NOT NULL,
   created INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0, overrides TEXT NOT NULL DEFAULT '{}', usage TEXT NOT NULL DEFAULT '{}',
+  hidden INTEGER NOT NULL DEFAULT 0, compacted INTEGER NOT NULL DEFAULT 0, origin TEXT,
   UNIQUE (key, gen)
 );
+CREATE INDEX sessions_live ON sessions (id) WHERE ended = 0;
+CREATE UNIQUE INDEX sessions_origin ON sessions (origin) WHERE origin IS NOT NULL;
 CREATE TABLE inputs (
   seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, account TEXT NOT NULL, key TEXT NOT NULL, kind TEXT NOT NULL,
   target_key TEXT NOT NULL DEFAULT '', room_id TEXT NOT NULL DEFAULT '', person_id TEXT NOT NULL DEFAULT '', role TEXT NOT NULL DEFAULT '',
