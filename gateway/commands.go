@@ -31,6 +31,12 @@ const commandsAtOnce = 256
 
 func (c *commands) ordered(line string) bool { return command.Ordered(line) }
 
+// atDoor says whether an input is a command that decides where the room's next message goes: it is done before that
+// one is judged.
+func (c *commands) atDoor(in workspace.Input) bool {
+	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued && in.RoomID+workspace.RoomID(in.Data.Channel) != "" && command.AtDoor(in.Text)
+}
+
 // beside runs a command beside the lanes. When too many run the sweeper offers it again.
 func (c *commands) beside(ctx context.Context, in workspace.Input) {
 	c.mu.Lock()
@@ -63,7 +69,14 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 		c.log.Error("command has no session", "input", in.ID, "err", err)
 		return
 	}
-	call := control.Call{Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in}
+	home := key
+	if in.Binding.Home != "" {
+		if home, err = workspace.ParseKey(in.Binding.Home); err != nil {
+			c.log.Error("command has no home", "input", in.ID, "err", err)
+			return
+		}
+	}
+	call := control.Call{Home: home, Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in}
 	if in.RoomID != "" {
 		addr, err := c.deliver.Address(in.RoomID)
 		if err != nil {

@@ -24,6 +24,7 @@ type dispatch struct {
 	deliver  *deliver
 	sessions *sessions
 	people   *people
+	places   *places
 	stale    *parking
 	roster   func() *roster
 	commands *commands
@@ -79,10 +80,21 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
 			return err
 		}
 		list = append(list, got...)
+		if len(got) == 1 && i.d.commands.atDoor(got[0].Input) { // where the next message goes depends on it
+			if err := i.d.take(ctx, list); err != nil {
+				return err
+			}
+			list = nil
+		}
 	}
+	return i.d.take(ctx, list)
+}
+
+// take accepts what was judged together.
+func (d *dispatch) take(ctx context.Context, list []*arrival) error {
 	oneCode(list)
-	i.d.reserve(list)
-	return i.d.accept(ctx, list)
+	d.reserve(list)
+	return d.accept(ctx, list)
 }
 
 // judged is judge, with a panic in it noted beside the event: one event never holds up the rest.
@@ -125,6 +137,11 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 		facts.Addressed = true
 	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
+	place, err := d.places.of(in.To)
+	if err != nil {
+		return nil, err
+	}
+	facts.Activation = place.Activation
 	verdict := routes.Gate(l.gate(), facts)
 	if verdict.Outcome == routes.Ignore {
 		return nil, nil
@@ -156,7 +173,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	if verdict.Role != workspace.Nobody {
 		a.Input.Role = verdict.Role
 	}
-	return d.bind(a, facts, verdict), nil
+	return d.bind(a, facts, verdict, place), nil
 }
 
 // draft is an input as far as the event itself says.
@@ -177,12 +194,12 @@ func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arriva
 }
 
 // bind asks the routes, decides how the input starts, and adds the copies of a fan-out.
-func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict) []*arrival {
+func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place store.Place) []*arrival {
 	in := a.in
 	r := d.roster()
 	a.Input.Text = in.Text
 	a.Input.Data.ReplyTo, a.Input.Data.Quote, a.Input.Data.Album, a.Input.Data.Attachments = in.ReplyTo, in.Quote, in.Album, in.Attachments
-	route := r.table.Resolve(facts)
+	route := switched(r.table.Resolve(facts), place, workspace.Actor{Person: a.Input.Person, Role: a.Input.Role}, in.To.Kind)
 	list := []*arrival{a}
 	for _, f := range route.Fanout {
 		c := *a
@@ -410,6 +427,8 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 	case in.State != workspace.InputQueued:
 	case a.stale:
 		d.stale.park(in)
+	case d.commands.atDoor(in):
+		d.commands.run(context.WithoutCancel(ctx), in)
 	case in.Mode == workspace.ModeCommand && !d.commands.ordered(in.Text):
 		d.commands.beside(ctx, in)
 	default:

@@ -73,6 +73,7 @@ type Gateway struct {
 	commands *commands
 	sessions *sessions
 	people   *people
+	places   *places
 	parking  *parking
 	lines    *lines
 	feed     api.Feed
@@ -158,7 +159,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	}
 	g.stops.push("store", func(context.Context) error { return g.store.Close() })
 	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs"))
-	g.people, g.sessions = newPeople(g.store), newSessions(g.store)
+	g.people, g.sessions, g.places = newPeople(g.store), newSessions(g.store), &places{store: g.store}
 	return g.syncPeople(c)
 }
 
@@ -254,7 +255,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, stale: g.parking, roster: g.roster,
+	g.dispatch = &dispatch{store: g.store, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
 		commands: g.commands, pressure: g.memory.high, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 

@@ -44,6 +44,36 @@ func (h house) Forget(key string) { h.g.sessions.forget(key) }
 
 func (h house) PeopleChanged() { h.g.people.forget() }
 
+func (h house) RoomsChanged() { h.g.places.forget() }
+
+func (h house) Cut(room workspace.RoomID, text string) []store.Span {
+	return cut(text, h.traits(room))
+}
+
+// Attach keeps a file for a room whose network takes files of its size.
+func (h house) Attach(room workspace.RoomID, data []byte) (string, bool) {
+	if most := h.traits(room).MaxFile; most == 0 || int64(len(data)) > int64(most) {
+		return "", false
+	}
+	ref, err := h.g.blobs.Put(data)
+	if err != nil {
+		h.g.log.Error("a file for a room cannot be kept", "room", room, "err", err)
+	}
+	return ref, err == nil
+}
+
+// traits are those of a room's channel; zero where it has none.
+func (h house) traits(room workspace.RoomID) channels.Traits {
+	addr, err := h.g.deliver.Address(room)
+	if err != nil {
+		return channels.Traits{}
+	}
+	if l := h.g.lines.find(addr); l != nil {
+		return l.traits
+	}
+	return channels.Traits{}
+}
+
 func (h house) Reload() { h.g.Reload() }
 
 func (h house) Started() time.Time { return h.g.began }

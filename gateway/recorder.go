@@ -301,10 +301,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 
 // cut divides an answer into parts; one that is too long for the room goes as a file behind its first part.
 func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
-	var spans []store.Span
-	for _, s := range markup.Cut(text, traits) {
-		spans = append(spans, store.Span{From: s.From, To: s.To})
-	}
+	spans := cut(text, traits)
 	if traits.MaxParts == 0 || len(spans) <= traits.MaxParts || traits.MaxFile == 0 {
 		return spans
 	}
@@ -314,6 +311,15 @@ func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
 		return spans
 	}
 	return []store.Span{spans[0], {Blob: ref}}
+}
+
+// cut divides a text into what a network takes as one message each.
+func cut(text string, traits channels.Traits) []store.Span {
+	var spans []store.Span
+	for _, s := range markup.Cut(text, traits) {
+		spans = append(spans, store.Span{From: s.From, To: s.To})
+	}
+	return spans
 }
 
 // abandon ends the message of a streamed answer that will have no text: with a last word, or by taking it away.

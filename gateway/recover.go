@@ -174,6 +174,8 @@ func (g *Gateway) offer(in workspace.Input) {
 		g.parking.park(in)
 	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
 		g.lanes.Steer(in.Binding.Key, in)
+	case g.commands.atDoor(in):
+		g.commands.run(g.base, in)
 	case in.Mode == workspace.ModeCommand && !command.Ordered(in.Text):
 		g.commands.beside(g.base, in)
 	case in.Reason == control.ResumedReason:

@@ -120,7 +120,9 @@ func itemOf(e workspace.Entry) item {
 	}
 	switch e.Role {
 	case workspace.RoleUser:
-		it.ID = string(e.InputID)
+		if e.InputID != "" { // a line that was taken along from an earlier generation has none
+			it.ID = string(e.InputID)
+		}
 	case workspace.RoleAssistant:
 		it.ID = answerID(e.RunID, e.StepN)
 		if len(it.Parts) > 0 && it.Parts[0].Type == "tool_call" {
@@ -135,6 +137,9 @@ func itemOf(e workspace.Entry) item {
 // commandItem is a slash command with its reply.
 func commandItem(e workspace.Entry) item {
 	it := item{ID: string(e.InputID), Type: "system", Parts: partsOf(e.Body.Content)}
+	if it.ID == "" {
+		it.ID = fmt.Sprintf("%s/%d", e.SessionID, e.N)
+	}
 	for _, line := range e.Body.Context {
 		it.Command, it.Name = line.Text, line.Name
 	}

@@ -28,6 +28,16 @@ func Render(value any) string {
 		return renderWhy(v)
 	case control.QueueView:
 		return renderQueue(v)
+	case control.SessionItem:
+		return renderSession(v)
+	case control.SessionPage:
+		return renderSessions(v)
+	case control.Switched:
+		return renderSwitched(v)
+	case control.Renamed:
+		return fmt.Sprintf("This session is now called **%s**.", v.Name)
+	case control.Export:
+		return renderExport(v)
 	case control.Resumed:
 		if v.Messages == 0 {
 			return "Nothing is waiting here from while I was away."
@@ -52,7 +62,7 @@ func helpText(c *control.Control, call control.Call) string {
 func list(c *control.Control, call control.Call) string {
 	var b strings.Builder
 	for _, cmd := range Table() {
-		if !c.May(call, cmd.Name) {
+		if !c.May(call, cmd.right(nil)) {
 			continue
 		}
 		name := "/" + cmd.Name
@@ -136,12 +146,20 @@ func modelState(m llm.ModelHealth) string {
 
 func overrides(o workspace.Overrides) string {
 	var list []string
-	for _, x := range [][2]string{{"queue", o.Queue}, {"model", o.Model}, {"think", o.Think}, {"verbose", o.Verbose}, {"activation", o.Activate}} {
+	for _, x := range [][2]string{{"queue", o.Queue}, {"model", o.Model}, {"think", o.Think}, {"verbose", o.Verbose}} {
 		if x[1] != "" {
 			list = append(list, x[0]+" "+x[1])
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// spentText is what something has cost so far.
+func spentText(u workspace.Usage) string {
+	if u.Calls == 0 {
+		return "no model was asked yet"
+	}
+	return fmt.Sprintf("%d tokens in, %d out%s", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens, cost(u))
 }
 
 func cost(u workspace.Usage) string {

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
 
 	"parley/channels"
 	"parley/gateway/control"
@@ -22,11 +20,38 @@ type Command struct {
 	Args    string // as shown in help
 	Help    string // one line
 	Example string
-	// Ordered commands change what comes next and take their place in the session's order; the others run beside it.
-	Ordered bool
+	Verb    string // of docs/rights.md; empty: Name
+	Order   Order
+	// MaxArgs is how many arguments there may be. With Text the last of them is the rest of the line as it was written.
 	MaxArgs int
-	run     func(context.Context, *control.Control, control.Call, []string) error
+	Text    bool
+	// Choices are the words that the first argument may be; nil: any.
+	Choices []string
+	// order and verb say what the arguments change about Order and Verb; nil: nothing.
+	order func(args []string) Order
+	verb  func(args []string) string
+	run   func(context.Context, *control.Control, control.Call, []string) error
 }
+
+// right is the verb of docs/rights.md that a line needs; nil arguments: to be shown the command at all.
+func (c Command) right(args []string) string {
+	switch {
+	case c.verb != nil:
+		return c.verb(args)
+	case c.Verb != "":
+		return c.Verb
+	}
+	return c.Name
+}
+
+// Order is when a command is done.
+type Order int
+
+const (
+	Beside Order = iota // at once, beside the session's turns
+	Lane                // it changes what comes next: in its place in the session's order
+	Door                // it changes where the room's next message goes: before that one is let in
+)
 
 // Table lists every command in the order of /help.
 func Table() []Command {
@@ -35,155 +60,19 @@ func Table() []Command {
 		{Name: "commands", Help: "list every command", Example: "/commands", run: commands},
 		{Name: "status", Help: "show agent, model, queue and health", Example: "/status", run: status},
 		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", run: whoami},
-		{Name: "new", Help: "start a fresh session; the old one is kept", Example: "/new", Ordered: true, run: fresh},
-		{Name: "reset", Help: "the same as /new", Example: "/reset", Ordered: true, run: fresh},
+		{Name: "new", Help: "start a fresh session; the old one is kept", Example: "/new", Order: Lane, run: fresh},
+		{Name: "reset", Help: "the same as /new", Example: "/reset", Order: Lane, run: fresh},
 		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", run: stop},
 		{Name: "why", Help: "tell why I answered as I did", Example: "/why", run: why},
 		{Name: "queue", Args: "[steer|followup|collect|interrupt|default]", Help: "show or change how messages during a turn are handled",
 			Example: "/queue collect", MaxArgs: 1, run: queue},
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", run: resume},
+		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
+			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", MaxArgs: 2, Text: true, Verb: "session.current",
+			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, run: session},
+		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", MaxArgs: 1, Verb: "session.export",
+			Choices: []string{"markdown", "json"}, run: export},
 	}
-}
-
-// Parsed is a command line that was understood.
-type Parsed struct {
-	Command Command
-	Args    []string
-}
-
-// maxLine bounds a command line, in bytes.
-const maxLine = 4096
-
-// ErrUnknown says that there is no such command. It comes wrapped with a sentence that names the nearest.
-var ErrUnknown = errors.New("unknown command")
-
-// Parse reads "/name arg arg", with "quoted words" kept together. A name may carry "@bot", which is dropped.
-func Parse(line string) (Parsed, error) {
-	line = strings.TrimSpace(line)
-	if len(line) > maxLine {
-		return Parsed{}, workspace.Say(workspace.ErrInvalid, "That command is longer than %d bytes.", maxLine)
-	}
-	rest, ok := strings.CutPrefix(line, "/")
-	if !ok {
-		return Parsed{}, workspace.Say(ErrUnknown, "A command begins with “/”. Send /commands for the list.")
-	}
-	words, err := split(rest)
-	if err != nil {
-		return Parsed{}, err
-	}
-	if len(words) == 0 {
-		return Parsed{}, workspace.Say(ErrUnknown, "Which command? Send /commands for the list.")
-	}
-	name, _, _ := strings.Cut(strings.ToLower(words[0]), "@")
-	if name == "start" { // the button under every Telegram bot sends it, with whatever followed ?start= in its link
-		name, words = "help", words[:1]
-	}
-	for _, c := range Table() {
-		if c.Name == name || slices.Contains(c.Aliases, name) {
-			if len(words)-1 > c.MaxArgs {
-				return Parsed{}, workspace.Say(workspace.ErrInvalid, "/%s takes %s. Example: %s", c.Name, count(c), c.Example)
-			}
-			return Parsed{Command: c, Args: words[1:]}, nil
-		}
-	}
-	return Parsed{}, unknown(name)
-}
-
-func count(c Command) string {
-	if c.MaxArgs == 0 {
-		return "no arguments"
-	}
-	return c.Args
-}
-
-func unknown(name string) error {
-	if len([]rune(name)) > 32 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return workspace.Say(ErrUnknown, "There is no such command. Send /commands for the list.")
-	}
-	return workspace.Say(ErrUnknown, "There is no command /%s. Did you mean /%s? Send /commands for the list.", name, Nearest(name))
-}
-
-// split cuts a line into words; "…" and '…' keep spaces.
-func split(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	var quote rune
-	open := false
-	for _, r := range line {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '"' || r == '\'':
-			quote, open = r, true
-		case unicode.IsSpace(r):
-			if open || word.Len() > 0 {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			open = false
-		default:
-			word.WriteRune(r)
-		}
-	}
-	if quote != 0 {
-		return nil, workspace.Say(workspace.ErrInvalid, "A quotation mark %c is not closed.", quote)
-	}
-	if open || word.Len() > 0 {
-		words = append(words, word.String())
-	}
-	return words, nil
-}
-
-// Nearest is the command whose name needs the fewest changes to be the given one.
-func Nearest(name string) string {
-	best, least := "", 1<<30
-	for _, c := range Table() {
-		for _, n := range append([]string{c.Name}, c.Aliases...) {
-			d := distance(name, n)
-			if strings.HasPrefix(n, name) || strings.HasPrefix(name, n) {
-				d--
-			}
-			if d < least {
-				best, least = c.Name, d
-			}
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's, with a swap of neighbours as one change.
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	rows := make([][]int, len(x)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(y)+1)
-		rows[i][0] = i
-	}
-	for j := range y {
-		rows[0][j+1] = j + 1
-	}
-	for i := range x {
-		for j := range y {
-			cost := 1
-			if x[i] == y[j] {
-				cost = 0
-			}
-			d := min(rows[i][j+1]+1, rows[i+1][j]+1, rows[i][j]+cost)
-			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				d = min(d, rows[i-1][j-1]+1)
-			}
-			rows[i+1][j+1] = d
-		}
-	}
-	return rows[len(x)][len(y)]
-}
-
-// Ordered says whether a line is a command that takes its place in the session's order. What cannot be read does not.
-func Ordered(line string) bool {
-	p, err := Parse(line)
-	return err == nil && p.Command.Ordered
 }
 
 // Run does the command line of a journalled input. What cannot be done ends with one plain sentence for the chat; an

@@ -25,10 +25,14 @@ type Call struct {
 	Kind    channels.PeerKind // of the room; empty: local or HTTP
 	Room    workspace.RoomID
 	Session workspace.Key
+	// Home is the session that the chat's route names, where it was switched to another; zero: Session is.
+	Home workspace.Key
 	// Input is the journalled command that asks; nil for HTTP and the command line.
 	Input *workspace.Input
 	// Render writes the chat's reply from the verb's value. It must be pure.
 	Render func(value any) string
+
+	file string // kept for the reply
 }
 
 // House is what the running gateway does for the verbs.
@@ -39,9 +43,14 @@ type House interface {
 	Remove(key string, seqs ...int64)
 	Offer(inputs ...workspace.Input)
 	Push(list []workspace.Outbound)
-	// Forget drops what is remembered of a session; People of whom is who.
+	// Forget drops what is remembered of a session; PeopleChanged of who is who, RoomsChanged of what is set for rooms.
 	Forget(key string)
 	PeopleChanged()
+	RoomsChanged()
+	// Cut divides a reply into the parts that a room takes.
+	Cut(room workspace.RoomID, text string) []store.Span
+	// Attach keeps a file for a room; ok is false where the network takes none.
+	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
 	Channels() []Channel
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
@@ -79,6 +88,8 @@ type Control struct {
 	Store *store.Store
 	House House
 	Now   func() time.Time
+
+	usage spent
 }
 
 // verb names what is asked for, as docs/rights.md does.
@@ -88,11 +99,13 @@ type verb string
 // docs/rights.md is this table for people; a test holds them together.
 func rights(v verb) (least, inGroup workspace.Role) {
 	switch v {
-	case "help", "commands", "status", "whoami", "stop", "why", "resume":
+	case "help", "commands", "status", "whoami", "stop", "why", "resume", "session.current":
 		return workspace.Guest, workspace.Guest
-	case "new", "reset", "queue":
+	case "new", "reset", "queue", "session.new", "session.switch", "session.rename":
 		return workspace.Guest, workspace.Owner
-	case "message", "session.read", "run.read":
+	case "sessions", "session.export":
+		return workspace.Guest, workspace.Nobody
+	case "message", "session.read", "run.read", "session.create", "session.fork", "session.delete":
 		return workspace.Member, workspace.Nobody
 	}
 	return workspace.Owner, workspace.Nobody
@@ -131,6 +144,10 @@ func (c *Control) commit(call Call, effect store.Effect, value func(store.Did) a
 			cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply,
 				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
 			cmd.Text = func(d store.Did) string { return call.Render(value(d)) }
+			cmd.Spans = func(text string) []store.Span { return c.House.Cut(call.Room, text) }
+			if call.file != "" {
+				cmd.Spans = func(text string) []store.Span { return []store.Span{{To: len(text)}, {Blob: call.file}} }
+			}
 		}
 		if call.Render != nil {
 			cmd.Note = func(d store.Did) string { return call.Render(value(d)) }

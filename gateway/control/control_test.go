@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -40,16 +41,21 @@ func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bo
 	return false
 }
 
-func (h *house) Remove(string, ...int64)                       {}
-func (h *house) Offer(inputs ...workspace.Input)               { h.offered = append(h.offered, inputs...) }
-func (h *house) Push(list []workspace.Outbound)                { h.pushed = append(h.pushed, list...) }
-func (h *house) Forget(string)                                 {}
-func (h *house) PeopleChanged()                                {}
+func (h *house) Remove(string, ...int64)                        {}
+func (h *house) Offer(inputs ...workspace.Input)                { h.offered = append(h.offered, inputs...) }
+func (h *house) Push(list []workspace.Outbound)                 { h.pushed = append(h.pushed, list...) }
+func (h *house) Forget(string)                                  {}
+func (h *house) PeopleChanged()                                 {}
+func (h *house) RoomsChanged()                                  {}
+func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", false }
+func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
+	return []store.Span{{To: len(text)}}
+}
 func (h *house) Reload()                                       {}
 func (h *house) Started() time.Time                            { return time.Unix(1, 0) }
 func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
 func (h *house) Models() []llm.ModelHealth                     { return nil }
-func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a"}} }
+func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a", Default: true}} }
 func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }
 func (h *house) Agent(workspace.AgentID) (control.Agent, bool) { return control.Agent{ID: "a"}, true }
 
@@ -115,9 +121,19 @@ func (w *world) call(who workspace.PersonID, role workspace.Role, kind channels.
 	return control.Call{Actor: workspace.Actor{Person: who, Role: role, Name: string(who)}, Kind: kind, Session: w.key, Room: w.room}
 }
 
+// mine is a new local session of whoever calls.
+func (w *world) mine(t *testing.T, c control.Call) string {
+	t.Helper()
+	key := workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: control.LocalName(c.Actor, w.Store.IDs().New())}
+	if _, err := w.Store.RunCommand(store.Command{Effect: store.Effect{Create: &store.Create{Key: key}}}); err != nil {
+		t.Fatal(err)
+	}
+	return key.String()
+}
+
 // do is each verb of docs/rights.md that control holds.
 func (w *world) do(t *testing.T, verb string) func(control.Call) error {
-	ctx := t.Context()
+	ctx, n := t.Context(), 0
 	switch verb {
 	case "help", "commands":
 		return func(c control.Call) error { return w.Text(ctx, c, verb, "text") }
@@ -145,7 +161,39 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 	case "session.read":
 		return func(c control.Call) error { _, err := w.Entries(ctx, c, w.key.String(), 0, 10); return err }
 	case "sessions":
-		return func(c control.Call) error { _, err := w.Sessions(ctx, c, 10, ""); return err }
+		return func(c control.Call) error {
+			_, err := w.ListSessions(ctx, c, control.SessionQuery{})
+			return err
+		}
+	case "session.current":
+		return func(c control.Call) error { _, err := w.Current(ctx, c); return err }
+	case "session.new":
+		return func(c control.Call) error {
+			n++
+			_, err := w.NamedSession(ctx, c, fmt.Sprint("s", n))
+			return err
+		}
+	case "session.switch":
+		return func(c control.Call) error { _, err := w.SwitchSession(ctx, c, "main"); return err }
+	case "session.rename":
+		return func(c control.Call) error {
+			_, err := w.RenameSession(ctx, c, w.key.String(), "x")
+			return err
+		}
+	case "session.export":
+		return func(c control.Call) error { _, err := w.ExportSession(ctx, c, "", ""); return err }
+	case "session.create":
+		return func(c control.Call) error {
+			_, err := w.CreateSession(ctx, c, control.NewLocal{})
+			return err
+		}
+	case "session.fork":
+		return func(c control.Call) error {
+			_, err := w.ForkSession(ctx, c, w.mine(t, c), control.Fork{Before: 1})
+			return err
+		}
+	case "session.delete":
+		return func(c control.Call) error { _, err := w.DeleteSession(ctx, c, w.mine(t, c)); return err }
 	case "channels":
 		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
 	case "route.explain":

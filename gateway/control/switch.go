@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// Switched is the session that a chat writes into from now on.
+type Switched struct {
+	SessionItem
+	Made bool // just now
+	Left bool // nothing was switched: a chat without a room names its session with each message
+}
+
+// Current tells which session the chat writes into.
+func (c *Control) Current(_ context.Context, call Call) (SessionItem, error) {
+	if err := c.may(call, "session.current"); err != nil {
+		return SessionItem{}, err
+	}
+	ses, err := c.Store.SessionByKey(call.Session)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return SessionItem{}, workspace.Say(err, "Nothing was said here yet.")
+	}
+	if err != nil {
+		return SessionItem{}, err
+	}
+	it, err := c.itemOf(ses)
+	if err != nil {
+		return it, err
+	}
+	return it, c.answer(call, it)
+}
+
+// NamedSession makes a session of this name beside the chat's first, and switches the chat to it. A chat without a
+// room only has it made.
+func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switched, error) {
+	if err := c.may(call, "session.new"); err != nil {
+		return Switched{}, err
+	}
+	name, err := title(name)
+	if err != nil {
+		return Switched{}, err
+	}
+	if call.Room == "" {
+		ses, err := c.create(call, NewLocal{Agent: call.Session.Agent, Name: name, Key: commandKey(call)})
+		if err != nil {
+			return Switched{}, err
+		}
+		it, err := c.itemOf(ses)
+		if err != nil {
+			return Switched{}, err
+		}
+		v := Switched{SessionItem: it, Made: true, Left: true}
+		return v, c.answer(call, v)
+	}
+	key := call.home()
+	key.Name = name
+	if strings.EqualFold(name, "main") {
+		return Switched{}, workspace.Say(workspace.ErrInvalid, "“main” is this chat's first session: /session switch main.")
+	}
+	if ses, err := c.Store.SessionByKey(key); err == nil && !ses.Hidden {
+		return Switched{}, workspace.Say(workspace.ErrConflict, "There is a session %q here already: /session switch %s.", name, quoted(name))
+	} else if err != nil && !errors.Is(err, workspace.ErrNotFound) {
+		return Switched{}, err
+	}
+	v := Switched{Made: true}
+	v.Key, v.Name, v.Given, v.Agent = key.String(), name, name, string(key.Agent)
+	text := key.String()
+	_, err = c.commit(call, store.Effect{Create: &store.Create{Key: key, Name: name}, Place: &store.SetPlace{Room: call.Room, SessionKey: &text}},
+		func(store.Did) any { return v })
+	if err == nil {
+		c.House.RoomsChanged()
+	}
+	return v, err
+}
+
+func commandKey(call Call) string {
+	if call.Input == nil {
+		return ""
+	}
+	return "input:" + string(call.Input.ID)
+}
+
+func quoted(s string) string {
+	if strings.ContainsAny(s, " \t\"'") {
+		return `"` + strings.ReplaceAll(s, `"`, "") + `"`
+	}
+	return s
+}
+
+// SwitchSession leads the chat to another session of its agent: by name, by title, by key, or "main" for its first.
+// Which one it may be is Switchable's to say.
+func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switched, error) {
+	if err := c.may(call, "session.switch"); err != nil {
+		return Switched{}, err
+	}
+	if call.Room == "" {
+		return Switched{}, workspace.Say(workspace.ErrInvalid, "Here each message names its session: choose one in the list, or with parley chat --session NAME.")
+	}
+	home := call.home()
+	key, err := c.target(call, home, strings.TrimSpace(to))
+	if err != nil {
+		return Switched{}, err
+	}
+	text := ""
+	if key != home {
+		text = key.String()
+	}
+	v := Switched{}
+	v.Key, v.Name, v.Agent = key.String(), key.Name, string(key.Agent)
+	if ses, err := c.Store.SessionByKey(key); err == nil {
+		if v.SessionItem, err = c.itemOf(ses); err != nil {
+			return v, err
+		}
+	} else if !errors.Is(err, workspace.ErrNotFound) {
+		return v, err
+	}
+	_, err = c.commit(call, store.Effect{Place: &store.SetPlace{Room: call.Room, SessionKey: &text}}, func(store.Did) any { return v })
+	if err == nil {
+		c.House.RoomsChanged()
+	}
+	return v, err
+}
+
+// Switchable says whether a chat whose route leads to home may be led to another session by this person. It holds for
+// each message anew, so that a role that is taken away ends it.
+func Switchable(who workspace.Actor, kind channels.PeerKind, home, to workspace.Key) bool {
+	return home.Agent == to.Agent && to.Helper == "" && reaches(Call{Actor: who, Kind: kind, Home: home}, to)
+}
+
+// target is the session that is meant.
+func (c *Control) target(call Call, home workspace.Key, to string) (workspace.Key, error) {
+	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q that this chat can be switched to. /session list shows them; /session new makes one.", cutText(to, 80))
+	may := func(k workspace.Key) bool { return Switchable(call.Actor, call.Kind, home, k) }
+	if strings.EqualFold(to, "main") {
+		return home, nil
+	}
+	if strings.HasPrefix(to, "agent:") {
+		k, err := workspace.ParseKey(to)
+		if err != nil || !may(k) {
+			return k, missing
+		}
+		if _, err := c.Store.SessionByKey(k); errors.Is(err, workspace.ErrNotFound) {
+			return k, missing
+		} else if err != nil {
+			return k, err
+		}
+		return k, nil
+	}
+	heads, err := c.Store.Heads()
+	if err != nil {
+		return home, err
+	}
+	var found []workspace.Key
+	for _, h := range heads {
+		if !may(h.Key) {
+			continue
+		}
+		if sameHome(h.Key, home) && strings.EqualFold(h.Key.Name, to) {
+			return h.Key, nil
+		}
+		if strings.EqualFold(h.Name, to) || strings.EqualFold(localTitle(h.Key), to) && to != "" {
+			found = append(found, h.Key)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return home, missing
+	case 1:
+		return found[0], nil
+	}
+	return home, workspace.Say(workspace.ErrConflict, "%d sessions are called %q. Name one by its key: /session list shows them.", len(found), cutText(to, 80))
+}

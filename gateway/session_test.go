@@ -1,0 +1,104 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/channels/telegram/telegramtest"
+)
+
+// owners is the configuration of a rig in which person 1 is the owner.
+const owners = `people: [{id: boss, role: owner, accounts: [{channel: tg, user: "1"}]}]`
+
+// ask says a line and returns the reply that it gets.
+func (r *rig) ask(chat telegramtest.Chat, from int64, line string) string {
+	r.t.Helper()
+	n := len(r.tg.View().Sent(chat.ID))
+	r.say(chat, from, line)
+	got := r.wait(chat, n+1)
+	return got[len(got)-1].Text
+}
+
+func has(t *testing.T, got string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%q lacks %q", got, w)
+		}
+	}
+}
+
+// A chat writes into the session that it was switched to, also after a restart, and each keeps its own transcript.
+func TestAChatSwitchesSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: owners})
+	chat := r.person(1)
+	r.ask(chat, 1, "in the first")
+	has(t, r.ask(chat, 1, "/session new holiday"), "new session holiday", "/session switch main")
+	r.ask(chat, 1, "in the second")
+	has(t, r.ask(chat, 1, "/session"), "holiday", ":name:holiday")
+	has(t, r.ask(chat, 1, "/session new holiday"), "There is a session")
+	has(t, r.ask(chat, 1, "/why"), "switch:session")
+	r.stop()
+	r.start(nil)
+	r.ask(chat, 1, "still in the second")
+	has(t, r.ask(chat, 1, "/session rename Great trip"), "Great trip")
+	has(t, r.ask(chat, 1, "/session list"), "Great trip", "in the first")
+	has(t, r.ask(chat, 1, "/session list second"), "Great trip")
+	has(t, r.ask(chat, 1, "/session switch main"), "writes into")
+	r.ask(chat, 1, "first again")
+	has(t, r.ask(chat, 1, "/export"), "in the first", "first again")
+	has(t, r.ask(chat, 1, "/session switch great TRIP"), "Great trip")
+	has(t, r.ask(chat, 1, "/session switch nowhere"), "There is no session")
+	has(t, r.ask(chat, 1, "/session sideways"), "is not what /session takes")
+	got := r.rows(`SELECT s.key LIKE '%holiday', COUNT(*) FROM entries e JOIN sessions s ON s.id = e.session_id WHERE e.role = 'user' GROUP BY 1 ORDER BY 1`)
+	if strings.Join(got, " ") != "0|2 1|2" {
+		t.Errorf("messages by session: %q", got)
+	}
+}
+
+// A message that came together with the switch goes where the switch leads.
+func TestASwitchIsDoneBeforeTheNextMessage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: owners})
+	chat := r.person(1)
+	r.ask(chat, 1, "hello")
+	r.stop()
+	for _, line := range []string{"/session new a", "one", "/session switch main", "two", "/session switch a", "three"} {
+		r.say(chat, 1, line)
+	}
+	r.start(nil)
+	r.wait(chat, 7)
+	r.stored("where the messages went", `SELECT i.text || ' ' || (s.key LIKE '%:name:a') FROM entries e JOIN inputs i ON i.id = e.input_id JOIN sessions s ON s.id = e.session_id
+		WHERE e.role = 'user' ORDER BY i.seq`, "hello 0", "one 1", "two 0", "three 1")
+}
+
+// T16: nobody is led into what is not theirs, and what a group reads is the group's alone.
+func TestT16_AChatIsSwitchedOnlyToWhatItsPersonReaches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: owners})
+	boss, guest := r.person(1), r.person(2)
+	r.ask(boss, 1, "a secret of the owner")
+	r.ask(guest, 2, "hello")
+	keys := r.rows(`SELECT key FROM sessions ORDER BY id`)
+	has(t, r.ask(guest, 2, "/session switch "+keys[0]), "There is no session")
+	if got := r.ask(guest, 2, "/session list"); strings.Contains(got, "secret") || !strings.Contains(got, "hello") {
+		t.Errorf("a guest lists %q", got)
+	}
+	has(t, r.ask(boss, 1, "/session switch "+keys[1]), "hello")
+	has(t, r.ask(boss, 1, "/session"), keys[1])
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	has(t, r.ask(group, 1, "/session switch "+keys[0]), "There is no session")
+	has(t, r.ask(group, 2, "/session switch main"), "only an owner")
+	has(t, r.ask(group, 1, "/session list"), "Not in a group")
+	has(t, r.ask(group, 1, "/session new plans"), "plans")
+	has(t, r.ask(group, 2, "/session"), ":name:plans")
+
+	// A role that is taken away takes the way with it.
+	r.stop()
+	r.write(strings.Replace(r.config(), "role: owner", "role: member", 1))
+	r.start(nil)
+	if got := r.ask(boss, 1, "/session"); strings.Contains(got, keys[1]) {
+		t.Errorf("who is an owner no more is still in %q", got)
+	}
+}
