@@ -70,6 +70,12 @@ type Typer interface {
 	ShowTyping(ctx context.Context, to Address) error
 }
 
+// Awaiter is for networks whose people come and go: Await blocks until what is sent to the address can be seen, or ctx
+// ends. The core calls it before Send.
+type Awaiter interface {
+	Await(ctx context.Context, to Address) error
+}
+
 // Reactor puts a reaction on a message; the empty emoji removes ours.
 type Reactor interface {
 	React(ctx context.Context, to Address, id MessageID, emoji string) error

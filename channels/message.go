@@ -89,6 +89,8 @@ type Inbound struct {
 	Title  string      `json:"title,omitempty"`  // of the room; a label
 	Handle ReplyHandle `json:"-"`                // a secret with an expiry; kept apart from the text
 	Data   []byte      `json:"data,omitempty"`   // of KindUnparsed
+	// Hash is of the whole request, where clients choose the keys: a key that comes again with another hash is a mistake.
+	Hash string `json:"hash,omitempty"`
 }
 
 // Quote is the text that a message answers, with its writer. It adds no rights.
@@ -190,6 +192,7 @@ type State string
 const (
 	Connecting State = "connecting"
 	Ready      State = "ready"
+	Idle       State = "idle"  // nobody is there, and nothing is wrong: it waits for them to come
 	Deaf       State = "deaf"  // connected, but nothing can arrive
 	Needs      State = "needs" // a person must do something: Hint says what
 	Failed     State = "fatal"

@@ -83,7 +83,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 			c.log.Error("command has no room", "input", in.ID, "err", err)
 			return
 		}
-		call.Kind = addr.Kind
+		call.Kind, call.Read = addr.Kind, addr.Network == webchatName
 	} else {
 		call.Kind = channels.DM
 	}

@@ -54,7 +54,7 @@ func (i intake) Newest(context.Context) (map[channels.PeerID]channels.MessageID,
 // arrival is one inbound event on its way through.
 type arrival struct {
 	store.Arrival
-	line     *line // it came through; nil: none
+	line     *line // it came through
 	in       channels.Inbound
 	key      string
 	mayBegin bool // it can start a turn at once if its session is idle
@@ -66,28 +66,36 @@ type arrival struct {
 
 // Receive journals a batch and returns after the commit.
 func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
-	if i.d.pressure() {
-		i.d.shed.Add(int64(len(batch)))
-		return channels.ErrBusy
-	}
-	if err := i.l.sync(i.d.accounts); err != nil {
-		return err
-	}
-	var list []*arrival
-	for _, in := range batch {
-		got, err := i.d.judged(i.l, in)
-		if err != nil {
+	if !i.l.local {
+		if err := i.l.sync(i.d.accounts); err != nil {
 			return err
 		}
-		list = append(list, got...)
-		if len(got) == 1 && i.d.commands.atDoor(got[0].Input) { // where the next message goes depends on it
-			if err := i.d.take(ctx, list); err != nil {
-				return err
+	}
+	_, err := i.d.receive(ctx, i.l, batch...)
+	return err
+}
+
+// receive is the one way in, for channels and for the API.
+func (d *dispatch) receive(ctx context.Context, l *line, batch ...channels.Inbound) ([]*arrival, error) {
+	if d.pressure() {
+		d.shed.Add(int64(len(batch)))
+		return nil, channels.ErrBusy
+	}
+	var list, all []*arrival
+	for _, in := range batch {
+		got, err := d.judged(l, in)
+		if err != nil {
+			return nil, err
+		}
+		list, all = append(list, got...), append(all, got...)
+		if len(got) == 1 && d.commands.atDoor(got[0].Input) { // where the next message goes depends on it
+			if err := d.take(ctx, list); err != nil {
+				return nil, err
 			}
 			list = nil
 		}
 	}
-	return i.d.take(ctx, list)
+	return all, d.take(ctx, list)
 }
 
 // take accepts what was judged together.
@@ -179,12 +187,17 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 // draft is an input as far as the event itself says.
 func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arrival {
 	a := &arrival{line: l, in: in}
-	a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Secret
+	if l.channel != nil { // the API has no room: who asks by it reads what came of it
+		a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Secret
+	}
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
-		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User}}
+		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User, BodyHash: in.Hash}}
+	if in.Key == "" { // a program that does not mind sending twice
+		a.Input.Key = "id:" + string(a.Input.ID)
+	}
 	if in.Target != "" {
-		a.Input.TargetKey = "m:" + string(in.To.Peer) + ":" + string(in.Target)
+		a.Input.TargetKey = targetKey(in)
 		a.Steered = amendment(in)
 	}
 	if v.Outcome == routes.Note {
@@ -287,11 +300,19 @@ func isCommand(in channels.Inbound) bool {
 
 // addressed says whether the message that an edit, delete or reaction is about was for us.
 func (d *dispatch) addressed(in channels.Inbound) (bool, error) {
-	target, err := d.store.InputByKey(string(in.To.Network), string(in.To.Account), "m:"+string(in.To.Peer)+":"+string(in.Target))
+	target, err := d.store.InputByKey(string(in.To.Network), string(in.To.Account), targetKey(in))
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && target.Decision.Allow && target.State != workspace.InputContext, err
+}
+
+// targetKey is the key under which the message that an edit, delete or reaction is about was journalled.
+func targetKey(in channels.Inbound) string {
+	if in.To.Network == webchatName { // a page's ids are unique for its person
+		return string(in.Target)
+	}
+	return "m:" + string(in.To.Peer) + ":" + string(in.Target)
 }
 
 // pair stores a stranger's request and sends the code, at most one in ten minutes.
@@ -364,7 +385,7 @@ func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error 
 	}
 	if len(list) == 1 {
 		a := list[0]
-		if a.Input.State == workspace.InputNoted || a.line == nil {
+		if a.Input.State == workspace.InputNoted || a.line.channel == nil { // a program is told so
 			return err
 		}
 		d.log.Error("input cannot be stored as it is", "key", a.in.Key, "err", err)
@@ -377,12 +398,6 @@ func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error 
 		}
 	}
 	return nil
-}
-
-// acceptOne is accept for a message that came by no channel.
-func (d *dispatch) acceptOne(ctx context.Context, a *arrival) (store.Accepted, error) {
-	err := d.accept(ctx, []*arrival{a})
-	return a.got, err
 }
 
 // release gives back the lanes that were held for the batch.

@@ -24,6 +24,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/agentloop/llm/price"
 	"parley/channels"
+	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
 	"parley/gateway/command"
@@ -76,6 +77,9 @@ type Gateway struct {
 	places   *places
 	parking  *parking
 	lines    *lines
+	web      *webchat.Channel
+	apiLine  *line // of what comes over HTTP
+	api      *api.Server
 	feed     api.Feed
 	control  *control.Control
 	memory   *memory
@@ -138,6 +142,7 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 	if err := g.openChannels(c); err != nil {
 		return err
 	}
+	g.openLocal()
 	g.wire(c)
 	if err := g.listen(c); err != nil {
 		return err

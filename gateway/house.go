@@ -146,37 +146,26 @@ func (g *Gateway) queue(key string) lane.Settings {
 	return set
 }
 
-// Submit journals a message of a local person: it has no room and no network, and is answered in its transcript.
+// Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its
+// transcript.
 func (h house) Submit(_ context.Context, m control.Submission) (control.Submitted, error) {
 	g := h.g
-	if g.memory.high() {
-		return control.Submitted{}, channels.ErrBusy
-	}
 	key, err := g.localKey(m)
 	if err != nil {
 		return control.Submitted{}, err
 	}
-	in := workspace.Input{ID: workspace.InputID(g.store.IDs().New()), Source: m.Source, Account: string(m.Actor.Person), Key: m.Key, Kind: channels.KindMessage,
-		Person: m.Actor.Person, Role: m.Actor.Role, Sender: m.Actor.Name, Agent: key.Agent, Mode: workspace.ModeTurn, State: workspace.InputQueued,
-		Decision: workspace.Decision{Allow: true, Rule: "local:" + m.Source}, Binding: workspace.Binding{Agent: key.Agent, Key: key.String(), Rule: "local"},
-		Text: m.Text, Data: workspace.InputData{BodyHash: m.Hash, Channel: m.Source}}
-	if in.Key == "" {
-		in.Key = "id:" + string(in.ID)
-	}
-	a := &arrival{key: key.String()}
-	a.Arrival = store.Arrival{Input: in, Key: key}
-	switch {
-	case strings.HasPrefix(m.Text, "/"):
-		a.Input.Mode = workspace.ModeCommand
-	case g.lanes.Reserve(a.key, in.Person):
-		a.reserved = true
-		a.Begin = &store.Begin{Run: g.turns.newRun(in)}
-	}
-	got, err := g.dispatch.acceptOne(g.base, a)
+	person := string(m.Actor.Person)
+	list, err := g.dispatch.receive(g.base, g.apiLine, channels.Inbound{Key: m.Key, Kind: channels.KindMessage, Text: m.Text, Hash: m.Hash, Attachments: m.Files,
+		From: channels.Sender{User: channels.UserID(person), Name: m.Actor.Name},
+		To:   channels.Address{Network: apiName, Account: channels.AccountID(person), Kind: channels.DM, Peer: channels.PeerID(key.String())}})
 	if err != nil {
 		return control.Submitted{}, err
 	}
-	return control.Submitted{Input: got.Input, InputID: got.Input.ID, RunID: got.Input.RunID, Session: got.Input.Binding.Key, Repeated: got.Duplicate}, nil
+	in := list[0].got.Input
+	if !in.Decision.Allow {
+		return control.Submitted{}, workspace.Say(workspace.ErrDenied, "You may not write there.")
+	}
+	return control.Submitted{Input: in, InputID: in.ID, RunID: in.RunID, Session: in.Binding.Key, Repeated: list[0].got.Duplicate}, nil
 }
 
 // localKey is the session of a local message: a whole key that exists, or a name.

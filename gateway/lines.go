@@ -20,6 +20,7 @@ type line struct {
 	network channels.Network
 	channel channels.Channel
 	traits  channels.Traits
+	local   bool // its people go by their own ids and read their transcripts: answers are not sent to it besides
 	stream  bool // answers grow by edits
 	log     *slog.Logger
 	now     func() time.Time
@@ -43,7 +44,7 @@ type LineView struct {
 }
 
 func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func() time.Time) *line {
-	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now,
+	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now, local: c.Type == webchatName || c.Type == apiName,
 		access: access(c.Access), status: channels.Status{State: channels.Connecting}, since: now(), up: make(chan struct{})}
 	if d, ok := channels.As[channels.Describer](ch); ok {
 		l.traits = d.Traits()
@@ -63,6 +64,11 @@ func (l *line) account() channels.AccountID {
 		return a.Account()
 	}
 	return ""
+}
+
+// serves says whether the address is one of this channel's.
+func (l *line) serves(a channels.Address) bool {
+	return l.network == a.Network && (l.local || l.account() == a.Account)
 }
 
 // report stores the state that the adapter tells.
@@ -220,7 +226,7 @@ func (ls *lines) byName(name string) *line {
 
 func (ls *lines) find(a channels.Address) *line {
 	for _, l := range ls.list {
-		if l.network == a.Network && l.account() == a.Account {
+		if l.serves(a) {
 			return l
 		}
 	}
@@ -251,7 +257,10 @@ func (ls *lines) wait(ctx context.Context, a channels.Address) (*line, bool) {
 			return nil, false
 		case <-up:
 		}
-		if l.account() == a.Account {
+		if w, ok := channels.As[channels.Awaiter](l.channel); ok && w.Await(ctx, a) != nil {
+			return nil, false
+		}
+		if l.serves(a) {
 			return l, true
 		}
 		if ls.find(a) == nil && ls.pending(a.Network) == nil {

@@ -33,6 +33,9 @@ func newPeople(s *store.Store) *people {
 
 // find is the person behind a sender, by any of its ids. known is false for a stranger.
 func (p *people) find(n channels.Network, acc channels.AccountID, from channels.Sender) (who workspace.Person, known bool, err error) {
+	if n == webchatName || n == apiName {
+		return p.local(from.User)
+	}
 	for _, user := range append([]channels.UserID{from.User}, from.Alt...) {
 		if user == "" {
 			continue
@@ -54,6 +57,26 @@ func (p *people) find(n channels.Network, acc channels.AccountID, from channels.
 		}
 	}
 	return workspace.Person{}, false, nil
+}
+
+// local is the person of a sign-in or token: the user is the person's own id, which the gateway itself vouches for.
+func (p *people) local(user channels.UserID) (who workspace.Person, known bool, err error) {
+	a := account{network: apiName, user: user}
+	p.mu.Lock()
+	who, known = p.known[a]
+	p.mu.Unlock()
+	if known {
+		return who, true, nil
+	}
+	who, err = p.store.PersonByID(workspace.PersonID(user))
+	if errors.Is(err, workspace.ErrNotFound) {
+		return workspace.Person{}, false, nil
+	}
+	if err != nil {
+		return workspace.Person{}, false, err
+	}
+	p.learn(workspace.Account{Network: apiName, User: user, Person: who.ID}, who)
+	return who, true, nil
 }
 
 // guest is the account of a sender who is admitted without being known.

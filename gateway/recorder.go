@@ -270,7 +270,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		}
 		text += "\n\n(stopped)"
 	}
-	if r.room.ID == "" || o.Silent || strings.TrimSpace(text) == "" {
+	if r.room.ID == "" || r.line != nil && r.line.local || o.Silent || strings.TrimSpace(text) == "" {
 		return false
 	}
 	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.roster.onUnknown}

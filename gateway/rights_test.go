@@ -119,7 +119,7 @@ func TestT01_OpenWaysAreTheKnownFew(t *testing.T) {
 			open = append(open, r.ways...)
 		}
 	}
-	want := []string{"GET /healthz", "GET /", "POST /login", "POST /channels/<name>/…", "GET /channels/<name>/…"}
+	want := []string{"GET /healthz", "GET /", "POST /v1/sign-in", "POST /channels/<name>/…", "GET /channels/<name>/…"}
 	if !slices.Equal(open, want) {
 		t.Errorf("open: %q\nwant: %q", open, want)
 	}

@@ -188,7 +188,7 @@ func agentPolicy(a configs.Agent) tools.AgentPolicy {
 }
 
 func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error) {
-	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{webchat: webchat}, DMScope: routes.DMScope(c.Sessions.DMScope)}
+	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{webchatName: webchatName, apiName: apiName}, DMScope: routes.DMScope(c.Sessions.DMScope)}
 	for _, ch := range c.Channels {
 		o.Channels[ch.Name] = channels.Network(ch.Type)
 	}
@@ -207,4 +207,8 @@ func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, err
 	return routes.NewTable(rules, o)
 }
 
-const webchat = "webchat"
+// The channels that are always there: their people go by their own ids, their sessions are local ones.
+const (
+	webchatName = "webchat"
+	apiName     = "api"
+)

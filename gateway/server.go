@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
 	"parley/workspace"
@@ -44,7 +45,8 @@ func (g *Gateway) listen(c *configs.Config) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", c.Gateway.Listen, err)
 	}
-	handler := g.handler(l.Addr().String())
+	handler := g.handler(c, l.Addr().String())
+	g.api = handler
 	s := &server{listener: l, tls: c.Gateway.TLS.Cert != "", http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return g.base }}}
@@ -98,9 +100,13 @@ func (g *Gateway) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
+// SignInURL is a fresh link for a browser: its one-time code stands behind the #, which no server and no log sees.
+func (g *Gateway) SignInURL() string { return g.URL() + g.api.SignInPath() }
+
 // handler is what the listener serves. It reads what can change by a reload anew for each request.
-func (g *Gateway) handler(addr string) *api.Server {
-	return api.New(api.Options{Control: g.control, Feed: &g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
+func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
+	return api.New(api.Options{Page: webchat.Page(), Live: g.live, TLS: c.Gateway.TLS.Cert != "", Version: g.opt.Version,
+		Control: g.control, Feed: &g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
 		Hosts: func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
 		Owner: func() workspace.Actor {
 			id, name := owner(g.opt.Source.Current())

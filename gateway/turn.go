@@ -234,7 +234,11 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 		}
 	}
 	rec.room, rec.line = room, l
-	rec.sign = newSign(ts.deliver, l, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
+	shown := l
+	if l != nil && l.local {
+		shown = nil // who reads the transcript sees the turn itself
+	}
+	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
 	t := &rec.turn
 	t.Run, t.Session, t.SessionID, t.Agent = rec.run.ID, rec.key, rec.run.SessionID, agent.ID
 	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}

@@ -95,6 +95,9 @@ func Gate(a Access, f Facts) Verdict {
 	default:
 		return refuse("kind", "this kind of event is not known")
 	}
+	if local(in) {
+		return gateLocal(f)
+	}
 	switch {
 	case own(in):
 		return ignore("own", "written by this account itself")
@@ -112,6 +115,16 @@ func Gate(a Access, f Facts) Verdict {
 		return gateGroup(a, f)
 	}
 	return refuse("peer", "this kind of conversation is not known")
+}
+
+// gateLocal judges who came by a sign-in or the gateway's token. The gateway vouches for the person, whose id stands for
+// both the account and the sender.
+func gateLocal(f Facts) Verdict {
+	in := &f.In
+	if in.From.User == "" || string(in.From.User) != string(in.To.Account) || string(in.From.User) != string(f.Person.ID) || !f.Person.Known() {
+		return refuse("local", "nobody who may write is signed in under this id")
+	}
+	return admit(f, "local:"+string(in.To.Network), "signed in")
 }
 
 func gateDM(a Access, f Facts) Verdict {
@@ -158,7 +171,7 @@ func gateGroup(a Access, f Facts) Verdict {
 // gateRoomEvent judges what the network says about a room: that a message is gone, that the room has a new id.
 // Networks often do not say by whom, and nothing can be started with it.
 func gateRoomEvent(a Access, in *channels.Inbound) Verdict {
-	if own(in) {
+	if !local(in) && own(in) {
 		return ignore("own", "done by this account itself")
 	}
 	if in.To.Kind == channels.DM {

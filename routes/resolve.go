@@ -10,6 +10,9 @@ import (
 
 const webchat channels.Network = "webchat" // its sessions are local ones, shared with the terminal and the API
 
+// local says that a message came by the gateway itself and not by a network: from a page, a terminal or a program.
+func local(in *channels.Inbound) bool { return in.To.Network == webchat || in.To.Network == "api" }
+
 // Route is where a message goes. Binding is what is stored and shown.
 type Route struct {
 	workspace.Binding
@@ -29,7 +32,16 @@ type Considered struct {
 // Resolve says which agent and session a message goes to: the narrowest rule that matches, else the default
 // agent. What the chat switched to outranks the rules, and "@<agent>" at the start of a text in a room outranks both.
 // An agent that may not be routed to the channel is passed over everywhere.
+//
+// A local message names its session itself: whoever wrote it chose it, and may write there.
 func (t *Table) Resolve(f Facts) Route {
+	if local(&f.In) {
+		if key, err := workspace.ParseKey(string(f.In.To.Peer)); err == nil {
+			r := Route{Binding: workspace.Binding{Agent: key.Agent, Rule: "local"}}
+			r.seat(key)
+			return r
+		}
+	}
 	r := t.find(&f)
 	route, name := t.bind(r, &f)
 	if f.Agent != "" && f.Agent != route.Agent && t.may(f.Agent, f.Channel) {

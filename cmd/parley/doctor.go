@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running boo
 	list = []gateway.Finding{{OK: true, What: fmt.Sprintf("gateway runs at %s, up %s", cl.Base(), time.Duration(st.Uptime)*time.Second)}}
 	list = append(list, gateway.Finding{OK: st.Health == "ok" || st.Health == "degraded", What: "store is " + st.Health, Hint: st.Reason})
 	for _, ch := range st.Channels {
-		list = append(list, gateway.Finding{OK: ch.State == "ready" || ch.State == "connecting", What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
+		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, ch.State), What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
 	}
 	return true, list
 }

@@ -59,7 +59,7 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 				return err
 			}
 			started = nil
-			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\n", g.URL())
+			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\nWebChat: %s\n", g.URL(), g.SignInURL())
 			log.Info("ready", "url", g.URL(), "version", version, "config", src.Current().Path, "data", src.Current().DataDir)
 		case err := <-g.Failed():
 			log.Error("gateway cannot go on", "err", err)

@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
 	root.AddCommand(a.gatewayCommand(), a.chatCommand(), a.sendCommand(), a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.channelCommand(),
 		a.routeCommand(), a.pairingCommand(), a.configCommand(), a.doctorCommand(), a.backupCommand(), a.restoreCommand(),
-		a.stopCommand(), a.versionCommand())
+		a.stopCommand(), a.versionCommand(), a.webchatCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,12 @@ type Options struct {
 	Hosts   func() []string        // names beside loopback by which it may be reached
 	Owner   func() workspace.Actor // for whom the token speaks
 	Addr    string                 // where it listens, host:port
-	Ready   func() error           // nil: messages are taken and can be answered; the error's text is shown
-	Metrics func(io.Writer)        // writes further metrics as Prometheus text
+	TLS     bool                   // it speaks TLS itself
+	Version string
+	Page    http.Handler    // what browsers get outside the API: the page and its files; nil: nothing
+	Live    LiveLine        // the live line; nil: there is none
+	Ready   func() error    // nil: messages are taken and can be answered; the error's text is shown
+	Metrics func(io.Writer) // writes further metrics as Prometheus text
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -65,6 +70,11 @@ func routes() []route {
 		{"GET /healthz", true, (*server).healthz},
 		{"GET /readyz", false, (*server).readyz},
 		{"GET /metrics", false, (*server).metrics},
+		{"POST /v1/sign-in", true, (*server).signIn},
+		{"POST /v1/sign-in/codes", false, (*server).newCode},
+		{"POST /v1/sign-out", false, (*server).signOut},
+		{"GET /v1/me", false, (*server).me},
+		{"GET /v1/live", false, (*server).live},
 		{"POST /v1/messages", false, (*server).postMessage},
 		{"GET /v1/runs/{id}", false, (*server).getRun},
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
@@ -99,8 +109,39 @@ func New(o Options) *Server {
 	for _, rt := range routes() {
 		mux.Handle(rt.pattern, s.endpoint(rt))
 	}
-	mux.Handle("/", s.endpoint(route{serve: func(_ *server, w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }}))
+	nothing := s.endpoint(route{serve: func(_ *server, w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }})
+	mux.Handle("/", s.pageOr(nothing))
 	return &Server{Handler: mux, s: s}
+}
+
+// pageOr serves the page, which is open, where a browser asks for it, and the rest by next.
+func (s *server) pageOr(next http.Handler) http.Handler {
+	page := s.endpoint(route{open: true, serve: func(s *server, w http.ResponseWriter, r *http.Request) error {
+		s.opt.Page.ServeHTTP(w, r)
+		return nil
+	}})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.opt.Page != nil && forPage(r) {
+			page.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// forPage says whether a request is for the page, its files, or one of its own addresses such as /sessions/….
+func forPage(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	switch first {
+	case "v1", "channels", "healthz", "readyz", "metrics", "mcp", "hooks", "debug":
+		return false
+	case "", "assets", "favicon.ico", "favicon.svg", "manifest.webmanifest", "robots.txt":
+		return true
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // endpoint is what stands before every route.

@@ -26,12 +26,14 @@ const (
 	maxAddresses    = 4096
 )
 
-// guard checks Host, Origin and token before anything else looks at a request.
+// guard checks Host, Origin and token before anything else looks at a request. A cookie of a sign-in is the other way
+// to the same person.
 type guard struct {
 	token func() string
 	hosts func() []string
 	addr  string // where it listens: host:port
 	now   func() time.Time
+	door  *door
 
 	mu    sync.Mutex
 	wrong map[string]*guesses
@@ -44,7 +46,7 @@ type guesses struct {
 }
 
 func newGuard(o Options) *guard {
-	return &guard{token: o.Token, hosts: o.Hosts, addr: o.Addr, now: o.Now, wrong: map[string]*guesses{},
+	return &guard{token: o.Token, hosts: o.Hosts, addr: o.Addr, now: o.Now, door: newDoor(o), wrong: map[string]*guesses{},
 		all: rate.NewLimiter(rate.Every(allTokensEvery), allTokensAtOnce)}
 }
 
@@ -87,26 +89,65 @@ func (g *guard) ours(host string) bool {
 	})
 }
 
-// allow checks the bearer token. Wrong ones are counted by address and in all; a request without any is not a guess.
+// allow checks the bearer token, or the cookie where there is no token. Wrong tokens are counted by address and in all;
+// a request without any is not a guess, and a cookie cannot be guessed.
 func (g *guard) allow(r *http.Request) error {
-	unauthorized := fault(http.StatusUnauthorized, "unauthorized", "Send the gateway's token as Authorization: Bearer <token>. It stands in the configuration, or in the file token of the data directory.")
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
-		return unauthorized
+		return g.cookie(r)
 	}
+	return g.guess(r, len(values) == 1 && g.bearer(values[0]), errUnauthorized())
+}
+
+func errUnauthorized() error {
+	return fault(http.StatusUnauthorized, "unauthorized", "Send the gateway's token as Authorization: Bearer <token>. It stands in the configuration, or in the file token of the data directory.")
+}
+
+func (g *guard) bearer(header string) bool {
+	scheme, token, _ := strings.Cut(header, " ")
+	return strings.EqualFold(scheme, "Bearer") && same(strings.TrimSpace(token), g.token())
+}
+
+// cookie takes a request of a page: whoever is signed in, by a page of this gateway and no other. A page of another port
+// of this machine counts as the same site, so that the cookie alone says nothing of who asks.
+func (g *guard) cookie(r *http.Request) error {
+	if !g.door.signedIn(r) {
+		return errUnauthorized()
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return fault(http.StatusForbidden, "origin", "Pages of another origin may not ask.")
+	}
+	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
+	if !safe && r.Header.Get("Origin") == "" { // place has looked at what it says
+		return fault(http.StatusForbidden, "origin", "A signed-in page says its Origin.")
+	}
+	return nil
+}
+
+// still says whether what let a request in would do so now: the token may have changed, the person signed out.
+func (g *guard) still(r *http.Request) error {
+	if header := r.Header.Get("Authorization"); header != "" && g.bearer(header) || header == "" && g.door.signedIn(r) {
+		return nil
+	}
+	return errUnauthorized()
+}
+
+// guess lets a right secret through and counts a wrong one. Who has guessed too often is not even told of a right one.
+func (g *guard) guess(r *http.Request, right bool, wrong error) error {
 	from := normalised(r.RemoteAddr)
 	if g.limited(from) {
 		p := fault(http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens came from there. Wait a little.")
 		p.after = int(tokensEvery / time.Second)
 		return p
 	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	if len(values) == 1 && strings.EqualFold(scheme, "Bearer") && same(strings.TrimSpace(token), g.token()) {
+	if right {
 		g.remember(from)
 		return nil
 	}
 	g.count(from)
-	return unauthorized
+	return wrong
 }
 
 // same compares in a time that depends on neither; the empty token is never right.

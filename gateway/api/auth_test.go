@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,8 @@ func TestT01_NothingButLivenessAnswersWithoutToken(t *testing.T) {
 			clock.add(time.Minute) // the limit of wrong tokens is another test's
 			a := r.ask(method, path, "", edit)
 			switch {
+			case rt.Pattern == "POST /v1/sign-in": // open, and worth nothing without its code
+				a.wantProblem(t, http.StatusUnauthorized, "sign_in_code")
 			case rt.Open && a.StatusCode != http.StatusOK:
 				t.Errorf("%s with %s: %d", rt.Pattern, name, a.StatusCode)
 			case !rt.Open:
@@ -69,10 +72,10 @@ func TestT01_NothingButLivenessAnswersWithoutToken(t *testing.T) {
 			open = append(open, rt.Pattern)
 		}
 	}
-	if len(open) != 1 || open[0] != "GET /healthz" {
+	if !slices.Equal(open, []string{"GET /healthz", "POST /v1/sign-in"}) {
 		t.Errorf("open routes: %q", open)
 	}
-	for _, path := range []string{"/", "/v1", "/v1/teams", "/mcp", "/v1/chat/completions", "/debug/pprof/", "/v1/../metrics", "//v1/sessions"} {
+	for _, path := range []string{"/v1", "/v1/teams", "/mcp", "/v1/chat/completions", "/debug/pprof/", "/v1/../metrics", "//v1/sessions"} {
 		clock.add(time.Minute)
 		a := r.ask("GET", path, "", func(q *http.Request) { q.Header.Del("Authorization") })
 		if a.StatusCode != http.StatusUnauthorized {

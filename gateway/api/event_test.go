@@ -30,9 +30,9 @@ func FuzzEventsSurviveTheWire(f *testing.F) {
 			Content: []workspace.Content{{Kind: workspace.Reasoning, Text: private, Opaque: json.RawMessage(`"` + private + `"`)}, {Kind: workspace.Text, Text: text, Opaque: json.RawMessage(`"` + private + `"`)},
 				{Kind: workspace.ToolCall, Name: text, CallID: "c", Args: args}}}}
 		rec := httptest.NewRecorder()
-		st := &stream{w: rec, rc: http.NewResponseController(rec), s: &server{}}
+		out := &sse{w: rec, rc: http.NewResponseController(rec)}
 		for _, ev := range []event{stored(e), stored(workspace.Entry{SessionID: "S", N: n, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.ended", Reason: reason}})} {
-			if err := st.write(ev); err != nil {
+			if err := out.write(ev); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -27,6 +27,7 @@ type Live struct {
 // Safe for concurrent use; it starts no goroutine.
 type Feed struct {
 	feed    bus.Feed[Live]
+	changes bus.Feed[Change]
 	mu      sync.Mutex
 	growing map[string]*growing // by session key
 }
@@ -47,6 +48,7 @@ func (f *Feed) Publish(key string, e Live) {
 	switch {
 	case e.Stored:
 		f.feed.Publish(storedTopic(key), e)
+		f.changes.Publish("", Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)
 	case e.Event.Type == agentloop.EventDiscard || e.Event.Type == agentloop.EventModelStart:
@@ -108,3 +110,15 @@ func units(s string) int {
 	}
 	return n
 }
+
+// Change is what lists of sessions and counts of what waits must know.
+type Change struct {
+	Key   string // of a session that grew, or began anew
+	Needs bool   // what waits for people is another number now
+}
+
+// Needs says that something waits for people, or waits no more.
+func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }
+
+// changed begins to hear of every session.
+func (f *Feed) changed() *bus.Sub[Change] { return f.changes.Subscribe("", feedBuffer) }

@@ -46,7 +46,7 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 		return fault(http.StatusBadRequest, "invalid", "Send one Idempotency-Key.")
 	}
 	call := s.call(r)
-	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Source: "api", Agent: workspace.AgentID(req.Agent),
+	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
 		Session: req.Session, Text: req.Text, Key: key, Hash: hash(req)})
 	if err != nil {
 		return err

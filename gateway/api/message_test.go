@@ -258,7 +258,7 @@ func TestReadingEndpoints(t *testing.T) {
 	r.send(client.Message{Text: "hello", Wait: 20})
 	for path, want := range map[string]string{
 		"/v1/agents":                            `"id":"assistant"`,
-		"/v1/channels":                          `"items":[]`,
+		"/v1/channels":                          `"name":"webchat"`,
 		"/v1/pairings":                          `"items":[]`,
 		"/v1/status":                            `"health":"ok"`,
 		"/v1/sessions":                          local,

@@ -41,16 +41,29 @@ func (nothing) read(context.Context, int64, func(workspace.Entry) error) (bool, 
 }
 func (nothing) wants(Live) bool { return true }
 
+// begun is nothing, and says when it is first read.
+type begun struct {
+	nothing
+	reading chan struct{}
+}
+
+func (b begun) read(context.Context, int64, func(workspace.Entry) error) (bool, error) {
+	close(b.reading)
+	return false, nil
+}
+
 // A reader that falls behind is dropped and told, and nobody waits for it.
 func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 	t.Parallel()
 	feed := &Feed{}
 	s := &server{opt: Options{Feed: feed, Log: slog.New(slog.DiscardHandler), Now: time.Now}, closing: make(chan struct{})}
 	w := &stuck{blocked: make(chan struct{}), release: make(chan struct{})}
-	done := make(chan error, 1)
-	st := &stream{s: s, w: w, rc: http.NewResponseController(w), source: nothing{}, done: map[workspace.RunID]int{}}
-	sub, snapshot := feed.watch("k", feedBuffer)
-	go func() { done <- st.run(t.Context(), sub, snapshot) }()
+	done, reading := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		s.serveEvents(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), "k", begun{reading: reading}, 0)
+	}()
+	<-reading
 	word := Live{Session: "s", Run: "r", Step: 1, Event: agentloop.Event{Type: agentloop.EventText, Text: "word "}}
 	feed.Publish("k", word)
 	<-w.blocked
@@ -61,9 +74,7 @@ func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 		t.Error("it is still watched")
 	}
 	close(w.release)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	<-done
 	text := w.String()
 	if !strings.HasSuffix(text, "\n\n") || !strings.Contains(text[strings.LastIndex(text, "event:"):], `"code":"slow"`) {
 		t.Errorf("it is told %q", text[max(0, len(text)-300):])
@@ -87,7 +98,8 @@ func (oneAnswer) read(_ context.Context, after int64, each func(workspace.Entry)
 func TestDeltasOfAStoredAnswerAreLeftOut(t *testing.T) {
 	t.Parallel()
 	rec := httptest.NewRecorder()
-	st := &stream{s: &server{opt: Options{Now: time.Now}}, w: rec, rc: http.NewResponseController(rec), source: oneAnswer{}, done: map[workspace.RunID]int{}}
+	s := &server{opt: Options{Now: time.Now}}
+	st := s.newStream(&sse{rec, http.NewResponseController(rec)}, oneAnswer{}, 0)
 	if _, err := st.catchUp(t.Context()); err != nil {
 		t.Fatal(err)
 	}

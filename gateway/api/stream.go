@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,10 +14,9 @@ import (
 )
 
 const (
-	heartbeat   = 15 * time.Second
-	writeWithin = 15 * time.Second // a reader that takes longer for one write is dropped
-	feedBuffer  = 512              // events that may wait for a reader
-	readAtOnce  = 500              // lines of the transcript
+	heartbeat  = 15 * time.Second
+	feedBuffer = 512 // events that may wait for a reader
+	readAtOnce = 500 // lines of the transcript
 )
 
 // source is what a stream reads of the record.
@@ -110,13 +107,24 @@ func (s *sessionSource) lines(after int64, each func(workspace.Entry) error) err
 
 func (s *sessionSource) wants(l Live) bool { return l.Session == s.ses.ID }
 
+// sink is where a stream goes: server-sent events, or the live line.
+type sink interface {
+	// write sends one event; flush ends what belongs together.
+	write(event) error
+	flush() error
+	// still is called while nothing happens.
+	still() error
+	// caught is called once, when all that was stored has been written up to the cursor.
+	caught(ses workspace.SessionID, cursor int64) error
+}
+
 // stream is one reader.
 type stream struct {
 	s      *server
-	w      http.ResponseWriter
-	rc     *http.ResponseController
+	out    sink
 	source source
 	cursor int64
+	told   bool   // that the backlog is behind
 	begun  string // id of the answer that was started for this reader
 	status string // that was shown last
 	done   map[workspace.RunID]int
@@ -126,28 +134,29 @@ type stream struct {
 // endedKept bounds what a long stream remembers.
 const endedKept = 64
 
-// follow streams a source to its end, or until the reader leaves. The subscription comes before the first read, so
-// that nothing falls between them.
-func (s *server) follow(w http.ResponseWriter, r *http.Request, key string, st *stream) {
-	st.s, st.w, st.rc, st.done = s, w, http.NewResponseController(w), map[workspace.RunID]int{}
-	st.ended = map[workspace.RunID]bool{}
-	sub, snapshot := s.opt.Feed.watch(key, feedBuffer)
-	defer sub.Close()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no")
-	w.WriteHeader(http.StatusOK)
-	s.counts.streams.Add(1)
-	defer s.counts.streams.Add(-1)
-	err := st.run(r.Context(), sub, snapshot)
-	if err != nil && r.Context().Err() == nil {
-		s.opt.Log.Debug("stream ended", "route", r.Pattern, "err", err)
+// errClosing ends streams when the gateway stops.
+var errClosing = errors.New("the gateway is stopping")
+
+// newStream is a reader of a source that has all up to the cursor.
+func (s *server) newStream(out sink, source source, cursor int64) *stream {
+	st := &stream{s: s, out: out, source: source, cursor: cursor, done: map[workspace.RunID]int{}, ended: map[workspace.RunID]bool{}}
+	if src, ok := source.(*sessionSource); ok {
+		src.turn = st.turn
 	}
+	return st
 }
 
-func (st *stream) run(ctx context.Context, sub *bus.Sub[Live], snapshot *Live) error {
+// run streams the source to its end, or until the reader leaves. It is errClosing when the gateway stops, and
+// bus.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
+// nothing falls between them.
+func (st *stream) run(ctx context.Context, key string) error {
+	sub, snapshot := st.s.opt.Feed.watch(key, feedBuffer)
+	defer sub.Close()
+	st.begun = "" // the snapshot begins anew
 	ended, err := st.catchUp(ctx)
+	if err == nil && !ended {
+		err = st.tellCaught()
+	}
 	if err == nil && !ended && snapshot != nil {
 		err = st.live(*snapshot)
 	}
@@ -155,7 +164,7 @@ func (st *stream) run(ctx context.Context, sub *bus.Sub[Live], snapshot *Live) e
 	defer beat.Stop()
 	for {
 		if err == nil {
-			err = st.flush()
+			err = st.out.flush()
 		}
 		if err != nil || ended {
 			return err
@@ -164,19 +173,29 @@ func (st *stream) run(ctx context.Context, sub *bus.Sub[Live], snapshot *Live) e
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-st.s.closing:
-			return st.tell("closing", "The gateway is stopping. Come back with Last-Event-ID.")
+			return errClosing
 		case <-beat.C:
-			if err = st.deadline(); err == nil {
-				_, err = fmt.Fprint(st.w, ": still here\n\n")
-			}
+			err = st.out.still()
 		case l, ok := <-sub.C:
 			if !ok {
-				st.s.counts.slow.Add(1)
-				return st.tell("slow", "You read too slowly and were dropped. Come back with Last-Event-ID.")
+				return bus.ErrSlow
 			}
 			ended, err = st.take(ctx, l, sub)
 		}
 	}
+}
+
+// tellCaught says once that the backlog is behind.
+func (st *stream) tellCaught() error {
+	if st.told {
+		return nil
+	}
+	st.told = true
+	var ses workspace.SessionID
+	if src, ok := st.source.(*sessionSource); ok {
+		ses = src.ses.ID
+	}
+	return st.out.caught(ses, st.cursor)
 }
 
 // take handles an event and what waits behind it, so that one flush carries them all.
@@ -217,7 +236,7 @@ func (st *stream) catchUp(ctx context.Context) (bool, error) {
 			}
 			st.ended[e.RunID] = true
 		}
-		return st.write(stored(e))
+		return st.out.write(stored(e))
 	})
 }
 
@@ -236,7 +255,7 @@ func (st *stream) live(l Live) error {
 		st.status = status
 	}
 	for _, ev := range watched(l, st.cursor+1, st.s.opt.Now(), st.begun == id) {
-		if err := st.write(ev); err != nil {
+		if err := st.out.write(ev); err != nil {
 			return err
 		}
 	}
@@ -253,54 +272,12 @@ func (st *stream) turn(old, new workspace.Session) error {
 			Synthetic: true, Type: "session." + kind, Data: sessionData{ses.Key.String(), ses.Gen}}
 	}
 	if old.ID != "" {
-		if err := st.write(ev("ended", old)); err != nil {
+		if err := st.out.write(ev("ended", old)); err != nil {
 			return err
 		}
 		st.cursor = 0
 	}
-	return st.write(ev("started", new))
-}
-
-// write sends one event; only what is stored has an id, since only after that can a reader resume.
-func (st *stream) write(ev event) error {
-	data, err := json.Marshal(ev)
-	if err != nil {
-		return fmt.Errorf("marshal event %s: %w", ev.EventID, err)
-	}
-	if err := st.deadline(); err != nil {
-		return err
-	}
-	if !ev.Synthetic {
-		if _, err := fmt.Fprintf(st.w, "id: %d\n", ev.Sequence); err != nil {
-			return err
-		}
-	}
-	_, err = fmt.Fprintf(st.w, "event: %s\ndata: %s\n\n", ev.Type, data)
-	return err
-}
-
-func (st *stream) deadline() error {
-	err := st.rc.SetWriteDeadline(time.Now().Add(writeWithin)) // the connection's clock, not ours
-	if errors.Is(err, http.ErrNotSupported) {
-		return nil
-	}
-	return err
-}
-
-func (st *stream) flush() error {
-	if err := st.deadline(); err != nil {
-		return err
-	}
-	return st.rc.Flush()
-}
-
-// tell ends a stream with a reason.
-func (st *stream) tell(code, message string) error {
-	ev := event{EventID: code, Sequence: st.cursor + 1, Time: st.s.opt.Now().UTC().Truncate(time.Millisecond), Source: "daemon", Synthetic: true, Type: "error", Data: errorData{code, message}}
-	if err := st.write(ev); err != nil {
-		return err
-	}
-	return st.flush()
+	return st.out.write(ev("started", new))
 }
 
 // runEvents streams one run.
@@ -315,7 +292,7 @@ func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.follow(w, r, src.found.Key, &stream{source: src, cursor: after})
+	s.serveEvents(w, r, src.found.Key, src, after)
 	return nil
 }
 
@@ -331,20 +308,17 @@ func (s *server) sessionEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if after, err = s.inGeneration(r, key, after); err != nil {
+	was := workspace.SessionID(r.URL.Query().Get("session_id"))
+	if after, err = s.inGeneration(r.Context(), call, key, was, after); err != nil {
 		return err
 	}
-	st := &stream{cursor: after}
-	src := &sessionSource{c: s.opt.Control, call: call, key: key.String()}
-	src.turn = st.turn
-	st.source = src
-	s.follow(w, r, key.String(), st)
+	s.serveEvents(w, r, key.String(), &sessionSource{c: s.opt.Control, call: call, key: key.String()}, after)
 	return nil
 }
 
-// inGeneration makes a cursor of an earlier generation the beginning of this one: ?session_id says whose it was.
-func (s *server) inGeneration(r *http.Request, key workspace.Key, after int64) (int64, error) {
-	ses, err := s.opt.Control.Session(r.Context(), s.call(r), key.String())
+// inGeneration makes a cursor of an earlier generation the beginning of this one; was says whose it was, if anybody knows.
+func (s *server) inGeneration(ctx context.Context, call control.Call, key workspace.Key, was workspace.SessionID, after int64) (int64, error) {
+	ses, err := s.opt.Control.Session(ctx, call, key.String())
 	if errors.Is(err, workspace.ErrNotFound) {
 		return 0, nil
 	}
@@ -352,7 +326,7 @@ func (s *server) inGeneration(r *http.Request, key workspace.Key, after int64) (
 		return 0, err
 	}
 	last, err := s.opt.Control.LastOf(ses)
-	if was := r.URL.Query().Get("session_id"); after > last || was != "" && was != string(ses.ID) {
+	if after > last || was != "" && was != ses.ID {
 		return 0, err
 	}
 	return after, err

@@ -29,6 +29,8 @@ type Call struct {
 	Home workspace.Key
 	// Input is the journalled command that asks; nil for HTTP and the command line.
 	Input *workspace.Input
+	// Read says that the room's people read its transcript, where every reply stands: it is not sent to them besides.
+	Read bool
 	// Render writes the chat's reply from the verb's value. It must be pure.
 	Render func(value any) string
 
@@ -105,7 +107,7 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Guest, workspace.Owner
 	case "sessions", "session.export":
 		return workspace.Guest, workspace.Nobody
-	case "message", "session.read", "run.read", "session.create", "session.fork", "session.delete":
+	case "message", "session.read", "run.read", "me", "session.create", "session.fork", "session.delete":
 		return workspace.Member, workspace.Nobody
 	}
 	return workspace.Owner, workspace.Nobody
@@ -140,7 +142,7 @@ func (c *Control) commit(call Call, effect store.Effect, value func(store.Did) a
 	cmd := store.Command{Effect: effect}
 	if call.Input != nil {
 		cmd.Input = *call.Input
-		if call.Room != "" && call.Render != nil {
+		if call.Room != "" && !call.Read && call.Render != nil {
 			cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply,
 				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
 			cmd.Text = func(d store.Did) string { return call.Render(value(d)) }
@@ -183,7 +185,7 @@ func (c *Control) Refuse(call Call, sentence string) error {
 		return nil
 	}
 	cmd := store.Command{Input: *call.Input, Failed: true, Reason: sentence, Note: func(store.Did) string { return sentence }}
-	if call.Room != "" {
+	if call.Room != "" && !call.Read {
 		cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply, Text: sentence,
 			Spans: []store.Span{{To: len(sentence)}}, ReplyTo: replyTo(call)}
 	}

@@ -153,7 +153,7 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Queue(ctx, c, lane.Collect); return err }
 	case "message":
 		return func(c control.Call) error {
-			_, err := w.Message(ctx, control.Submission{Actor: c.Actor, Source: "api", Text: "hello"})
+			_, err := w.Message(ctx, control.Submission{Actor: c.Actor, Text: "hello"})
 			return err
 		}
 	case "run.read":

@@ -6,20 +6,22 @@ import (
 	"fmt"
 	"strings"
 
+	"parley/channels"
 	"parley/routes"
 	"parley/workspace"
 )
 
-// Submission is a message of a local person: WebChat, the terminal, the API.
+// Submission is a message of a person by the API: of a program, or of the terminal.
 type Submission struct {
 	Actor   workspace.Actor
-	Source  string            // api or webchat
 	Agent   workspace.AgentID // empty: the default agent
 	Session string            // name of a local session, or a whole session key; empty: main
 	Text    string
 	// Key is the client's idempotency key; empty: each is a message of its own.
 	Key  string
 	Hash string // of the request's body; a repeated Key with another Hash is refused
+	// Files came with it; Parley's own store has them.
+	Files []channels.Attachment
 }
 
 // Submitted is a journalled message.
@@ -47,7 +49,7 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 		return Submitted{}, err
 	}
 	switch {
-	case strings.TrimSpace(m.Text) == "":
+	case strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
 		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message has no text.")
 	case len(m.Text) > MaxText:
 		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message is longer than %d bytes.", MaxText)

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// signIn is a way in for one browser.
+type signIn struct {
+	Code    string    `json:"code"`
+	Path    string    `json:"path"`
+	URL     string    `json:"url"`
+	Expires time.Time `json:"expires"`
+}
+
+func (a *app) webchatCommand() *cobra.Command {
+	c := &cobra.Command{Use: "webchat", Short: "Print a link that signs a browser in",
+		Long: "Print a link that signs one browser in as the owner. Its code works once, within ten minutes. A sign-in lasts 30 days; a changed token ends all of them.",
+		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			var s signIn
+			if err := cl.Post(c.Context(), "/v1/sign-in/codes", struct{}{}, &s); err != nil {
+				return hint(err)
+			}
+			s.URL = cl.Base() + s.Path
+			if a.json {
+				return a.show(s)
+			}
+			_, err = fmt.Fprintf(a.out, "WebChat: %s\n", s.URL)
+			return err
+		}}
+	return a.jsonFlag(c)
+}

@@ -1,0 +1,230 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"parley/gateway/bus"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// LiveLine serves the live line to who asks. still says whether what let them in holds: a token changes, people sign out.
+type LiveLine func(w http.ResponseWriter, r *http.Request, call control.Call, still func() error)
+
+// live is the live line's door. What goes over it is Follow and Watch; WebChat's adapter owns the connection.
+func (s *server) live(w http.ResponseWriter, r *http.Request) error {
+	if s.opt.Live == nil {
+		return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
+	}
+	call := s.call(r)
+	s.opt.Live(w, r, call, func() error {
+		if s.opt.Owner().Person != call.Actor.Person { // another configuration has another owner
+			return errUnauthorized()
+		}
+		return s.guard.still(r)
+	})
+	return nil
+}
+
+// Put hands one frame to a live line. It may wait for a reader, and fails when the line has ended.
+type Put func(frame any) error
+
+// Following is what a live line wants to follow.
+type Following struct {
+	Key   string // of the session
+	Was   workspace.SessionID
+	After int64 // sequence that the reader has, of the generation Was
+}
+
+// eventFrame is an event of a followed session.
+type eventFrame struct {
+	Type  string `json:"type"`
+	Key   string `json:"key"`
+	Event event  `json:"event"`
+}
+
+// caughtFrame says that the stored backlog of a session was sent.
+type caughtFrame struct {
+	Type      string `json:"type"`
+	Key       string `json:"key"`
+	SessionID string `json:"session_id"`
+	Sequence  int64  `json:"sequence"`
+}
+
+// liveSink is a stream as frames of a live line.
+type liveSink struct {
+	key string
+	put Put
+}
+
+func (o *liveSink) write(ev event) error { return o.put(eventFrame{"event", o.key, ev}) }
+func (o *liveSink) flush() error         { return nil }
+func (o *liveSink) still() error         { return nil }
+
+func (o *liveSink) caught(ses workspace.SessionID, cursor int64) error {
+	return o.put(caughtFrame{"caught_up", o.key, string(ses), cursor})
+}
+
+// Follow streams a session to a live line until ctx ends. A line that cannot keep up with what happens is not dropped for
+// it: it goes on from the record.
+func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put Put) error {
+	key, err := s.s.opt.Control.Watch(ctx, call, f.Key)
+	if err != nil {
+		return err
+	}
+	after, err := s.s.inGeneration(ctx, call, key, f.Was, f.After)
+	if err != nil {
+		return err
+	}
+	s.s.counts.streams.Add(1)
+	defer s.s.counts.streams.Add(-1)
+	st := s.s.newStream(&liveSink{key.String(), put}, &sessionSource{c: s.s.opt.Control, call: call, key: key.String()}, after)
+	for {
+		err := st.run(ctx, key.String())
+		switch {
+		case errors.Is(err, bus.ErrSlow):
+			s.s.counts.slow.Add(1)
+			continue
+		case errors.Is(err, errClosing):
+			return nil
+		}
+		return err
+	}
+}
+
+// sessionFrame is a session of any channel that has changed.
+type sessionFrame struct {
+	Type string      `json:"type"`
+	Item sessionView `json:"item"`
+}
+
+// sessionsFrame says that more changed than was kept: the list must be read again.
+type sessionsFrame struct {
+	Type string `json:"type"`
+}
+
+// needsFrame is how much waits for a person.
+type needsFrame struct {
+	Type      string `json:"type"`
+	Pairings  int    `json:"pairings"`
+	Approvals int    `json:"approvals"`
+}
+
+const (
+	changedEvery = 300 * time.Millisecond // how often changed sessions are told
+	changedMost  = 20                     // of them at once; more say "read the list"
+	needsEvery   = 30 * time.Second       // how often they are counted although nothing told to
+)
+
+// Watch tells a live line what changes beside the sessions that it follows, until ctx ends: sessions of any channel, and
+// what waits for the person.
+func (s *Server) Watch(ctx context.Context, call control.Call, put Put) error {
+	w := &watch{s: s.s, call: call, put: put}
+	w.sub = s.s.opt.Feed.changed()
+	defer func() { w.sub.Close() }()
+	if err := w.needs(ctx); err != nil {
+		return err
+	}
+	count, tick := time.NewTicker(needsEvery), time.NewTicker(changedEvery)
+	defer count.Stop()
+	defer tick.Stop()
+	for {
+		var due <-chan time.Time // only then is there a reason to wake up
+		if len(w.keys) > 0 || w.lost {
+			due = tick.C
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.s.closing:
+			return nil
+		case <-count.C:
+			err = w.needs(ctx)
+		case <-due:
+			err = w.tell(ctx)
+		case c, ok := <-w.sub.C:
+			err = w.take(ctx, c, ok)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// watch is one line's view of what changes.
+type watch struct {
+	s    *server
+	call control.Call
+	put  Put
+	sub  *bus.Sub[Change]
+	keys map[string]bool
+	lost bool
+	last needsFrame
+}
+
+func (w *watch) take(ctx context.Context, c Change, ok bool) error {
+	switch {
+	case !ok: // it fell behind: the list is read again
+		w.sub, w.lost = w.s.opt.Feed.changed(), true
+	case c.Needs:
+		return w.needs(ctx)
+	default:
+		if w.keys == nil {
+			w.keys = map[string]bool{}
+		}
+		w.keys[c.Key] = true
+	}
+	return nil
+}
+
+// tell sends what has changed since it was last called.
+func (w *watch) tell(ctx context.Context) error {
+	keys, lost := slices.Sorted(maps.Keys(w.keys)), w.lost || len(w.keys) > changedMost
+	w.keys, w.lost = nil, false
+	if lost {
+		return w.put(sessionsFrame{"sessions"})
+	}
+	for _, key := range keys {
+		ses, err := w.s.opt.Control.Session(ctx, w.call, key)
+		if errors.Is(err, workspace.ErrNotFound) {
+			continue // nothing of it is stored yet, or it is somebody else's
+		}
+		if err != nil {
+			return err
+		}
+		if err := w.put(sessionFrame{"session", viewOf(ses)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needs counts what waits for the person and tells it when it is not what was told last.
+func (w *watch) needs(ctx context.Context) error {
+	n := needsFrame{Type: "needs"}
+	if w.s.opt.Control.May(w.call, "pairing.list") {
+		list, err := w.s.opt.Control.Pairings(ctx, w.call)
+		if err != nil {
+			return err
+		}
+		for _, p := range list {
+			if p.State == workspace.PairingOpen {
+				n.Pairings++
+			}
+		}
+	}
+	if n == w.last {
+		return nil
+	}
+	w.last = n
+	return w.put(n)
+}
+
+// Problem is an error as the API shows it, for who answers over the live line.
+func (s *Server) Problem(err error) any { return problemOf(err) }

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"parley/channels"
+	"parley/channels/webchat"
+	"parley/configs"
+	"parley/gateway/api"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
+func (g *Gateway) openLocal() {
+	g.apiLine = newLine(configs.Channel{Name: apiName, Type: apiName}, nil, g.log, g.opt.Now)
+	g.web = webchat.New(webchat.Options{Desk: desk{g}, Log: g.log.With("channel", webchatName), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
+	l := newLine(configs.Channel{Name: webchatName, Type: webchatName}, g.web, g.log, g.opt.Now)
+	g.lines.list = append(g.lines.list, l)
+}
+
+// live serves a page's live line. Who asks was judged by the API.
+func (g *Gateway) live(w http.ResponseWriter, r *http.Request, call control.Call, still func() error) {
+	g.web.Serve(w, r, webchat.Person{ID: string(call.Actor.Person), Role: string(call.Actor.Role), Name: call.Actor.Name}, still)
+}
+
+// desk is the gateway as WebChat's pages need it.
+type desk struct{ g *Gateway }
+
+var _ webchat.Desk = desk{}
+
+// call is who a page speaks for; its rights are looked up anew, since a line lives long.
+func (d desk) call(who webchat.Person) control.Call {
+	return control.Call{Actor: d.g.localActor(workspace.PersonID(who.ID)), Kind: channels.DM}
+}
+
+func (d desk) Follow(ctx context.Context, who webchat.Person, f webchat.Follow, put webchat.Put) error {
+	return d.g.api.Follow(ctx, d.call(who), api.Following{Key: f.Key, Was: workspace.SessionID(f.Was), After: f.After}, api.Put(put))
+}
+
+func (d desk) Watch(ctx context.Context, who webchat.Person, put webchat.Put) error {
+	return d.g.api.Watch(ctx, d.call(who), api.Put(put))
+}
+
+func (d desk) Problem(err error) json.RawMessage {
+	text, merr := json.Marshal(d.g.api.Problem(said(err)))
+	if merr != nil { // our own type: only a bug comes here
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// said gives errors of the line their sentence.
+func said(err error) error {
+	for _, e := range []error{webchat.ErrUnreadable, webchat.ErrNoID, webchat.ErrEmpty, webchat.ErrTooLong, webchat.ErrTooMany} {
+		if errors.Is(err, e) {
+			return workspace.Say(errors.Join(workspace.ErrInvalid, err), "Refused: %s.", e.Error())
+		}
+	}
+	return err
+}
+
+func (d desk) Place(who webchat.Person, agent, session string) (channels.PeerID, error) {
+	key, err := d.g.localKey(control.Submission{Actor: d.call(who).Actor, Agent: workspace.AgentID(agent), Session: session})
+	return channels.PeerID(key.String()), err
+}
+
+func (d desk) Stored(who webchat.Person, id channels.MessageID) (webchat.Stored, error) {
+	in, err := d.g.store.InputByKey(webchatName, who.ID, string(id))
+	if err != nil {
+		return webchat.Stored{}, err
+	}
+	if !in.Decision.Allow {
+		return webchat.Stored{}, workspace.Say(workspace.ErrDenied, "You may not write there.")
+	}
+	s := webchat.Stored{InputID: string(in.ID), Session: in.Binding.Key}
+	if in.RunID != "" {
+		run := string(in.RunID)
+		s.RunID = &run
+	}
+	return s, nil
+}
+
+func (d desk) Takes(to channels.Address) error {
+	if d.g.token() == "" {
+		return webchat.ErrShut
+	}
+	who := d.g.localActor(workspace.PersonID(to.Account))
+	if key, err := workspace.ParseKey(string(to.Peer)); err != nil || !control.Reaches(who, key) {
+		return webchat.ErrGone
+	}
+	return nil
+}
+
+func (d desk) File(webchat.Person, string) (channels.Attachment, error) {
+	return channels.Attachment{}, workspace.Say(workspace.ErrNotFound, "There is no such file.")
+}
+
+func (d desk) Open(context.Context, channels.Attachment) (io.ReadCloser, error) {
+	return nil, workspace.ErrNotFound
+}
+
+func (d desk) Offer(webchat.Person, channels.File) (string, error) { return "", workspace.ErrNotFound }
+
+// localActor is a person who came by a sign-in or the token, with the role that they have now.
+func (g *Gateway) localActor(id workspace.PersonID) workspace.Actor {
+	who, _, err := g.people.local(channels.UserID(id))
+	if err != nil {
+		g.log.Error("person cannot be read", "person", id, "err", err)
+	}
+	return workspace.Actor{Person: id, Role: who.Role, Name: who.Name} // nobody, when it could not be read
+}
