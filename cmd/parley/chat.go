@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"parley/gateway/client"
 )
@@ -27,7 +30,7 @@ const (
 func (a *app) chatCommand() *cobra.Command {
 	talk := &conversation{app: a}
 	c := &cobra.Command{Use: "chat", Short: "Talk to a running gateway", Args: cobra.NoArgs,
-		Long: "Talk to a running gateway, line by line, in a terminal or from a pipe. Lines that begin with / are commands: /help lists them, /quit leaves. Ctrl-C stops the running turn; twice, or at the prompt, it leaves."}
+		Long: "Talk to a running gateway, in a terminal or line by line from a pipe. What begins with / is a command: /help lists them, Tab completes, /quit leaves. In a terminal Alt-Enter (or Ctrl-J) begins a new line, a paste stays one message, up and down go through what was said before, and what you send during an answer is handed to it. Ctrl-C stops the running turn; twice, or at an empty prompt, it leaves."}
 	c.Flags().StringVar(&talk.session, "session", "main", "`name` of the session, or a whole session key")
 	c.Flags().StringVar(&talk.agent, "agent", "", "`id` of the agent (default: the default agent)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -70,13 +73,13 @@ func (t *conversation) run(ctx context.Context) error {
 	if err := t.greet(ctx); err != nil {
 		return err
 	}
+	if in, ok := t.terminal(); ok {
+		return t.converse(ctx, in)
+	}
 	t.signals = make(chan os.Signal, 2)
 	signal.Notify(t.signals, os.Interrupt)
 	defer signal.Stop(t.signals)
-	next, done, err := t.reader()
-	if err != nil {
-		return err
-	}
+	next, done := t.reader()
 	defer done()
 	for {
 		line, err := next(ctx)
@@ -111,7 +114,11 @@ func (t *conversation) greet(ctx context.Context) error {
 		return hint(err)
 	}
 	if _, ok := t.terminal(); ok {
-		fmt.Fprintf(t.out, "Talking to %s. /help lists commands, /quit leaves.\n", visible(st.Agent.Name))
+		who := st.Agent.Name
+		if t.agent != "" {
+			who = t.agent
+		}
+		fmt.Fprintf(t.out, "Talking to %s. /help lists commands, Alt-Enter makes a new line, /quit leaves.\n", visible(who))
 	}
 	for _, m := range st.Models {
 		if m.Offline {
@@ -127,23 +134,111 @@ func (t *conversation) greet(ctx context.Context) error {
 // terminal is standard input as a terminal with somebody at it.
 func (t *conversation) terminal() (*os.File, bool) {
 	in, ok := t.in.(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return nil, false
-	}
-	out, ok := t.out.(*os.File)
-	return in, ok && term.IsTerminal(int(out.Fd()))
+	return in, ok && isTerminal(in) && isTerminal(t.out) && os.Getenv("TERM") != "dumb"
 }
 
-// reader reads lines: with editing and history at a terminal, else as they come.
-func (t *conversation) reader() (next func(context.Context) (string, error), done func(), err error) {
-	if in, ok := t.terminal(); ok {
-		out := t.out.(*os.File)
-		editor := term.NewTerminal(struct {
-			io.Reader
-			io.Writer
-		}{in, out}, "› ")
-		return func(context.Context) (string, error) { return edited(in, out, editor) }, func() {}, nil
+// converse is a chat on a terminal: the session is watched while somebody types.
+func (t *conversation) converse(ctx context.Context, in *os.File) error {
+	key, err := sessionKey(ctx, t.client, t.session)
+	if t.agent != "" && !strings.ContainsAny(t.session, ":/") {
+		key, err = sessionKey(ctx, t.client, t.agent+"/"+t.session)
 	}
+	if err != nil {
+		return err
+	}
+	w := &watcher{client: t.client, key: key}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	v := newView(ctx, t, openHistory(historyFile()))
+	p := tea.NewProgram(v, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(t.out))
+	done := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(done)
+		w.run(ctx, p.Send)
+	}()
+	_, err = p.Run()
+	cancel()
+	<-done
+	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
+		err = nil
+	}
+	return errors.Join(err, v.err)
+}
+
+// watcher follows a session over generations, and over a gateway that is started again.
+type watcher struct {
+	client  *client.Client
+	key     string
+	session string // id of the generation
+	after   int64  // sequence of the newest stored event
+}
+
+// begin leaves out what was said before.
+func (w *watcher) begin(ctx context.Context) error {
+	var ses struct {
+		ID       string
+		Sequence int64
+	}
+	err := w.client.Get(ctx, "/v1/sessions/"+url.PathEscape(w.key), &ses)
+	var p *client.Problem
+	if errors.As(err, &p) && p.Status == http.StatusNotFound {
+		return nil // nothing was said in it yet
+	}
+	w.session, w.after = ses.ID, ses.Sequence
+	return err
+}
+
+// run hands over what happens until ctx ends.
+func (w *watcher) run(ctx context.Context, send func(tea.Msg)) {
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for {
+		path := "/v1/sessions/" + url.PathEscape(w.key) + "/events"
+		if w.session != "" {
+			path += "?session_id=" + url.QueryEscape(w.session)
+		}
+		err := w.client.Events(ctx, path, w.after, func(e client.Event) error {
+			w.see(e)
+			send(eventMsg{e})
+			return nil
+		})
+		var p *client.Problem
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &p) && p.Status < http.StatusInternalServerError:
+			send(brokenMsg{hint(err)})
+			return
+		}
+		for err = errLost; err != nil; err = w.client.Wait(ctx, comeBack) {
+			send(awayMsg{err})
+			select { // a gateway that stops still answers for a moment
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+		}
+		send(awayMsg{})
+	}
+}
+
+// errLost says that a stream was cut.
+var errLost = errors.New("the stream was cut")
+
+func (w *watcher) see(e client.Event) {
+	if e.SessionID != "" && e.SessionID != w.session {
+		w.session, w.after = e.SessionID, 0
+	}
+	if n, err := strconv.ParseInt(e.ID, 10, 64); err == nil {
+		w.after = n
+	}
+}
+
+// reader reads lines as they come.
+func (t *conversation) reader() (next func(context.Context) (string, error), done func()) {
 	lines := make(chan string)
 	ended := make(chan error, 1)
 	stop := make(chan struct{})
@@ -170,23 +265,7 @@ func (t *conversation) reader() (next func(context.Context) (string, error), don
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-	}, func() { close(stop) }, nil
-}
-
-// edited reads one line in raw mode. The terminal is its old self while an answer is printed.
-func edited(in, out *os.File, editor *term.Terminal) (string, error) {
-	old, err := term.MakeRaw(int(in.Fd()))
-	if err != nil {
-		return "", err
-	}
-	if w, h, err := term.GetSize(int(out.Fd())); err == nil && w > 0 && h > 0 {
-		_ = editor.SetSize(w, h) // a wrong width only wraps badly
-	}
-	line, err := editor.ReadLine()
-	if errors.Is(err, term.ErrPasteIndicator) {
-		err = nil
-	}
-	return line, errors.Join(err, term.Restore(int(in.Fd()), old))
+	}, func() { close(stop) }
 }
 
 // say sends one line and prints what comes of it.
@@ -251,7 +330,7 @@ func (t *conversation) watch(ctx context.Context, input string, p *printer) erro
 		if err := t.client.Get(ctx, "/v1/runs/"+input, &run); err != nil {
 			return err
 		}
-		if p.over(run.State) {
+		if over(run.State) {
 			return nil
 		}
 	}

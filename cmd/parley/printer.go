@@ -6,27 +6,40 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley/gateway/client"
 )
 
-// printer prints a run's events as they come.
+// printer prints events as they come: of a run, or of a whole session.
 type printer struct {
 	out, errs io.Writer
-	after     int64  // the newest stored event
-	item      string // the answer that grows
-	text      string // of it
-	printed   int    // bytes of text that stand on the screen
+	after     int64             // the newest stored event
+	item      string            // the answer that grows
+	text      string            // of it
+	printed   int               // bytes of text that stand on the screen
+	shownText map[string]string // of answers of this turn that are not the growing one, by item
+	cards     map[string]card   // calls without a result, by id
+	held      []client.Delta    // of an answer that came before the results that it follows
 	midLine   bool
 	ended     bool
 	failed    bool
 }
 
+type shownPart struct {
+	Type   string
+	Text   string
+	Name   string
+	CallID string `json:"call_id"`
+	Args   json.RawMessage
+	Error  bool
+}
+
 type shownItem struct {
 	Item struct {
-		ID, Type, Role string
-		Partial        bool
-		Parts          []struct{ Type, Text, Name string }
+		ID, Type, Role, Name, Command string
+		Partial                       bool
+		Parts                         []shownPart
 	}
 }
 
@@ -56,27 +69,30 @@ func (p *printer) see(e client.Event) error {
 		if e.Synthetic { // about the stream, which is begun again
 			return nil
 		}
-		p.line()
 		p.failed = true
-		fmt.Fprintln(p.errs, visible(d.Message))
+		p.note(red, d.Message)
 	case "turn.ended":
 		p.ended = true
+		p.shownText, p.cards, p.held = nil, nil, nil
 		var d struct{ State, Reason string }
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			return err
 		}
 		if d.State == "user_stopped" {
-			p.line()
-			fmt.Fprintln(p.errs, "(stopped)")
+			p.note(yellow, "(stopped)")
 		}
 	}
 	return nil
 }
 
+// delta lets an answer grow. What is watched live may overtake the record: an answer waits for the results before it.
 func (p *printer) delta(d client.Delta) error {
 	if d.ItemID != p.item {
-		p.item, p.text, p.printed = d.ItemID, "", 0
-		p.line()
+		if len(p.cards) > 0 {
+			p.held = append(p.held, d)
+			return nil
+		}
+		p.turnTo(d.ItemID)
 	}
 	text, err := d.Apply(p.text)
 	if err != nil {
@@ -84,6 +100,17 @@ func (p *printer) delta(d client.Delta) error {
 	}
 	p.grow(text)
 	return nil
+}
+
+// turnTo begins with another answer, or goes on with one.
+func (p *printer) turnTo(item string) {
+	if p.shownText == nil {
+		p.shownText = map[string]string{}
+	}
+	p.shownText[p.item] = p.text
+	p.item, p.text = item, p.shownText[item]
+	p.printed = len(p.text)
+	p.line()
 }
 
 // grow prints what text has more than stands there; where it differs it begins on a new line.
@@ -112,35 +139,101 @@ func (p *printer) print(text string) {
 // shown prints a whole item, or what of it is not on the screen yet.
 func (p *printer) shown(e client.Event, it shownItem) {
 	switch {
-	case it.Item.Role == "user" || it.Item.Type == "tool_result":
+	case it.Item.Role == "user":
+	case it.Item.Type == "tool_result":
+		for _, part := range it.Item.Parts {
+			p.result(part, it.Item.Name, e.Time)
+		}
 	case it.Item.Type == "tool_call" && e.Type == "item.started":
 		for _, part := range it.Item.Parts {
-			p.line()
-			fmt.Fprintf(p.errs, "· %s\n", visible(part.Name))
+			c, ok := p.cards[part.CallID]
+			if !ok {
+				c = newCard(part.Name, part.Args, e.Time)
+			}
+			c.since = e.Time // from here on it works; it may have waited
+			p.keep(part.CallID, c)
 		}
 	case it.Item.Type == "status":
 		for _, part := range it.Item.Parts {
 			if part.Text != "thinking" {
-				p.line()
-				fmt.Fprintf(p.errs, "… %s\n", visible(part.Text))
+				p.note(dim, "… "+part.Text)
 			}
 		}
 	case e.Type == "item.completed":
-		text := ""
-		for _, part := range it.Item.Parts {
-			if part.Type == "text" {
-				text += part.Text
+		p.whole(e, it)
+	}
+}
+
+// whole prints an answer, and keeps the calls that it plans.
+func (p *printer) whole(e client.Event, it shownItem) {
+	text := ""
+	for _, part := range it.Item.Parts {
+		switch part.Type {
+		case "text":
+			text += part.Text
+		case "tool_call":
+			c := newCard(part.Name, part.Args, e.Time)
+			if begun, ok := p.cards[part.CallID]; ok {
+				c.since = begun.since
 			}
+			p.keep(part.CallID, c)
 		}
-		if it.Item.ID != p.item {
-			p.item, p.text, p.printed = it.Item.ID, "", 0
-			p.line()
+	}
+	if it.Item.ID != p.item {
+		p.turnTo(it.Item.ID)
+	}
+	p.grow(text)
+	p.line()
+	if it.Item.Type == "system" {
+		p.ended = true // a command has no turn
+	}
+}
+
+func (p *printer) keep(call string, c card) {
+	if p.cards == nil {
+		p.cards = map[string]card{}
+	}
+	p.cards[call] = c
+}
+
+// result prints the card of a call that is done.
+func (p *printer) result(part shownPart, name string, at time.Time) {
+	c, ok := p.cards[part.CallID]
+	if !ok {
+		c = card{name: name}
+	}
+	delete(p.cards, part.CallID)
+	s := dim
+	if part.Error {
+		s = red
+	}
+	p.note(s, "· "+c.done(part.Text, part.Error, at))
+	if len(p.cards) == 0 {
+		held := p.held
+		p.held = nil
+		for _, d := range held {
+			_ = p.delta(d) // it has no error but that of a gap, which the whole item fills
 		}
-		p.grow(text)
-		p.line()
-		if it.Item.Type == "system" {
-			p.ended = true // a command has no turn
-		}
+	}
+}
+
+// running are the calls that work now.
+func (p *printer) running() string {
+	var names []string
+	for _, c := range p.cards {
+		names = append(names, c.begun())
+	}
+	if len(names) > 1 {
+		return fmt.Sprintf("%d tools", len(names))
+	}
+	return strings.Join(names, "")
+}
+
+// note prints a line that is no answer.
+func (p *printer) note(s style, text string) {
+	p.line()
+	for line := range strings.SplitSeq(strings.TrimRight(visible(text), "\n"), "\n") {
+		fmt.Fprintln(p.errs, paint(p.errs, s, line))
 	}
 }
 
@@ -155,7 +248,7 @@ func (p *printer) line() {
 func (p *printer) end() { p.line() }
 
 // over says whether a state is a run's or input's last.
-func (p *printer) over(state string) bool {
+func over(state string) bool {
 	switch state {
 	case "queued", "taken", "running", "waiting", "paused", "pending", "starting", "stale":
 		return false

@@ -39,7 +39,8 @@ func paint(w io.Writer, s style, text string) string {
 }
 
 func colourful(w io.Writer) bool {
-	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	_, rows := w.(*rows)
+	return (rows || isTerminal(w)) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // show prints a value as JSON.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -20,6 +21,7 @@ type Event struct {
 	ID        string          `json:"-"`
 	EventID   string          `json:"event_id"`
 	Sequence  int64           `json:"sequence"`
+	Time      time.Time       `json:"time"`
 	SessionID string          `json:"session_id"`
 	RunID     string          `json:"run_id"`
 	Source    string          `json:"source"`
