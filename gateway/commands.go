@@ -102,3 +102,6 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 }
 
 func (c *commands) wait() { c.wg.Wait() }
+
+// Menu lists the slash commands, for who types them.
+func Menu() []channels.MenuItem { return command.Menu() }

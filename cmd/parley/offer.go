@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley/gateway/command"
+	"parley/gateway"
 )
 
 // offer is a command that what is typed may become.
@@ -13,7 +13,7 @@ type offer struct{ name, help string }
 // offers are the commands that begin as name does.
 func offers(name string) []offer {
 	list := []offer{{"quit", "leave the chat"}}
-	for _, c := range command.Table() {
+	for _, c := range gateway.Menu() {
 		list = append(list, offer{c.Name, c.Help})
 	}
 	slices.SortFunc(list, func(a, b offer) int { return strings.Compare(a.name, b.name) })
