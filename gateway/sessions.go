@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"container/list"
 	"errors"
 	"slices"
 	"sync"
@@ -25,23 +24,21 @@ type session struct {
 	hist []workspace.Entry
 	said []workspace.ContextLine // by others, since the last turn
 
-	lastSaid  int           // number of the last of them
-	overheard bool          // what the journal holds of them is here
-	size      int           // under sessions.mu
-	at        *list.Element // under sessions.mu
+	lastSaid  int  // number of the last of them
+	overheard bool // what the journal holds of them is here
+	size      int  // under sessions.mu
 }
 
-// sessions keeps the transcripts of those who spoke last. Safe for concurrent use.
+// sessions keeps as many transcripts as there is room for. Safe for concurrent use.
 type sessions struct {
 	store *store.Store
 	mu    sync.Mutex
 	byKey map[string]*session
-	order *list.List // newest first
 	size  int
 }
 
 func newSessions(s *store.Store) *sessions {
-	return &sessions{store: s, byKey: map[string]*session{}, order: list.New()}
+	return &sessions{store: s, byKey: map[string]*session{}}
 }
 
 // get returns the session's memory; it is empty until load.
@@ -51,13 +48,10 @@ func (ss *sessions) get(key string) *session {
 	s := ss.byKey[key]
 	if s == nil {
 		s = &session{key: key}
-		s.at = ss.order.PushFront(s)
-		ss.byKey[key] = s
-		if ss.order.Len() > maxSessions {
-			ss.drop(ss.order.Back().Value.(*session))
+		if len(ss.byKey) >= maxSessions {
+			ss.dropAny()
 		}
-	} else {
-		ss.order.MoveToFront(s.at)
+		ss.byKey[key] = s
 	}
 	return s
 }
@@ -80,8 +74,16 @@ func (ss *sessions) forget(key string) {
 
 func (ss *sessions) drop(s *session) {
 	delete(ss.byKey, s.key)
-	ss.order.Remove(s.at)
 	ss.size -= s.size
+}
+
+// dropAny makes room. Whom it hits is chance: when a few more sessions speak in turn than there is room for, dropping the
+// one that waited longest would drop each just before it speaks.
+func (ss *sessions) dropAny() {
+	for _, s := range ss.byKey {
+		ss.drop(s)
+		return
+	}
 }
 
 // load makes sure that the memory is of the generation id, with its transcript up to but without the run that is
@@ -173,8 +175,8 @@ func (ss *sessions) grow(s *session, entries []workspace.Entry) {
 	}
 	ss.size += size - s.size
 	s.size = size
-	for ss.size > sessionBytes && ss.order.Len() > 1 {
-		ss.drop(ss.order.Back().Value.(*session))
+	for ss.size > sessionBytes && len(ss.byKey) > 1 {
+		ss.dropAny()
 	}
 }
 
