@@ -82,7 +82,7 @@ type Reactor interface {
 }
 
 // Opener opens an attachment by the reference that the adapter put into it. It refuses what is larger than
-// its Size says before reading.
+// its Size says before reading, with ErrTooLarge; other errors are classified (Error), where Unknown may be tried again.
 type Opener interface {
 	Open(ctx context.Context, a Attachment) (io.ReadCloser, error)
 }

@@ -15,6 +15,10 @@ var (
 	ErrUnwritable = errors.New("the journal cannot be written")
 )
 
+// ErrTooLarge is returned by an Opener, and by reading what it opened, for a file that is larger than was said or than
+// the network gives away. Trying again is no use.
+var ErrTooLarge = errors.New("the file is too large")
+
 // Class of a failed Send. The adapter classifies, the core decides.
 type Class string
 

@@ -52,10 +52,6 @@ func (c *Channel) uploadDocument(ctx context.Context, base params, file channels
 	return m, err
 }
 
-// ErrTooLarge is returned by Open, and by reading what it opened, for a file that is larger than was said or
-// than the 20 MB that Telegram gives to bots.
-var ErrTooLarge = errors.New("the file is too large")
-
 // remoteFile is https://core.telegram.org/bots/api#file.
 type remoteFile struct {
 	Path string `json:"file_path"`
@@ -66,7 +62,7 @@ type remoteFile struct {
 func (c *Channel) Open(ctx context.Context, a channels.Attachment) (io.ReadCloser, error) {
 	limit := int64(maxDownload)
 	if a.Size > limit {
-		return nil, fmt.Errorf("open attachment of %d bytes: %w", a.Size, ErrTooLarge)
+		return nil, fmt.Errorf("open attachment of %d bytes: %w", a.Size, channels.ErrTooLarge)
 	}
 	if a.Size > 0 {
 		limit = a.Size
@@ -74,13 +70,13 @@ func (c *Channel) Open(ctx context.Context, a channels.Attachment) (io.ReadClose
 	var file remoteFile
 	err := c.api.request(ctx, "getFile", tgbotapi.Params{"file_id": a.ID}, &file)
 	if says(err, "file is too big") {
-		return nil, fmt.Errorf("open attachment: %w", ErrTooLarge)
+		return nil, fmt.Errorf("open attachment: %w", channels.ErrTooLarge)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if file.Size > limit {
-		return nil, fmt.Errorf("open attachment: telegram says %d bytes, the message said %d: %w", file.Size, limit, ErrTooLarge)
+		return nil, fmt.Errorf("open attachment: telegram says %d bytes, the message said %d: %w", file.Size, limit, channels.ErrTooLarge)
 	}
 	// A server in local mode answers with a path on its own disk, which is not for us to read.
 	if file.Path == "" || strings.HasPrefix(file.Path, "/") || strings.Contains(file.Path, "..") {
@@ -104,7 +100,7 @@ func (a *api) download(ctx context.Context, path string, limit int64) (io.ReadCl
 	}
 	if resp.ContentLength > limit {
 		resp.Body.Close()
-		return nil, fmt.Errorf("download attachment of %d bytes: %w", resp.ContentLength, ErrTooLarge)
+		return nil, fmt.Errorf("download attachment of %d bytes: %w", resp.ContentLength, channels.ErrTooLarge)
 	}
 	return &capped{body: resp.Body, left: limit}, nil
 }
@@ -122,7 +118,7 @@ func (c *capped) Read(p []byte) (int, error) {
 	n, err := c.body.Read(p)
 	if int64(n) > c.left {
 		n, c.left = int(c.left), 0
-		return n, fmt.Errorf("read attachment: %w", ErrTooLarge)
+		return n, fmt.Errorf("read attachment: %w", channels.ErrTooLarge)
 	}
 	c.left -= int64(n)
 	return n, err

@@ -62,7 +62,7 @@ func TestT18_AttachmentIsOpenedUnderItsCaps(t *testing.T) {
 					t.Error(cerr)
 				}
 			}
-			if errors.Is(err, ErrTooLarge) != c.tooLarge || (err != nil) != c.tooLarge {
+			if errors.Is(err, channels.ErrTooLarge) != c.tooLarge || (err != nil) != c.tooLarge {
 				t.Fatalf("error %v", err)
 			}
 			if c.tooLarge && int64(len(got)) > max(c.said, 0) {
@@ -92,7 +92,7 @@ func TestT18_PathsThatLeadElsewhereAreNotFollowed(t *testing.T) {
 func TestFileThatTelegramKeepsBackIsTooLarge(t *testing.T) {
 	t.Parallel()
 	ch := answering(t, 400, refusal(400, "Bad Request: file is too big", ""))
-	if _, err := ch.Open(t.Context(), channels.Attachment{ID: "f"}); !errors.Is(err, ErrTooLarge) {
+	if _, err := ch.Open(t.Context(), channels.Attachment{ID: "f"}); !errors.Is(err, channels.ErrTooLarge) {
 		t.Errorf("%v", err)
 	}
 }

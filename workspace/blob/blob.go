@@ -3,10 +3,12 @@
 package blob
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,30 +29,86 @@ var refPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (s *Store) Put(data []byte) (ref string, err error) {
 	sum := sha256.Sum256(data)
 	ref = hex.EncodeToString(sum[:])
-	name := s.path(ref)
-	if _, err := os.Stat(name); err == nil {
+	if _, err := os.Stat(s.path(ref)); err == nil {
 		return ref, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return "", fmt.Errorf("make blob folder: %w", err)
+	kept, err := s.Take(bytes.NewReader(data), int64(len(data)))
+	return kept.Ref, err
+}
+
+// Kept is a file that was taken in.
+type Kept struct {
+	Ref  string
+	Size int64
+	Head []byte // its first bytes, at most headSize
+}
+
+const headSize = 4096
+
+// ErrTooLarge is returned by Take.
+var ErrTooLarge = errors.New("larger than allowed")
+
+// Take reads r to its end and keeps what came. More than limit bytes are ErrTooLarge, and an error of r is returned as
+// it is; then nothing is kept. It holds none of the file in memory but its head.
+func (s *Store) Take(r io.Reader, limit int64) (k Kept, err error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return Kept{}, fmt.Errorf("make blob folder: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "new-*")
+	f, err := os.CreateTemp(s.dir, "new-*")
 	if err != nil {
-		return "", fmt.Errorf("keep blob: %w", err)
+		return Kept{}, fmt.Errorf("keep blob: %w", err)
 	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(f.Name()) // half a file under a name that nobody asks for
 		}
 	}()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", fmt.Errorf("keep blob: %w", err)
+	hash, head := sha256.New(), &beginning{}
+	from := &reader{Reader: io.LimitReader(r, limit+1)}
+	k.Size, err = io.Copy(io.MultiWriter(f, hash, head), from)
+	switch {
+	case from.err != nil:
+		err = from.err // the file's own errors below are the store's
+	case err == nil && k.Size > limit:
+		err = ErrTooLarge
+	}
+	if err != nil {
+		return Kept{}, errors.Join(err, f.Close())
+	}
+	if err = errors.Join(f.Sync(), f.Close()); err != nil {
+		return Kept{}, fmt.Errorf("keep blob: %w", err)
+	}
+	k.Ref, k.Head = hex.EncodeToString(hash.Sum(nil)), head.data
+	name := s.path(k.Ref)
+	if err = os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return Kept{}, fmt.Errorf("make blob folder: %w", err)
 	}
 	if err = os.Rename(f.Name(), name); err != nil {
-		return "", fmt.Errorf("keep blob: %w", err)
+		return Kept{}, fmt.Errorf("keep blob: %w", err)
 	}
-	return ref, syncDir(filepath.Dir(name))
+	return k, errors.Join(syncDir(filepath.Dir(name)), syncDir(s.dir))
+}
+
+// reader remembers why reading ended early.
+type reader struct {
+	io.Reader
+	err error
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+// beginning keeps what is written first.
+type beginning struct{ data []byte }
+
+func (b *beginning) Write(p []byte) (int, error) {
+	b.data = append(b.data, p[:min(len(p), headSize-len(b.data))]...)
+	return len(p), nil
 }
 
 // Path is the file of a reference. It is workspace.ErrInvalid for what is none, and workspace.ErrNotFound.
