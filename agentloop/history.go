@@ -21,8 +21,11 @@ func messageSize(m llm.Message) int {
 	n := messageTokens
 	for _, c := range m.Content {
 		n += tokens(c.Text) + (len(c.Args)+len(c.Opaque))/bytesPerToken
-		if c.Kind == workspace.Image {
+		switch {
+		case c.Kind == workspace.Image:
 			n += imageTokens
+		case shown(c):
+			n += fileTokens(c.Size)
 		}
 	}
 	return n
@@ -40,8 +43,9 @@ type conversation struct {
 	past    []unit
 	now     []llm.Message // this turn
 	nowSize int
-	left    int // messages that were left out
-	leftTok int // their tokens
+	left    int   // messages that were left out
+	leftTok int   // their tokens
+	used    int64 // bytes of files that this turn shows
 }
 
 func (c *conversation) add(m llm.Message) {
@@ -87,7 +91,7 @@ func (c *conversation) fit(budget int) {
 }
 
 // halve leaves out the older half of what is left of the past, or, when nothing is, the ends of long tool results
-// of this turn. It says whether there was anything to leave out.
+// of this turn, and then its pictures. It says whether there was anything to leave out.
 func (c *conversation) halve() bool {
 	if n := (len(c.past) + 1) / 2; n > 0 {
 		for range n {
@@ -109,6 +113,7 @@ func (c *conversation) halve() bool {
 		}
 		c.now[i].Content = content
 	}
+	shrunk = shrunk || c.dim()
 	c.nowSize = 0
 	for _, m := range c.now {
 		c.nowSize += messageSize(m)
@@ -126,6 +131,7 @@ func (c *conversation) drop() {
 type inTurn struct {
 	messages []llm.Message
 	after    []int
+	used     int64 // bytes of the files in them
 }
 
 // upTo takes the messages that came after step n or before it.
@@ -146,17 +152,17 @@ func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind strin
 	results := resultsByCall(history)
 	past := make([]unit, 0, len(history)/2+1)
 	now := &inTurn{}
-	step := 0
-	for _, e := range history {
+	step, view := 0, viewOf(history, run)
+	for i, e := range history {
 		mine := run != "" && e.RunID == run
 		switch {
 		case mine && e.Role == workspace.RoleUser:
 			step = max(step, e.StepN)
-			now.messages, now.after = append(now.messages, userMessage(e, peerKind)), append(now.after, step)
+			now.messages, now.after = append(now.messages, present(userMessage(e, peerKind), &now.used)), append(now.after, step)
 		case mine:
 			step = max(step, e.StepN)
 		case e.Role == workspace.RoleUser:
-			past = addMessage(past, userMessage(e, peerKind))
+			past = addMessage(past, view.past(i, userMessage(e, peerKind)))
 		case e.Role == workspace.RoleAssistant:
 			past = addMessage(past, assistantEntry(e))
 			for _, c := range e.Body.Content {

@@ -56,6 +56,7 @@ type Model struct {
 	Model           string `yaml:"model" doc:"The server's name for the model. Needed unless api is offline." example:"claude-sonnet-4-5"`
 	ContextWindow   int    `yaml:"context_window" default:"128000" min:"1024" max:"10000000" doc:"Size of prompt and answer together, in tokens."`
 	MaxOutputTokens int    `yaml:"max_output_tokens" default:"8192" min:"0" max:"1000000" doc:"Longest answer, in tokens; smaller than context_window. 0: the server's own limit; 8192 for anthropic, which wants one."`
+	Vision          string `yaml:"vision" default:"auto" enum:"auto|yes|no" doc:"Whether the model is shown pictures and PDFs, or only told of them. auto: as its name says; with a name that says nothing they are shown until the server refuses."`
 
 	// Found says how Discover found it; empty for a configured model.
 	Found string `yaml:"-"`

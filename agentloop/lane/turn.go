@@ -100,6 +100,15 @@ func (t *Turn) Boundary() []workspace.Input {
 	return inputs
 }
 
+// Forgo gives up inputs that Boundary or Restart handed over and that were not committed, since the turn was ended.
+func (t *Turn) Forgo(inputs []workspace.Input) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.Inputs = slices.DeleteFunc(slices.Clone(t.Inputs), func(in workspace.Input) bool {
+		return slices.ContainsFunc(inputs, func(gone workspace.Input) bool { return gone.Seq == in.Seq })
+	})
+}
+
 // Restart begins the next try after agentloop.ErrRestart and returns the messages that it takes as well.
 func (t *Turn) Restart() []workspace.Input {
 	t.lanes.mu.Lock()

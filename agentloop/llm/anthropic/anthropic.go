@@ -40,6 +40,8 @@ type Options struct {
 	HTTP *http.Client
 	// Blobs reads an image or PDF that a message refers to. Nil, or an error: the model is told that there was one.
 	Blobs func(ref string) ([]byte, error)
+	// Sight of the model; unknown: as its name says, else found out.
+	Sight llm.Sight
 	// Price of one call; nil, or false: unpriced.
 	Price     func(workspace.Usage) (usd float64, ok bool)
 	FirstByte time.Duration // how long the first byte of the answer may take; 0: 60 s
@@ -92,6 +94,9 @@ func New(o Options) (*Model, error) {
 		prefixes: wire.Prefixes{Encode: encodePrefix}}
 	sum := sha256.Sum256([]byte(m.endpoint + "\x00" + o.APIKey + "\x00" + o.Model))
 	m.account = hex.EncodeToString(sum[:8])
+	if o.Sight == llm.Blind || o.Sight == llm.SightUnknown && llm.SightOf(o.Model) == llm.Blind {
+		m.learned.Store(uint32(sightless))
+	}
 	return m, nil
 }
 

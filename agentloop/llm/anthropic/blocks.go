@@ -85,6 +85,14 @@ func pictured(c workspace.Content) bool {
 	return c.Blob != "" && (c.Kind == workspace.Image || c.Kind == workspace.FileRef && c.MIME == pdf)
 }
 
+// unseen is what is said of c where it is not shown.
+func unseen(c workspace.Content) string {
+	if pictured(c) {
+		return wire.Unseen(c)
+	}
+	return wire.Words(c)
+}
+
 // picture reads c; ok is false when it can only be named.
 func (m *Model) picture(c workspace.Content, q quirk) (p picture, ok bool) {
 	if !pictured(c) || q&(noPictures|sightless) != 0 || m.o.Blobs == nil {

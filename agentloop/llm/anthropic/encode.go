@@ -242,14 +242,14 @@ func (w *writer) user(msg llm.Message) {
 	var text string
 	for _, c := range msg.Content {
 		if p, ok := w.m.picture(c, w.q); ok {
-			w.text(llm.User, text)
+			w.text(llm.User, wire.Join(text, c.Text))
 			w.turn(llm.User)
 			w.b = p.append(w.b)
 			w.done()
 			text = ""
 			continue
 		}
-		text = wire.Join(text, wire.Words(c))
+		text = wire.Join(text, unseen(c))
 	}
 	w.text(llm.User, text)
 	if len(w.b) == before {
@@ -312,10 +312,10 @@ func (w *writer) result(c workspace.Content, more []workspace.Content) {
 	for _, m := range more {
 		p, ok := w.m.picture(m, w.q)
 		if ok && !c.Error { // an error is text only
-			shown = append(shown, p)
+			shown, text = append(shown, p), wire.Join(text, m.Text)
 			continue
 		}
-		text = wire.Join(text, wire.Words(m))
+		text = wire.Join(text, unseen(m))
 	}
 	w.turn(llm.User)
 	w.b = append(w.b, `{"type":"tool_result","tool_use_id":`...)

@@ -6,7 +6,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/wire"
@@ -164,15 +166,44 @@ func (w *writer) text(role, s string) {
 	w.b = append(wire.AppendString(w.b, s), '}')
 }
 
+// picture and document say what the wire has a part for.
+func picture(c workspace.Content) bool { return c.Kind == workspace.Image }
+
+func document(c workspace.Content) bool {
+	return c.Kind == workspace.FileRef && c.MIME == pdf && c.Blob != ""
+}
+
+const pdf = "application/pdf"
+
+func holds(msgs []llm.Message, is func(workspace.Content) bool) bool {
+	return slices.ContainsFunc(msgs, func(m llm.Message) bool { return slices.ContainsFunc(m.Content, is) })
+}
+
+// shows says whether c becomes a part of its own, and else what is said of it.
+func (w *writer) shows(c workspace.Content) (words string, ok bool) {
+	switch {
+	case picture(c):
+		ok = w.q&(sightless|noPictures) == 0
+	case document(c):
+		ok = w.q&noFiles == 0
+	default:
+		return wire.Words(c), false
+	}
+	if !ok {
+		return wire.Unseen(c), false
+	}
+	return c.Text, true
+}
+
 // user writes a string where it can: many servers know no parts.
 func (w *writer) user(msg llm.Message, fold string) {
 	text, images := fold, []workspace.Content(nil)
 	for _, c := range msg.Content {
-		if c.Kind == workspace.Image {
+		words, ok := w.shows(c)
+		if ok {
 			images = append(images, c)
-			continue
 		}
-		text = wire.Join(text, wire.Words(c))
+		text = wire.Join(text, words)
 	}
 	if len(images) == 0 {
 		w.text("user", text)
@@ -189,13 +220,20 @@ func (w *writer) parts(text string, images []workspace.Content) {
 	for _, c := range images {
 		data, err := w.m.blob(c.Blob)
 		if err != nil {
-			text = wire.Join(text, "[image "+c.Name+" cannot be shown]")
+			text = wire.Join(text, "["+strings.TrimPrefix(string(c.Kind), "file_")+" "+c.Name+" cannot be shown]")
 			continue
 		}
 		shown, kept = append(shown, data), append(kept, c)
 	}
 	w.b = append(wire.AppendString(w.b, text), '}')
 	for i, c := range kept {
+		if document(c) {
+			w.b = append(w.b, `,{"type":"file","file":{"filename":`...)
+			w.b = wire.AppendString(w.b, c.Name)
+			w.b = append(w.b, `,"file_data":"data:application/pdf;base64,`...)
+			w.b = append(base64.StdEncoding.AppendEncode(w.b, shown[i]), `"}}`...)
+			continue
+		}
 		mime := c.MIME
 		if mime == "" {
 			mime = "image/png"
@@ -300,10 +338,12 @@ func (w *writer) tool(msg llm.Message) {
 		case c.Kind == workspace.ToolResult:
 			flush()
 			text, id, started = c.Text, c.CallID, true
-		case c.Kind == workspace.Image:
-			w.images = append(w.images, c)
 		default:
-			text = wire.Join(text, wire.Words(c))
+			words, ok := w.shows(c)
+			if ok {
+				w.images = append(w.images, c)
+			}
+			text = wire.Join(text, words)
 		}
 	}
 	flush()

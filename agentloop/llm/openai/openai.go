@@ -33,8 +33,11 @@ type Options struct {
 	MaxOutput     int    // tokens, when a request names no limit; 0: the server's default
 	// HTTP is the one pooled client. Its transport is used; its redirects, cookies and whole-call timeout are not.
 	HTTP *http.Client
-	// Blobs reads an image that a message refers to. Nil, or an error: the model is told that there was one.
+	// Blobs reads an image or PDF that a message refers to. Nil, or an error: the model is told that there was one.
 	Blobs func(ref string) ([]byte, error)
+	// Sight of the model; unknown: as its name says, else found out. PDFs are shown where it Sees, and else by OpenAI
+	// and OpenRouter, which read them for every model.
+	Sight llm.Sight
 	// Price of one call; nil, or false: unpriced.
 	Price     func(workspace.Usage) (usd float64, ok bool)
 	FirstByte time.Duration // how long the first byte of the answer may take; 0: 60 s
@@ -49,6 +52,7 @@ type Model struct {
 	official bool // OpenAI itself, whose newest parameters are known to work
 	account  string
 	prefixes wire.Prefixes
+	given    quirk         // known from the start
 	learned  atomic.Uint32 // quirks that this server has shown
 	proven   atomic.Bool   // it has answered once
 }
@@ -84,6 +88,12 @@ func New(o Options) (*Model, error) {
 	if m.official {
 		m.learned.Store(uint32(completionTokens))
 	}
+	if o.Sight != llm.Sees && !m.official && u.Hostname() != "openrouter.ai" {
+		m.given = noFiles
+	}
+	if o.Sight == llm.Blind || o.Sight == llm.SightUnknown && llm.SightOf(o.Model) == llm.Blind {
+		m.given = sightless | noFiles
+	}
 	return m, nil
 }
 
@@ -107,12 +117,12 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 
 // ask makes the call and learns: when the server refuses a habit of ours it is asked again without it.
 func (m *Model) ask(ctx context.Context, req llm.Request, onDelta func(llm.Delta)) (llm.Response, error) {
-	q := quirk(m.learned.Load())
+	q := quirk(m.learned.Load()) | m.given
 	var first error // of a guess, which must not hide why the request was refused
 	for range 5 {
 		resp, err := m.once(ctx, req, q, onDelta)
 		if err == nil {
-			m.learned.Or(uint32(q))
+			m.learned.Or(uint32(q &^ (m.given | noPictures)))
 			m.proven.Store(true)
 			return resp, nil
 		}

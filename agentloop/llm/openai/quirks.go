@@ -18,6 +18,9 @@ const (
 	oneSystem                          // a system message only at the start: Volatile goes into the user's
 	wantsReasoning                     // reasoning must come back with its tool calls (DeepSeek, Kimi)
 	shortIDs                           // call ids of nine letters and digits (Mistral)
+	sightless                          // the model sees no pictures
+	noPictures                         // of this conversation: one of its pictures was refused, nobody says which
+	noFiles                            // the server takes no PDFs
 )
 
 // adapt says how to ask again after err. guess is true when the server did not say what it dislikes.
@@ -49,6 +52,13 @@ func (q quirk) adapt(err error, req llm.Request, proven bool) (next quirk, guess
 		return q | wantsReasoning, false, true
 	case q&shortIDs == 0 && has("length of 9"):
 		return q | shortIDs, false, true
+	case q&noFiles == 0 && holds(req.Messages, document) && has("file", "pdf", "document"):
+		return q | noFiles, false, true
+	case q&(sightless|noPictures) == 0 && holds(req.Messages, picture) && has("image", "vision", "multimodal", "multi-modal", "must be a string", "expected a string", "content type"):
+		if has("unsupported image", "invalid image", "image url", "base64", "too large", "process image", "decode") {
+			return q | noPictures, false, true
+		}
+		return q | sightless, false, true
 	case q&noUsage == 0 && !proven && (e.Status == 400 || e.Status == 422):
 		return q | noUsage, true, true
 	}

@@ -13,11 +13,14 @@ import (
 func Words(c workspace.Content) string {
 	switch c.Kind {
 	case workspace.FileRef, workspace.Image:
+		if c.Text != "" { // a label that says it all
+			break
+		}
 		s := "[file " + c.Name
 		if c.MIME != "" {
 			s += ", " + c.MIME
 		}
-		return Join(s+"]", c.Text)
+		return s + "]"
 	case workspace.JSON:
 		if c.Text == "" {
 			return string(c.Args)
@@ -26,6 +29,14 @@ func Words(c workspace.Content) string {
 		return ""
 	}
 	return c.Text
+}
+
+// Unseen are the words for a picture or document that a model is not shown.
+func Unseen(c workspace.Content) string {
+	if c.Blob == "" || c.Text == "" {
+		return Words(c)
+	}
+	return c.Text + " (only told, not shown: this model does not see it)"
 }
 
 // Join puts a blank line between two texts.

@@ -1,0 +1,100 @@
+package agentloop
+
+import (
+	"slices"
+
+	"parley/agentloop/llm"
+	"parley/workspace"
+)
+
+// Pictures and documents are sent again with every call, so that only the newest stay in view. Which ones is decided by
+// the numbers that they have in the transcript and by nothing else: the same transcript always gives the same bytes, and
+// what is left out changes once in pictureStride new ones, not with each.
+const (
+	pictureStride = 4        // of earlier turns, at least so many and at most 2*pictureStride-1 are in view
+	pastFile      = 2 << 20  // bytes of one that is shown again in later turns
+	turnFiles     = 16 << 20 // bytes of all that one turn shows
+)
+
+// fileTokens is about what providers count for a document.
+func fileTokens(size int64) int { return 1500 + int(size/64) }
+
+// shown says that a model that sees would be shown c.
+func shown(c workspace.Content) bool { return c.Nth > 0 && c.Blob != "" }
+
+// told is c in words, as it stands where it is not shown any more.
+func told(c workspace.Content, why string) workspace.Content {
+	return workspace.Content{Kind: workspace.Text, Text: c.Text + " (" + why + ")"}
+}
+
+// view is which pictures of a transcript are shown again.
+type view struct {
+	from int // entries before it show none
+	cut  int // none up to this number
+}
+
+// viewOf looks from the newest picture of earlier turns backwards. Numbers only rise; where one does not, counting began
+// anew, and what stands before is out of view.
+func viewOf(history []workspace.Entry, run workspace.RunID) view {
+	v, last := view{}, 0
+	for i, e := range slices.Backward(history) {
+		if e.Role != workspace.RoleUser || run != "" && e.RunID == run {
+			continue
+		}
+		for _, c := range slices.Backward(e.Body.Content) {
+			if !shown(c) {
+				continue
+			}
+			switch {
+			case last == 0:
+				v.cut = max(0, c.Nth/pictureStride-1) * pictureStride
+			case c.Nth >= last:
+				v.from = i + 1
+				return v
+			}
+			last = c.Nth
+		}
+	}
+	return v
+}
+
+// past is an earlier user's message with what is in view of its pictures.
+func (v view) past(i int, m llm.Message) llm.Message {
+	for j, c := range m.Content {
+		if shown(c) && (i < v.from || c.Nth <= v.cut || c.Size > pastFile) {
+			m.Content[j] = told(c, "it was shown when it came and is no longer in view")
+		}
+	}
+	return m
+}
+
+// present is a message of the turn at hand; used is what the turn shows so far, in bytes.
+func present(m llm.Message, used *int64) llm.Message {
+	for j, c := range m.Content {
+		if !shown(c) {
+			continue
+		}
+		if *used += c.Size; *used > turnFiles {
+			m.Content[j] = told(c, "not shown: too much for one turn")
+		}
+	}
+	return m
+}
+
+// dim tells of the pictures of this turn instead of showing them. It says whether there were any.
+func (c *conversation) dim() (any bool) {
+	for i, m := range c.now {
+		if !slices.ContainsFunc(m.Content, shown) {
+			continue
+		}
+		any = true
+		content := slices.Clone(m.Content)
+		for j := range content {
+			if shown(content[j]) {
+				content[j] = told(content[j], "not shown: it does not fit")
+			}
+		}
+		c.now[i].Content = content
+	}
+	return any
+}
