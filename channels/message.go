@@ -98,6 +98,8 @@ type Quote struct {
 	From Sender `json:"from"`
 	Text string `json:"text"`
 	Own  bool   `json:"own,omitempty"` // it was ours
+	// Attachments are its files; they are fetched when the message that quotes them is answered.
+	Attachments []Attachment `json:"attachments,omitempty"`
 }
 
 // Attachment is a file that came with a message. ID is issued by the adapter and means nothing elsewhere.

@@ -237,7 +237,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	}
 	for _, x := range list {
 		x.stale = d.stale.old(in.Time)
-		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale
+		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data)
 	}
 	return list
 }
@@ -256,7 +256,7 @@ func (d *dispatch) reserve(list []*arrival) {
 		}
 		a.reserved = true
 		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role},
-			Entries: bodies(d.overheard(a), []workspace.Input{a.Input})}
+			Entries: bodies(d.overheard(a), []workspace.Input{a.Input}, nil)}
 	}
 }
 

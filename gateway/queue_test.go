@@ -213,7 +213,7 @@ func TestAlbumIsOneTurn(t *testing.T) {
 	if got := r.rows(`SELECT state, count(*), count(DISTINCT run_id) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|3|1"}) {
 		t.Errorf("inputs %q, want three answered by one run", got)
 	}
-	if b := r.llm.Bodies(); len(b) != 1 || strings.Count(b[0], "[attached:") != 3 {
+	if b := r.llm.Bodies(); len(b) != 1 || strings.Count(b[0], "[attached file: inbox/image") != 3 {
 		t.Errorf("%d model calls; the one must name three pictures", len(b))
 	}
 }

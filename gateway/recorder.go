@@ -63,17 +63,31 @@ func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input)
 
 // restart takes the message that came right after: the same run answers both. Steps that the first try could still
 // journal stand in Turn.Journal, so that the next one goes on behind them.
-func (r *recorder) restart() error {
+func (r *recorder) restart(ctx context.Context) error {
 	inputs := r.lane.Restart()
 	if len(inputs) == 0 {
 		return nil
 	}
-	entries, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs))
+	files, ok := r.gather(ctx, inputs)
+	if !ok {
+		return nil
+	}
+	entries, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.content))
 	if err != nil {
 		return err
 	}
 	r.remember(entries, inputs)
+	r.ts.say(r, files)
 	return nil
+}
+
+// gather fetches what further inputs carry. It is false when the turn was ended meanwhile: then they are not its own.
+func (r *recorder) gather(ctx context.Context, inputs []workspace.Input) (fetched, bool) {
+	files, err := r.ts.gather(ctx, r, inputs, r.turn.History)
+	if err != nil {
+		r.lane.Forgo(inputs)
+	}
+	return files, err == nil
 }
 
 func (r *recorder) emit(e agentloop.Event) {
@@ -89,6 +103,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
 	r.journal(steps)
 	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
+	var files fetched
 	for _, st := range steps {
 		r.asking = max(r.asking, st.N+1)
 		if st.Kind == workspace.StepModel {
@@ -104,8 +119,10 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		}
 	}
 	if boundary {
-		if u.Inputs = r.lane.Boundary(); len(u.Inputs) > 0 {
-			u.Bodies, u.Wait = bodies(nil, u.Inputs), true
+		inputs := r.lane.Boundary()
+		var ok bool
+		if files, ok = r.gather(ctx, inputs); ok && len(inputs) > 0 {
+			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.content), true
 		}
 	}
 	u.Then = func() {
@@ -121,6 +138,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		before := len(r.turn.History)
 		r.remember(got.Entries[len(u.Entries):], u.Inputs)
 		b.Inputs = r.turn.History[before:]
+		r.ts.say(r, files)
 	}
 	return b, nil
 }

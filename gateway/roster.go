@@ -63,6 +63,17 @@ func (a *agent) Prompt(t *agentloop.Turn, channel string) (system, volatile stri
 		PeerKind: t.PeerKind, Session: t.Session, Requester: t.Requester})
 }
 
+// agent is the configured one, or the default where it is no longer there.
+func (r *roster) agent(id workspace.AgentID) *agent {
+	if a, ok := r.agents[id]; ok {
+		return a
+	}
+	return r.agents[r.fallback]
+}
+
+// hearing is what transcribes; nil: nothing is configured.
+func (r *roster) hearing() hearing { return nil }
+
 // modelsOf is the configured models, or what is found when there are none, with a line for the operator.
 func (g *Gateway) modelsOf(ctx context.Context, c *configs.Config) (list []configs.Model, note string) {
 	if len(c.Models) > 0 {
@@ -121,14 +132,15 @@ func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
 		return offline.New(m.Name), nil
 	}
 	ref := g.prices.Ref(m.BaseURL, m.Model)
+	sight := map[string]llm.Sight{"yes": llm.Sees, "no": llm.Blind}[m.Vision]
 	price := func(u workspace.Usage) (float64, bool) { return g.prices.Cost(ref, u) }
 	switch m.API {
 	case "openai":
 		return openai.New(openai.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
-			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Price: price})
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Sight: sight, Price: price})
 	case "anthropic":
 		return anthropic.New(anthropic.Options{Name: m.Name, Model: m.Model, BaseURL: m.BaseURL, APIKey: m.APIKey.Reveal(),
-			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Price: price})
+			ContextWindow: m.ContextWindow, MaxOutput: m.MaxOutputTokens, HTTP: g.calls, Blobs: g.readBlob, Sight: sight, Price: price})
 	}
 	return nil, fmt.Errorf("api %q is unknown", m.API)
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
-	"parley/channels"
 	"parley/gateway/api"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -30,6 +30,7 @@ type turns struct {
 	agents   func() *roster // agents with their prompts, swapped by a reload
 	commands func(ctx context.Context, in workspace.Input)
 	putBlob  func([]byte) (string, error)
+	files    *fetcher
 }
 
 // resumed is a run of an earlier boot, handed to its lane by recover.go.
@@ -42,7 +43,7 @@ type resumed struct {
 // Turn runs one turn of a session to its committed end.
 func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 	defer guard(ts.log, "turn") // a run that it leaves behind is ended by the sweeper
-	rec, err := ts.begin(t)
+	rec, err := ts.begin(ctx, t)
 	if err != nil {
 		ts.unbegun(t, err)
 		return
@@ -57,7 +58,7 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 		case rec.ended:
 			return
 		case errors.Is(err, agentloop.ErrRestart):
-			if err := rec.restart(); err != nil {
+			if err := rec.restart(ctx); err != nil {
 				ts.log.Error("turn cannot take a further message", "run", rec.run.ID, "err", err)
 				rec.fail(ctx, "internal", err)
 				return
@@ -80,7 +81,9 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 	if errors.Is(err, store.ErrClosed) {
 		return
 	}
-	ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
+	if !stopped(err) {
+		ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
+	}
 	defer ts.giveBack(t)
 	was, ok := t.Interrupted.(*interrupted)
 	if !ok {
@@ -91,6 +94,11 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 		return
 	}
 	was.ended()
+}
+
+// stopped says that a turn was ended on purpose before it began: its inputs are cancelled, or wait for the next boot.
+func stopped(err error) bool {
+	return errors.Is(err, agentloop.ErrStopped) || errors.Is(err, agentloop.ErrShutdown) || errors.Is(err, context.Canceled)
 }
 
 // giveBack returns those inputs of a turn that are still queued, so that nothing newer overtakes them.
@@ -129,40 +137,24 @@ func (ts *turns) attempt(ctx context.Context, rec *recorder) (err error) {
 }
 
 // begin makes the turn: the run is stored, the transcript is at hand, the prompt is built.
-func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
+func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 	key, err := workspace.ParseKey(t.Key)
 	if err != nil {
 		return nil, err
 	}
 	in := t.Inputs[0]
 	rec := &recorder{ts: ts, lane: t, key: key, roster: ts.agents(), began: ts.now()}
-	mem := ts.sessions.get(t.Key)
 	var entries []workspace.Entry
+	var files fetched
 	switch begun := t.Begun.(type) {
 	case *store.Begun:
 		rec.run, entries = begun.Run, begun.Entries
 	case resumed:
 		rec.run, rec.open, rec.turn.Journal, rec.resumed = begun.run, begun.open, begun.steps, true
 	default:
-		if err := ts.sessions.overhear(key); err != nil {
+		if entries, files, err = ts.beginNew(ctx, rec); err != nil {
 			return nil, err
 		}
-		lines, last := mem.lines()
-		b := store.Begin{Run: ts.newRun(in), Entries: bodies(lines, t.Inputs)}
-		var end *store.Finish
-		was, replaces := t.Interrupted.(*interrupted)
-		if replaces {
-			end = &was.end
-		}
-		got, err := ts.store.Begin(b, key, in.RoomID, t.Inputs, end)
-		if err != nil {
-			return nil, err
-		}
-		if replaces {
-			was.ended()
-		}
-		mem.heard(last)
-		rec.run, entries = got.Run, got.Entries
 	}
 	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
@@ -179,15 +171,50 @@ func (ts *turns) begin(t *lane.Turn) (*recorder, error) {
 		rec.asking = max(rec.asking, st.N+1)
 	}
 	ts.furnish(rec, in)
+	ts.say(rec, files)
 	return rec, nil
+}
+
+// beginNew stores a run that no commit has begun yet, after what its inputs carry has been fetched.
+func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry, fetched, error) {
+	t, in := rec.lane, rec.lane.Inputs[0]
+	rec.run = ts.newRun(in)
+	var end *store.Finish
+	was, replaces := t.Interrupted.(*interrupted)
+	fresh := t.Inputs
+	if replaces { // what the old run had taken is in the transcript
+		end = &was.end
+		fresh = slices.DeleteFunc(slices.Clone(fresh), func(in workspace.Input) bool {
+			return slices.ContainsFunc(end.Inputs, func(old workspace.Input) bool { return old.Seq == in.Seq })
+		})
+	}
+	files, err := ts.gatherFirst(ctx, rec, fresh)
+	if err != nil {
+		return nil, files, err
+	}
+	if err := ts.sessions.overhear(rec.key); err != nil {
+		return nil, files, err
+	}
+	mem := ts.sessions.get(t.Key)
+	lines, last := mem.lines()
+	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: bodies(lines, t.Inputs, files.content)}, rec.key, in.RoomID, t.Inputs, end)
+	if err != nil {
+		return nil, files, err
+	}
+	if replaces {
+		was.ended()
+	}
+	mem.heard(last)
+	rec.run = got.Run
+	return got.Entries, files, nil
 }
 
 func (ts *turns) newRun(in workspace.Input) workspace.Run {
 	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role}
 }
 
-// bodies are what the transcript holds beside the inputs' texts: what others said, quotes, what was attached.
-func bodies(said []workspace.ContextLine, inputs []workspace.Input) []workspace.EntryBody {
+// bodies are what the transcript holds beside the inputs' texts: what others said, quotes, files that were fetched.
+func bodies(said []workspace.ContextLine, inputs []workspace.Input, files map[workspace.InputID][]workspace.Content) []workspace.EntryBody {
 	out := make([]workspace.EntryBody, len(inputs))
 	for i, in := range inputs {
 		if i == 0 {
@@ -198,33 +225,14 @@ func bodies(said []workspace.ContextLine, inputs []workspace.Input) []workspace.
 		} else if q != nil && q.Text != "" {
 			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from you", Text: q.Text})
 		}
-		for _, a := range in.Data.Attachments {
-			out[i].Content = append(out[i].Content, workspace.Content{Kind: workspace.Text, Text: attachmentLine(a)})
-		}
+		out[i].Content = files[in.ID]
 	}
 	return out
 }
 
-func attachmentLine(a channels.Attachment) string {
-	parts := []string{a.Kind}
-	if a.Name != "" {
-		parts = append(parts, fmt.Sprintf("%q", a.Name))
-	}
-	if a.MIME != "" {
-		parts = append(parts, a.MIME)
-	}
-	if a.Size > 0 {
-		parts = append(parts, fmt.Sprintf("%d bytes", a.Size))
-	}
-	return "\n[attached: " + strings.Join(parts, ", ") + "; its content is not shown to you]"
-}
-
 // furnish fills in what the loop needs to know.
 func (ts *turns) furnish(rec *recorder, in workspace.Input) {
-	agent, ok := rec.roster.agents[rec.key.Agent]
-	if !ok {
-		agent = rec.roster.agents[rec.roster.fallback]
-	}
+	agent := rec.roster.agent(rec.key.Agent)
 	room := workspace.Room{ID: rec.run.RoomID}
 	var l *line
 	if room.ID != "" {

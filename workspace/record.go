@@ -214,6 +214,9 @@ type Content struct {
 	Error  bool            `json:"error,omitempty"`
 	MIME   string          `json:"mime,omitempty"`
 	Blob   string          `json:"blob,omitempty"` // reference into the blob store
+	Size   int64           `json:"size,omitempty"` // bytes of Blob
+	// Nth counts what a session showed to models, from 1: by it older pictures are left out, always the same ones.
+	Nth int `json:"nth,omitempty"`
 	// Opaque is provider state (a reasoning signature) that must go back unchanged. It never leaves the gateway.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }

@@ -168,6 +168,9 @@ func (s *identity) reply(m *message, in *channels.Inbound) {
 	in.ReplyTo = id(r.ID)
 	from, _ := r.sender()
 	q := &channels.Quote{From: from, Text: r.Text, Own: r.From != nil && r.From.ID == s.ID}
+	if !q.Own {
+		q.Attachments = r.attachments()
+	}
 	if q.Text == "" {
 		q.Text = r.Caption
 	}

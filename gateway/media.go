@@ -1,0 +1,516 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"parley/agentloop"
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/blob"
+	"parley/workspace/media"
+	"parley/workspace/store"
+)
+
+// Limits of what is fetched.
+const (
+	maxAttachment  = 20 << 20 // bytes of one file: what Telegram gives to bots
+	maxAttachments = 10       // of one message
+	fetchesAtOnce  = 8        // over all sessions
+	fetchesOfTurn  = 4
+	fetchTries     = 3
+)
+
+// fetcher brings what is attached to messages: into the blob store, where it stays, and as a copy into the session's
+// work folder. It is asked when a turn takes a message up and before that is committed, so that a crash at any point
+// finds the message still queued and what was fetched already in its place; and never for a message that was refused.
+// Goroutines: a few for each turn with attachments, waited for.
+type fetcher struct {
+	blobs *blob.Store
+	lines *lines
+	store *store.Store
+	log   *slog.Logger
+
+	timeout time.Duration // of one try
+	patient time.Duration // of all files of a turn together
+	pause   time.Duration // before the second try, and twice that before the third
+	slots   chan struct{}
+	looking sync.Mutex // one picture is decoded at a time: each may take a lot of memory
+	keeping sync.Mutex // copies into work folders
+}
+
+func newFetcher(b *blob.Store, l *lines, s *store.Store, log *slog.Logger) *fetcher {
+	return &fetcher{blobs: b, lines: l, store: s, log: log, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
+		slots: make(chan struct{}, fetchesAtOnce)}
+}
+
+// carries says that something must be fetched before a turn can take the message up.
+func carries(d *workspace.InputData) bool {
+	return len(d.Attachments) > 0 || d.Quote != nil && len(d.Quote.Attachments) > 0 && !d.Quote.Own
+}
+
+func anyCarries(inputs []workspace.Input) bool {
+	return slices.ContainsFunc(inputs, func(in workspace.Input) bool { return carries(&in.Data) })
+}
+
+// batch is the files of the inputs that a turn takes at once.
+type batch struct {
+	workDir string
+	hear    hearing
+	nth     int // number of the newest picture of the session
+	inputs  []workspace.Input
+}
+
+// fetched is what became of them.
+type fetched struct {
+	content map[workspace.InputID][]workspace.Content
+	notices []fetchNotice
+}
+
+// fetchNotice is a sentence for the person. Its key keeps it from being said twice.
+type fetchNotice struct {
+	key  string // empty: by its input
+	in   workspace.Input
+	text string
+}
+
+// item is one file on its way.
+type item struct {
+	in      workspace.Input
+	a       channels.Attachment
+	quoted  bool
+	n       int // of its message
+	content workspace.Content
+	trouble string // why it is not there, for people
+	unheard string // why a recording is not transcribed
+	unasked bool   // nothing is configured that could
+}
+
+// fetch never fails: what cannot be had is said in the content and in a notice. When ctx ends it returns early, and the
+// caller must not use what it returned.
+func (f *fetcher) fetch(ctx context.Context, b batch) fetched {
+	if !anyCarries(b.inputs) {
+		return fetched{}
+	}
+	items := f.items(b.inputs)
+	wait, cancel := context.WithTimeout(ctx, f.patient)
+	defer cancel()
+	var g errgroup.Group
+	g.SetLimit(fetchesOfTurn)
+	for _, it := range items {
+		g.Go(func() error {
+			f.one(wait, b, it)
+			return nil
+		})
+	}
+	_ = g.Wait() // nothing in it fails
+	return f.told(b, items)
+}
+
+// items lists the files of the inputs in order. Of an edit only those that its message did not have.
+func (f *fetcher) items(inputs []workspace.Input) []*item {
+	var out []*item
+	for _, in := range inputs {
+		if !carries(&in.Data) || f.known(in) {
+			continue
+		}
+		n := 0
+		add := func(list []channels.Attachment, quoted bool) {
+			for _, a := range list {
+				out = append(out, &item{in: in, a: a, quoted: quoted, n: n})
+				n++
+			}
+		}
+		add(in.Data.Attachments, false)
+		if q := in.Data.Quote; q != nil && !q.Own {
+			add(q.Attachments, true)
+		}
+	}
+	return out
+}
+
+// known says that an edit brings nothing but the files which a turn has already been shown with the message.
+func (f *fetcher) known(in workspace.Input) bool {
+	if in.Kind != channels.KindEdit || in.TargetKey == "" {
+		return false
+	}
+	target, err := f.store.InputByKey(in.Source, in.Account, in.TargetKey)
+	if err != nil || target.RunID == "" {
+		return false
+	}
+	return slices.EqualFunc(target.Data.Attachments, in.Data.Attachments, func(a, b channels.Attachment) bool {
+		return a.ID == b.ID || a.Kind == b.Kind && a.Name == b.Name && a.Size == b.Size && a.Size > 0
+	})
+}
+
+// one fetches a file and looks at it. A panic in it is that file's trouble alone.
+func (f *fetcher) one(ctx context.Context, b batch, it *item) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.log.Error("panic", "in", "fetch", "input", it.in.ID, "panic", p)
+			it.trouble = "something went wrong with it"
+		}
+	}()
+	if it.n >= maxAttachments {
+		it.trouble = fmt.Sprintf("only the first %d files of a message are taken", maxAttachments)
+		return
+	}
+	select {
+	case f.slots <- struct{}{}:
+	case <-ctx.Done():
+		it.trouble = "it took too long"
+		return
+	}
+	kept, err := f.take(ctx, it)
+	<-f.slots
+	if err != nil {
+		it.trouble = f.reason(it, err)
+		return
+	}
+	mime := media.Type(kept.Head)
+	it.content = workspace.Content{Kind: workspace.FileRef, Name: media.Name(it.a.Name, stem(it.a.Kind), mime), MIME: mime, Blob: kept.Ref, Size: kept.Size}
+	path := f.copied(b.workDir, it.content)
+	facts := []string{path, mime, size(kept.Size)}
+	switch {
+	case media.Pictured(mime):
+		facts = append(facts, f.look(&it.content)...)
+	case it.a.Kind == "voice" || it.a.Kind == "audio":
+		if said, ok := f.listen(ctx, b.hear, it); ok {
+			it.content.Text = heard(it, facts, said)
+			return
+		}
+		facts = append(facts, "not transcribed: "+it.unheard)
+	}
+	it.content.Text = label(it, facts)
+}
+
+// stem is what a file without a name is called.
+func stem(kind string) string {
+	switch kind {
+	case "image", "audio", "voice", "video":
+		return kind
+	}
+	return "file"
+}
+
+// label is how a model is told of a file. Its parts are the gateway's own words, a cleaned name and a type by the bytes.
+func label(it *item, facts []string) string {
+	what := it.a.Kind
+	switch {
+	case what == "voice":
+		what = "voice message"
+	case what == "image" && !strings.HasPrefix(it.content.MIME, "image/"): // so it was said
+		what = "file"
+	}
+	if it.quoted {
+		what += " of the quoted message"
+	}
+	facts = slices.DeleteFunc(facts, func(s string) bool { return s == "" })
+	return "[attached " + what + ": " + strings.Join(facts, ", ") + "]"
+}
+
+func size(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%d kB", (n+500)/1000)
+	}
+	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// errNoOpener is a file that nobody can fetch.
+var errNoOpener = errors.New("its channel gives no files")
+
+// take fetches, and again after what may pass.
+func (f *fetcher) take(ctx context.Context, it *item) (blob.Kept, error) {
+	if it.a.Size > maxAttachment {
+		return blob.Kept{}, channels.ErrTooLarge
+	}
+	for try := 1; ; try++ {
+		kept, err := f.takeOnce(ctx, it)
+		wait := f.pause << (try - 1)
+		var e *channels.Error
+		if errors.As(err, &e) && e.After > wait {
+			wait = e.After
+		}
+		if err == nil || lasting(err) || try == fetchTries || wait > f.timeout || !channels.Sleep(ctx, wait) {
+			return kept, err
+		}
+	}
+}
+
+// lasting says that trying again is no use.
+func lasting(err error) bool {
+	for _, known := range []error{channels.ErrTooLarge, blob.ErrTooLarge, workspace.ErrNotFound, workspace.ErrInvalid, errNoOpener} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	switch channels.ClassOf(err) {
+	case channels.BadMessage, channels.PeerGone, channels.Fatal:
+		return true
+	}
+	return false
+}
+
+func (f *fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	defer cancel()
+	file, err := f.open(ctx, it)
+	if err != nil {
+		return blob.Kept{}, err
+	}
+	var once sync.Once
+	closed := func() { once.Do(func() { _ = file.Close() }) } // read to its end or given up: nothing to lose
+	defer closed()
+	defer context.AfterFunc(ctx, closed)() // a reader that knows no context
+	return f.blobs.Take(file, maxAttachment)
+}
+
+// open asks the channel that the message came through. What a local surface uploaded is a blob already: its reference
+// was checked when the message was taken.
+func (f *fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
+	if l := f.lines.byName(it.in.Data.Channel); l != nil {
+		if o, ok := channels.As[channels.Opener](l.channel); ok {
+			return o.Open(ctx, it.a)
+		}
+	}
+	if it.in.RoomID != "" {
+		return nil, errNoOpener
+	}
+	path, err := f.blobs.Path(it.a.ID)
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// reason is what people are told of a failure; the log has the rest.
+func (f *fetcher) reason(it *item, err error) string {
+	f.log.Warn("attachment cannot be fetched", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
+	switch {
+	case errors.Is(err, channels.ErrTooLarge) || errors.Is(err, blob.ErrTooLarge):
+		return fmt.Sprintf("it is larger than was said or than the %d MB that I take", maxAttachment>>20)
+	case errors.Is(err, context.DeadlineExceeded):
+		return "it took too long"
+	case errors.Is(err, errNoOpener):
+		return errNoOpener.Error()
+	}
+	return "it could not be downloaded"
+}
+
+// copied puts the file where the tools of the session see it, and returns its path there; empty: it could not.
+func (f *fetcher) copied(workDir string, c workspace.Content) string {
+	path, err := f.copyTo(workDir, c)
+	if err != nil {
+		f.log.Error("attachment cannot be put into the work folder", "err", err)
+		return c.Name
+	}
+	return path
+}
+
+func (f *fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
+	name, err := f.blobs.Path(c.Blob)
+	if err != nil {
+		return "", err
+	}
+	src, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	f.keeping.Lock()
+	defer f.keeping.Unlock()
+	root, err := workspace.OpenWork(workDir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	return root.Keep(workspace.Inbox, c.Name, src)
+}
+
+// look makes the picture that models are shown, and says what it looked like or why it is not shown.
+func (f *fetcher) look(c *workspace.Content) (facts []string) {
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	data, err := f.blobs.Read(c.Blob)
+	var p media.Picture
+	if err == nil {
+		p, err = media.Shrink(data)
+	}
+	if err == nil {
+		var ref string
+		if ref, err = f.blobs.Put(p.Data); err == nil {
+			c.Kind, c.MIME, c.Blob, c.Size = workspace.Image, p.MIME, ref, int64(len(p.Data))
+			return []string{fmt.Sprintf("%d×%d", p.Width, p.Height)}
+		}
+	}
+	f.log.Info("picture cannot be shown", "err", err)
+	if errors.Is(err, media.ErrPixels) {
+		return []string{"not shown: it has too many pixels"}
+	}
+	return []string{"not shown: it cannot be read"}
+}
+
+// told puts together what the model gets of each message and what the person is told.
+func (f *fetcher) told(b batch, items []*item) fetched {
+	out := fetched{content: map[workspace.InputID][]workspace.Content{}}
+	var missing, unheard *item
+	names := []string{}
+	for _, it := range items {
+		c := it.content
+		if it.trouble != "" {
+			name := media.Name(it.a.Name, stem(it.a.Kind), "")
+			c = workspace.Content{Kind: workspace.Text, Text: "[attached " + stem(it.a.Kind) + " " + name + " is missing: " + it.trouble + "]"}
+			names = append(names, strings.TrimSuffix(name, ".bin"))
+			if missing == nil {
+				missing = it
+			}
+		}
+		if it.unheard != "" && unheard == nil {
+			unheard = it
+		}
+		if c.Kind == workspace.Image || c.MIME == media.PDF {
+			b.nth++
+			c.Nth = b.nth
+		}
+		out.content[it.in.ID] = append(out.content[it.in.ID], c)
+	}
+	if missing != nil {
+		text := "I could not get your file " + strings.Join(names, ", ") + ": " + missing.trouble + "."
+		if len(names) > 1 {
+			text = "I could not get your files " + strings.Join(names, ", ") + ": of the first, " + missing.trouble + "."
+		}
+		out.notices = append(out.notices, fetchNotice{in: missing.in, text: text})
+	}
+	if unheard != nil {
+		out.notices = append(out.notices, unheard.notice())
+	}
+	return out
+}
+
+// newestPicture is the number of the newest picture of a transcript.
+func newestPicture(hist []workspace.Entry) int {
+	for i := len(hist) - 1; i >= 0; i-- {
+		for _, c := range slices.Backward(hist[i].Body.Content) {
+			if c.Nth > 0 {
+				return c.Nth
+			}
+		}
+	}
+	return 0
+}
+
+// gather fetches what inputs carry, for a turn that is about to take them. Its error is the cause with which the turn
+// was ended meanwhile; then nothing may be committed.
+func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.Input, hist []workspace.Entry) (fetched, error) {
+	if !anyCarries(inputs) {
+		return fetched{}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turn := rec.lane.Context()
+	// A further message does not end this: what is fetched is wanted by the next try as well.
+	defer context.AfterFunc(turn, func() {
+		for _, cause := range []error{agentloop.ErrStopped, agentloop.ErrShutdown} {
+			if errors.Is(context.Cause(turn), cause) {
+				cancel(cause)
+			}
+		}
+	})()
+	agent := rec.roster.agent(rec.key.Agent)
+	who := workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role}
+	for i := range inputs { // edits and transcripts that came meanwhile
+		if now, err := ts.store.Input(inputs[i].ID); err == nil {
+			inputs[i].Data = now.Data
+		}
+	}
+	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who), hear: rec.roster.hearing(), nth: newestPicture(hist), inputs: inputs})
+	if ctx.Err() != nil {
+		return fetched{}, context.Cause(ctx)
+	}
+	return got, nil
+}
+
+// gatherFirst is gather for a turn that has no run yet. Meanwhile typing is shown.
+func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []workspace.Input) (fetched, error) {
+	if !anyCarries(inputs) {
+		return fetched{}, nil
+	}
+	var hist []workspace.Entry
+	ses, err := ts.store.SessionByKey(rec.key)
+	switch {
+	case errors.Is(err, workspace.ErrNotFound):
+	case err != nil:
+		return fetched{}, err
+	default:
+		if mem, err := ts.sessions.load(rec.lane.Key, ses.ID, rec.run.ID); err == nil {
+			hist = ts.sessions.append(mem, nil)
+		}
+	}
+	defer ts.typing(ctx, inputs[0].RoomID, rec.roster.signs.typing)()
+	return ts.gather(ctx, rec, inputs, hist)
+}
+
+// typing is shown in a room from after on, until the returned function is called.
+func (ts *turns) typing(ctx context.Context, room workspace.RoomID, after time.Duration) (stop func()) {
+	addr, err := ts.deliver.Address(room)
+	if room == "" || err != nil {
+		return func() {}
+	}
+	l := ts.lines.find(addr)
+	if l == nil || l.traits.TypingEvery <= 0 {
+		return func() {}
+	}
+	typer, ok := channels.As[channels.Typer](l.channel)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer guard(l.log, "typing")
+		for wait := after; channels.Sleep(ctx, wait); wait = l.traits.TypingEvery {
+			if err := typer.ShowTyping(ctx, addr); err != nil {
+				l.log.Debug("typing is not shown", "err", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// say tells people what could not be had. It comes after the commit that holds the rest: a crash in between costs the
+// sentence, and the model knows.
+func (ts *turns) say(rec *recorder, got fetched) {
+	for _, n := range got.notices {
+		if n.in.RoomID == "" {
+			continue // a local surface shows the transcript
+		}
+		key := n.key
+		if key == "" {
+			key = "input:" + string(n.in.ID) + ":files"
+		} else {
+			key = "session:" + string(rec.run.SessionID) + ":" + key
+		}
+		out, err := ts.store.Outbound(notice(key, n.in.RoomID, workspace.OutNotice, n.text))
+		if err != nil {
+			ts.log.Error("notice cannot be stored", "run", rec.run.ID, "err", err)
+			continue
+		}
+		ts.deliver.PushAll(out)
+	}
+}
