@@ -16,6 +16,7 @@ const (
 	walRestart = 64 << 20 // above this the log is begun anew, which needs all readers gone for a moment
 	checkEvery = 24 * time.Hour
 	lookEvery  = 10 * time.Minute // whether a check is due
+	checkAfter = time.Second      // of an unclean end: first what was left is answered
 )
 
 // keep is the keeper goroutine: checkpoints on a connection of their own, and checks. PostgreSQL keeps itself.
@@ -42,11 +43,15 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// watch looks at the database: at once after an unclean end, and daily.
+// watch looks at the database: soon after an unclean end, and daily.
 func (s *Store) watch(ctx context.Context) {
 	if s.health.unclean {
 		s.tell()
-		s.note(ctx, s.quickCheck(ctx))
+		select {
+		case <-ctx.Done():
+		case <-time.After(checkAfter):
+			s.note(ctx, s.quickCheck(ctx))
+		}
 		if ctx.Err() == nil {
 			s.health.checking.Store(false)
 			s.tell()
