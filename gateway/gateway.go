@@ -29,6 +29,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/logbook"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/blob"
@@ -42,6 +43,7 @@ type Options struct {
 	Env      configs.Lookup // for the discovery of models; nil: the process's
 	Now      func() time.Time
 	Log      *slog.Logger
+	Book     *logbook.Book // in which Log keeps its newest lines; nil: nothing is shown of it
 	Version  string
 	Tools    []tools.Tool // beside the built-in ones, which keep their names
 	// Synchronous is the store's, for the test that proves that it matters.

@@ -27,8 +27,9 @@ cmd/*                     -> gateway gateway/client configs channels/all tools/s
 gateway/client            ->
 gateway/benchtest         ->
 gateway/bus               -> channels
-gateway/control           -> gateway/bus agentloop/... tools/... routes workspace/... channels configs
-gateway/api               -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
+gateway/logbook           ->
+gateway/control           -> gateway/bus gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/api               -> gateway/control gateway/bus gateway/logbook agentloop agentloop/llm channels workspace
 gateway/command           -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
 gateway/task              -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs

@@ -107,7 +107,8 @@ func (g *Gateway) SignInURL() string { return g.URL() + g.api.SignInPath() }
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 	return api.New(api.Options{Page: webchat.Page(), Live: g.live, TLS: c.Gateway.TLS.Cert != "", Version: g.opt.Version,
 		Control: g.control, Feed: &g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
-		Hosts: func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
+		Hosts:  func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
+		Writes: func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
 		Owner: func() workspace.Actor {
 			id, name := owner(g.opt.Source.Current())
 			return workspace.Actor{Person: id, Role: workspace.Owner, Name: name}

@@ -13,6 +13,9 @@ const webchat channels.Network = "webchat" // its sessions are local ones, share
 // local says that a message came by the gateway itself and not by a network: from a page, a terminal or a program.
 func local(in *channels.Inbound) bool { return in.To.Network == webchat || in.To.Network == "api" }
 
+// Fallback is the rule of a message that no rule matched: the default agent, which is no assignment.
+const Fallback = "fallback"
+
 // Route is where a message goes. Binding is what is stored and shown.
 type Route struct {
 	workspace.Binding
@@ -168,7 +171,7 @@ func samePeer(p channels.PeerID, in *channels.Inbound) bool {
 
 func (t *Table) bind(r *rule, f *Facts) (route Route, session string) {
 	if r == nil {
-		return Route{Binding: workspace.Binding{Agent: t.o.Default, Rule: "fallback", Fallback: true}}, ""
+		return Route{Binding: workspace.Binding{Agent: t.o.Default, Rule: Fallback, Fallback: true}}, ""
 	}
 	route.Agent, route.Rule = r.Agent, r.shown(f)
 	for _, id := range r.Fanout {

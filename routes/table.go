@@ -89,6 +89,22 @@ const (
 	givenThread
 )
 
+// Listed is a rule as lists show it.
+type Listed struct {
+	Rule
+	N     int    // position in the configuration, from 1
+	Label string // as bindings show it
+}
+
+// List is every rule in the order in which they are asked; behind them all stands the default agent.
+func (t *Table) List() []Listed {
+	var out []Listed
+	for _, r := range t.all {
+		out = append(out, Listed{r.Rule, r.n, r.label})
+	}
+	return out
+}
+
 // NewTable checks the rules and indexes them. Its error joins all problems, each with the number of its rule.
 func NewTable(rules []Rule, o Options) (*Table, error) {
 	t := &Table{o: o, agents: map[workspace.AgentID]Agent{},

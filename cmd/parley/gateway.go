@@ -46,8 +46,9 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	log := slog.New(newLogHandler(a.errs, src.Current, least, asJSON))
-	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Version: version})
+	book := gateway.NewLogbook()
+	log := slog.New(newLogHandler(a.errs, src.Current, least, asJSON, book.Handler))
+	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Version: version})
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)

@@ -28,12 +28,14 @@ type logHandler struct {
 	hide *redactor
 }
 
-func newLogHandler(w io.Writer, current func() *configs.Config, least slog.Level, asJSON bool) slog.Handler {
+// keep stands behind the hiding, beside what is written to w.
+func newLogHandler(w io.Writer, current func() *configs.Config, least slog.Level, asJSON bool, keep func(slog.Handler) slog.Handler) slog.Handler {
 	o := &slog.HandlerOptions{Level: least}
 	h := logHandler{slog.NewTextHandler(w, o), &redactor{current: current}}
 	if asJSON {
 		h.Handler = slog.NewJSONHandler(w, o)
 	}
+	h.Handler = keep(h.Handler)
 	return h
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"parley/configs"
+	"parley/gateway"
+	"parley/gateway/logbook"
 )
 
 // canaries are credentials of the configuration below.
@@ -50,7 +52,8 @@ func TestT12_LogHidesSecretsByValueAndEscapes(t *testing.T) {
 	c := loggedConfig(t)
 	for _, asJSON := range []bool{false, true} {
 		var out bytes.Buffer
-		log := slog.New(newLogHandler(&out, func() *configs.Config { return c }, slog.LevelDebug, asJSON))
+		book := gateway.NewLogbook()
+		log := slog.New(newLogHandler(&out, func() *configs.Config { return c }, slog.LevelDebug, asJSON, book.Handler))
 		for _, secret := range []string{keyCanary, tokenCanary, customCanary} {
 			log.Info("string", "v", "before "+secret+" after")
 			log.Info("message " + secret)
@@ -65,7 +68,14 @@ func TestT12_LogHidesSecretsByValueAndEscapes(t *testing.T) {
 		log.Info("long", "v", strings.Repeat("ü", maxLogged))
 		log.Debug("nil", "v", nil, "err", error(nil))
 		text := out.String()
+		kept, _ := book.Read(logbook.Query{Limit: 1000, Least: slog.LevelDebug})
+		if strings.Count(text, "\n") != len(kept) {
+			t.Errorf("%d lines were written, %d kept", strings.Count(text, "\n"), len(kept))
+		}
 		for _, secret := range []string{keyCanary, tokenCanary, customCanary, "sk-canary%2Fwith%2Bodd%25signs"} {
+			if strings.Contains(fmt.Sprint(kept), secret) {
+				t.Errorf("json %v: %s is kept in memory", asJSON, secret)
+			}
 			if strings.Contains(text, secret) {
 				t.Errorf("json %v: %s in %s", asJSON, secret, line(text, secret))
 			}
@@ -101,7 +111,7 @@ func TestT12_LogHidesReplacedSecrets(t *testing.T) {
 	var out bytes.Buffer
 	old, next := loggedConfig(t), &configs.Config{DataDir: t.TempDir()}
 	current := old
-	log := slog.New(newLogHandler(&out, func() *configs.Config { return current }, slog.LevelInfo, false))
+	log := slog.New(newLogHandler(&out, func() *configs.Config { return current }, slog.LevelInfo, false, gateway.NewLogbook().Handler))
 	log.Info("old", "v", keyCanary)
 	current = next
 	log.Info("new", "v", keyCanary)

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/workspace"
@@ -34,6 +36,7 @@ type Options struct {
 	Live    LiveLine        // the live line; nil: there is none
 	Ready   func() error    // nil: messages are taken and can be answered; the error's text is shown
 	Metrics func(io.Writer) // writes further metrics as Prometheus text
+	Writes  func() int      // how many one person may send from one place in a second; 0: as many as they like
 	Log     *slog.Logger
 	Now     func() time.Time
 }
@@ -51,6 +54,8 @@ func (s *Server) Close() { s.once.Do(func() { close(s.s.closing) }) }
 type server struct {
 	opt     Options
 	guard   *guard
+	pace    pace
+	turns   turns
 	closing chan struct{}
 	counts  counts
 }
@@ -76,6 +81,7 @@ func routes() []route {
 		{"GET /v1/me", false, (*server).me},
 		{"GET /v1/live", false, (*server).live},
 		{"POST /v1/messages", false, (*server).postMessage},
+		{"GET /v1/runs", false, (*server).listRuns},
 		{"GET /v1/runs/{id}", false, (*server).getRun},
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
 		{"GET /v1/runs/{id}/log", false, (*server).runLog},
@@ -87,10 +93,18 @@ func routes() []route {
 		{"GET /v1/status", false, (*server).status},
 		{"GET /v1/agents", false, (*server).listAgents},
 		{"GET /v1/channels", false, (*server).listChannels},
+		{"GET /v1/routes", false, (*server).listRoutes},
 		{"POST /v1/routes/explain", false, (*server).explainRoute},
 		{"GET /v1/pairings", false, (*server).listPairings},
 		{"POST /v1/pairings/{id}/approve", false, (*server).approvePairing},
 		{"POST /v1/pairings/{id}/deny", false, (*server).denyPairing},
+		{"GET /v1/people", false, (*server).listPeople},
+		{"GET /v1/people/{id}", false, (*server).getPerson},
+		{"GET /v1/usage", false, (*server).usage},
+		{"GET /v1/logs", false, (*server).logs},
+		{"GET /v1/logs/events", false, (*server).logEvents},
+		{"GET /openapi.json", false, (*server).openapi},
+		{"GET /v1/config", false, (*server).config},
 		{"POST /v1/config/reload", false, (*server).reload},
 		{"POST /v1/backup", false, (*server).backup},
 	}
@@ -104,7 +118,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{opt: o, guard: newGuard(o), closing: make(chan struct{})}
+	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{})}
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.Handle(rt.pattern, s.endpoint(rt))
@@ -161,7 +175,7 @@ func (s *server) endpoint(rt route) http.Handler {
 			s.fail(w, r, err)
 			return
 		}
-		if err := rt.serve(s, w, r); err != nil && r.Context().Err() == nil {
+		if err := s.serve(rt, w, r); err != nil && r.Context().Err() == nil {
 			s.fail(w, r, err)
 		}
 	})
@@ -169,13 +183,17 @@ func (s *server) endpoint(rt route) http.Handler {
 
 // missing tells a path that is nothing here from a method that is wrong there.
 func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method
-		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" && method != r.Method {
-			w.Header().Set("Allow", method)
-			return fault(http.StatusMethodNotAllowed, "method", fmt.Sprintf("Use %s.", method))
+		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
 		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return fault(http.StatusMethodNotAllowed, "method", fmt.Sprintf("Use %s.", strings.Join(allowed, " or ")))
 	}
 	return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
 }

@@ -267,7 +267,10 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		"negative wait":  {`{"text":"a","wait":-1}`, "application/json", 400, "invalid"},
 		"too long wait":  {`{"text":"a","wait":601}`, "application/json", 400, "invalid"},
 		"too long":       {`{"text":"` + strings.Repeat("a", 1<<20) + `"}`, "application/json", 413, "too_large"},
-		"too long text":  {`{"text":"` + strings.Repeat("a", 300<<10) + `"}`, "application/json", 400, "invalid"},
+		"too long text":  {`{"text":"` + strings.Repeat("a", 300<<10) + `"}`, "application/json", 413, "too_large"},
+		"other letters":  {`{"Text":"a"}`, "application/json", 400, "invalid"},
+		"a name twice":   {`{"text":"a","text":"b"}`, "application/json", 400, "invalid"},
+		"nested deeply":  {`{"text":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`, "application/json", 400, "invalid"},
 		"broken session": {`{"text":"a","session":"agent:x"}`, "application/json", 400, "invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func (s *server) await(ctx context.Context, call control.Call, got control.Submi
 			return runView{}, false, err
 		}
 		if f.Ended() {
-			view, err := s.view(ctx, call, string(got.InputID), true)
+			view, err := s.view(ctx, call, string(got.InputID))
 			return view, err == nil, err
 		}
 		select {

@@ -48,6 +48,8 @@ func problemOf(err error) *problem {
 		return fault(http.StatusConflict, "idempotency_conflict", detail)
 	case errors.Is(err, workspace.ErrNotFound):
 		return fault(http.StatusNotFound, "not_found", detail)
+	case errors.Is(err, control.ErrTooLarge):
+		return fault(http.StatusRequestEntityTooLarge, "too_large", detail)
 	case errors.Is(err, workspace.ErrInvalid):
 		return fault(http.StatusBadRequest, "invalid", detail)
 	case errors.Is(err, workspace.ErrDenied):
@@ -119,7 +121,7 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return fault(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The body is longer than %d bytes.", maxBody))
+		return tooLarge()
 	}
 	if err != nil {
 		return fault(http.StatusBadRequest, "invalid", "The body could not be read.")

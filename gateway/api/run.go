@@ -53,12 +53,23 @@ type logLine struct {
 	Text string    `json:"text,omitempty"`
 }
 
-// view reads a run, with its log if wanted.
-func (s *server) view(ctx context.Context, call control.Call, id string, withLog bool) (runView, error) {
+// view reads a run with its log.
+func (s *server) view(ctx context.Context, call control.Call, id string) (runView, error) {
 	v, err := s.opt.Control.Run(ctx, call, id)
 	if err != nil {
 		return runView{}, err
 	}
+	out := viewOfRun(v, id)
+	found := control.Found{Run: v.Run}
+	if v.Run.ID == "" && len(v.Inputs) > 0 {
+		found.Input = v.Inputs[0]
+	}
+	out.Log, err = s.log(found)
+	return out, err
+}
+
+// viewOfRun shows a run that was asked for by an id of its own or of an input.
+func viewOfRun(v control.RunView, id string) runView {
 	out := runView{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason, Text: v.Text, Model: v.Run.Model,
 		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: usageOf(v.Run.Usage), Inputs: []string{}}
 	for _, in := range v.Inputs {
@@ -67,16 +78,11 @@ func (s *server) view(ctx context.Context, call control.Call, id string, withLog
 			out.InputID = string(in.ID)
 		}
 	}
-	found := control.Found{Run: v.Run}
 	if v.Run.ID == "" && len(v.Inputs) > 0 {
 		in := v.Inputs[0]
-		found.Input = in
 		out.ID, out.State, out.Reason, out.Requester = string(in.ID), string(in.State), in.Reason, string(in.Person)
 	}
-	if withLog {
-		out.Log, err = s.log(found)
-	}
-	return out, err
+	return out
 }
 
 func moment(t time.Time) *time.Time {
@@ -120,14 +126,6 @@ func (s *server) log(f control.Found) ([]logLine, error) {
 		}
 	}
 	return lines, nil
-}
-
-func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
-	v, err := s.view(r.Context(), s.call(r), r.PathValue("id"), false)
-	if err == nil {
-		reply(w, http.StatusOK, v)
-	}
-	return err
 }
 
 func (s *server) runLog(w http.ResponseWriter, r *http.Request) error {

@@ -14,6 +14,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
+	"parley/gateway/logbook"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -64,6 +65,11 @@ type House interface {
 	Started() time.Time
 	// Reload reads the configuration again and does not wait.
 	Reload()
+	// Routes lists the rules as they are asked, and last the fallback; Config is what is in force, without secrets.
+	Routes() []RouteRow
+	Config() (Config, error)
+	// Log is the newest part of the daemon's own log.
+	Log() *logbook.Book
 }
 
 // Agent as people see it.
@@ -107,7 +113,7 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Guest, workspace.Owner
 	case "sessions", "session.export":
 		return workspace.Guest, workspace.Nobody
-	case "message", "session.read", "run.read", "me", "session.create", "session.fork", "session.delete":
+	case "message", "session.read", "run.read", "me", "describe", "session.create", "session.fork", "session.delete":
 		return workspace.Member, workspace.Nobody
 	}
 	return workspace.Owner, workspace.Nobody

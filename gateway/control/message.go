@@ -43,6 +43,9 @@ const (
 // ErrOtherBody says that an idempotency key came again with another message.
 var ErrOtherBody = errors.New("idempotency key was used for another message")
 
+// ErrTooLarge says that a text is longer than is taken.
+var ErrTooLarge = errors.New("too large")
+
 // Message journals a message and returns after the commit.
 func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) {
 	if err := c.may(Call{Actor: m.Actor}, "message"); err != nil {
@@ -52,7 +55,7 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 	case strings.TrimSpace(m.Text) == "" && len(m.Files) == 0:
 		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message has no text.")
 	case len(m.Text) > MaxText:
-		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The message is longer than %d bytes.", MaxText)
+		return Submitted{}, workspace.Say(errors.Join(ErrTooLarge, workspace.ErrInvalid), "The message is longer than %d bytes.", MaxText)
 	case len(m.Key) > MaxKey:
 		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The idempotency key is longer than %d bytes.", MaxKey)
 	case len(m.Session) > MaxSession && !strings.HasPrefix(m.Session, "agent:"):

@@ -99,12 +99,17 @@ CREATE TABLE holds (
 );
 CREATE TABLE leases (name TEXT PRIMARY KEY, owner TEXT NOT NULL, epoch INTEGER NOT NULL, until INTEGER NOT NULL);
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE answers (
+  person_id TEXT NOT NULL, key TEXT NOT NULL, hash TEXT NOT NULL, status INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL, created INTEGER NOT NULL,
+  PRIMARY KEY (person_id, key)
+) WITHOUT ROWID;
+CREATE INDEX answers_created ON answers (created);
 CREATE TABLE audit (chain TEXT NOT NULL, n INTEGER NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (chain, n));
 CREATE TABLE usage (day TEXT NOT NULL, scope TEXT NOT NULL, tokens INTEGER NOT NULL, usd DOUBLE PRECISION, PRIMARY KEY (day, scope));
 CREATE TABLE blobs (ref TEXT PRIMARY KEY, size INTEGER NOT NULL, mime TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL);
 CREATE TABLE memory (id TEXT PRIMARY KEY, agent TEXT NOT NULL, scope TEXT NOT NULL, body TEXT NOT NULL, created INTEGER NOT NULL);
 
 -- +goose Down
-DROP TABLE memory; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
+DROP TABLE memory; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE answers; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
 DROP TABLE slots; DROP TABLE tasks; DROP TABLE approvals; DROP TABLE parts; DROP TABLE outbound; DROP TABLE entries; DROP TABLE steps;
 DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE accounts; DROP TABLE people;

@@ -1,0 +1,263 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// runItem is a run in a list, with whose it is.
+type runItem struct {
+	ID            string     `json:"id"`
+	Agent         string     `json:"agent"`
+	Session       string     `json:"session"` // key
+	SessionID     string     `json:"session_id"`
+	Generation    int        `json:"generation"`
+	Source        string     `json:"source"` // the network, or local
+	Requester     string     `json:"requester"`
+	RequesterName string     `json:"requester_name"`
+	Role          string     `json:"role"`
+	State         string     `json:"state"`
+	Reason        string     `json:"reason,omitempty"`
+	Model         string     `json:"model,omitempty"`
+	Said          string     `json:"said"` // the beginning of what it was asked
+	Started       time.Time  `json:"started"`
+	Ended         *time.Time `json:"ended,omitempty"`
+	Tries         int        `json:"tries"`
+	TaskID        string     `json:"task_id,omitempty"`
+	ParentRun     string     `json:"parent_run,omitempty"`
+	Usage         usage      `json:"usage"`
+}
+
+func runItemOf(r control.RunItem) runItem {
+	return runItem{ID: string(r.Run.ID), Agent: string(r.Key.Agent), Session: r.Key.String(), SessionID: string(r.Run.SessionID), Generation: r.Generation,
+		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
+		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: moment(r.Run.Ended), Tries: r.Run.Tries, TaskID: r.Run.TaskID,
+		ParentRun: string(r.Run.ParentRun), Usage: usageOf(r.Run.Usage)}
+}
+
+// sourceOf is where a session lives: a network, or here.
+func sourceOf(k workspace.Key) string {
+	if k.Network != "" {
+		return string(k.Network)
+	}
+	return "local"
+}
+
+func (s *server) listRuns(w http.ResponseWriter, r *http.Request) error {
+	p, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	found, next, err := s.opt.Control.Runs(r.Context(), s.call(r), control.RunQuery{Agent: workspace.AgentID(q.Get("agent")), Session: q.Get("session"),
+		State: workspace.RunState(q.Get("state")), Requester: workspace.PersonID(q.Get("requester")), After: workspace.RunID(p.after), Limit: p.limit})
+	if err != nil {
+		return err
+	}
+	l := list[runItem]{Items: []runItem{}, Next: optional(next)}
+	for _, one := range found {
+		l.Items = append(l.Items, runItemOf(one))
+	}
+	reply(w, http.StatusOK, l)
+	return nil
+}
+
+// runDetail is a run with why it was, what it did and when.
+type runDetail struct {
+	runView
+	Agent         string       `json:"agent"`
+	Generation    int          `json:"generation,omitempty"`
+	Source        string       `json:"source"` // the network, or local
+	RequesterName string       `json:"requester_name"`
+	Role          string       `json:"role"`
+	Error         string       `json:"error,omitempty"` // for the operator
+	TaskID        string       `json:"task_id,omitempty"`
+	ParentRun     string       `json:"parent_run,omitempty"`
+	Delivery      string       `json:"delivery"` // delivered, not_delivered, unknown, not_requested
+	Messages      []runMessage `json:"messages"`
+	Steps         []runStep    `json:"steps"`
+	Timeline      []runMoment  `json:"timeline"`
+}
+
+// runMessage is an input of a run, with why it was taken and went there.
+type runMessage struct {
+	ID       string      `json:"id"`
+	Source   string      `json:"source"`
+	Channel  string      `json:"channel,omitempty"`
+	Person   string      `json:"person"`
+	Sender   string      `json:"sender"` // a label
+	Role     string      `json:"role"`
+	Text     string      `json:"text"`
+	State    string      `json:"state"`
+	Reason   string      `json:"reason,omitempty"`
+	Received time.Time   `json:"received"`
+	Decision runDecision `json:"decision"`
+	Route    runRoute    `json:"route"`
+}
+
+// runDecision is what the gate said.
+type runDecision struct {
+	Allow  bool     `json:"allow"`
+	Rule   string   `json:"rule"`
+	Gates  []string `json:"gates"` // those passed, in order
+	Reason string   `json:"reason,omitempty"`
+}
+
+// runRoute is where routes sent the message.
+type runRoute struct {
+	Agent    string `json:"agent"`
+	Session  string `json:"session"`
+	Rule     string `json:"rule"`
+	Fallback bool   `json:"fallback"` // the default agent, where no rule matched
+}
+
+// runStep is one row of a run's journal: a call of the model, or of a tool.
+type runStep struct {
+	N          int        `json:"n"`
+	Kind       string     `json:"kind"`  // model or tool
+	State      string     `json:"state"` // done; of a tool also planned, started, failed, unknown, refused, cancelled
+	Model      string     `json:"model,omitempty"`
+	Tool       string     `json:"tool,omitempty"`
+	CallID     string     `json:"call_id,omitempty"`
+	Effect     string     `json:"effect,omitempty"`   // pure, store, outside: what a crash may repeat
+	Decision   string     `json:"decision,omitempty"` // of a tool: allowed, refused, waiting, cancelled
+	Reason     string     `json:"reason,omitempty"`   // of a refusal: layer and rule
+	Args       string     `json:"args,omitempty"`     // JSON as the model wrote it
+	Text       string     `json:"text,omitempty"`     // what the model said, or the tool's result
+	Cut        bool       `json:"cut"`                // Args or Text is longer; the log has it whole
+	Failed     bool       `json:"failed"`             // the tool's result is an error
+	Started    time.Time  `json:"started"`
+	Ended      *time.Time `json:"ended,omitempty"`
+	DurationMS int64      `json:"duration_ms"`
+	Usage      *usage     `json:"usage,omitempty"` // of a model's call
+}
+
+// runMoment is one line of a run's timeline.
+type runMoment struct {
+	Time       time.Time `json:"time"`
+	Type       string    `json:"type"` // received, started, model, tool, ended
+	Name       string    `json:"name,omitempty"`
+	Text       string    `json:"text,omitempty"`
+	DurationMS int64     `json:"duration_ms"`
+	Step       int       `json:"step,omitempty"` // its number in steps
+}
+
+// maxStep is how much of one step's text a page gets, in bytes.
+const maxStep = 16 << 10
+
+func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
+	d, err := s.opt.Control.Detail(r.Context(), s.call(r), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
+	v := runDetail{runView: viewOfRun(d.RunView, r.PathValue("id")), Agent: string(key.Agent), Generation: d.Generation, Source: sourceOf(key), RequesterName: d.Name,
+		Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun), Delivery: d.Delivery,
+		Messages: []runMessage{}, Steps: stepsOf(d.Steps), Timeline: []runMoment{}}
+	for _, in := range d.Inputs {
+		v.Messages = append(v.Messages, messageOf(in))
+		if v.Role == "" {
+			v.Role = string(in.Role)
+		}
+	}
+	v.Timeline = timeline(v)
+	reply(w, http.StatusOK, v)
+	return nil
+}
+
+func messageOf(in workspace.Input) runMessage {
+	return runMessage{ID: string(in.ID), Source: in.Source, Channel: in.Data.Channel, Person: string(in.Person), Sender: in.Sender, Role: string(in.Role), Text: in.Text,
+		State: string(in.State), Reason: in.Reason, Received: in.Received.UTC(),
+		Decision: runDecision{in.Decision.Allow, in.Decision.Rule, append([]string{}, in.Decision.Gates...), in.Decision.Reason},
+		Route:    runRoute{string(in.Binding.Agent), in.Binding.Key, in.Binding.Rule, in.Binding.Fallback}}
+}
+
+func stepsOf(steps []workspace.Step) []runStep {
+	out := []runStep{}
+	args := map[string]string{}
+	for _, st := range steps {
+		v := runStep{N: st.N, Kind: string(st.Kind), State: string(st.State), Tool: st.Tool, CallID: st.CallID, Effect: string(st.Effect), Model: st.Body.Model,
+			Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: moment(st.Ended)}
+		if !st.Ended.IsZero() {
+			v.DurationMS = st.Ended.Sub(st.Started).Milliseconds()
+		}
+		for _, c := range st.Body.Content {
+			switch c.Kind {
+			case workspace.Text, workspace.ToolResult:
+				v.Text += c.Text
+				v.Failed = v.Failed || c.Error
+			case workspace.ToolCall:
+				args[c.CallID] = string(c.Args)
+			}
+		}
+		if st.Kind == workspace.StepTool {
+			v.Args, v.Decision = args[st.CallID], decisionOf(st.State)
+		}
+		if u := st.Body.Usage; u != nil {
+			sum := usageOf(*u)
+			v.Usage = &sum
+			if v.DurationMS == 0 {
+				v.DurationMS = u.DurationMS
+			}
+		}
+		for _, text := range []*string{&v.Args, &v.Text} {
+			if len(*text) > maxStep {
+				*text, v.Cut = cutAt(*text, maxStep), true
+			}
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// decisionOf is what became of the wish to call a tool.
+func decisionOf(st workspace.StepState) string {
+	switch st {
+	case workspace.StepRefused:
+		return "refused"
+	case workspace.StepCancelled:
+		return "cancelled"
+	case workspace.StepPlanned:
+		return "waiting"
+	}
+	return "allowed"
+}
+
+// cutAt is the beginning of a text, at most n bytes and no half letter.
+func cutAt(s string, n int) string {
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// timeline puts what happened in the order of time.
+func timeline(v runDetail) []runMoment {
+	out := []runMoment{}
+	for _, m := range v.Messages {
+		out = append(out, runMoment{Time: m.Received, Type: "received", Name: m.Source, Text: m.Sender})
+	}
+	if v.Started != nil {
+		out = append(out, runMoment{Time: *v.Started, Type: "started"})
+	}
+	for _, st := range v.Steps {
+		m := runMoment{Time: st.Started, Type: st.Kind, Name: st.Model + st.Tool, Text: st.State, DurationMS: st.DurationMS, Step: st.N}
+		if st.Kind == string(workspace.StepModel) && st.Ended != nil && st.DurationMS > 0 { // it is journalled when it has answered
+			m.Time = st.Ended.Add(-time.Duration(st.DurationMS) * time.Millisecond)
+		}
+		out = append(out, m)
+	}
+	if v.Ended != nil {
+		end := runMoment{Time: *v.Ended, Type: "ended", Name: v.State, Text: v.Reason}
+		if v.Started != nil {
+			end.DurationMS = v.Ended.Sub(*v.Started).Milliseconds()
+		}
+		out = append(out, end)
+	}
+	slices.SortStableFunc(out, func(a, b runMoment) int { return a.Time.Compare(b.Time) })
+	return out
+}

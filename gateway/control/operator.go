@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+
+	"parley/gateway/logbook"
+	"parley/workspace"
+)
+
+// RouteRow is a rule of the table of routes, or the fallback behind them all.
+type RouteRow struct {
+	Precedence int    `json:"precedence"`  // 1 is asked first
+	N          int    `json:"n,omitempty"` // position in the configuration, from 1
+	Rule       string `json:"rule"`        // as bindings name it
+	Match      Match  `json:"match"`
+	Agent      string `json:"agent"`
+	Session    string `json:"session,omitempty"` // a named one beside the room's first
+	// Fanout are further agents, each of which gets a copy.
+	Fanout   []string `json:"fanout,omitempty"`
+	Fallback bool     `json:"fallback"` // the default agent, where no rule matches: no assignment
+}
+
+// Match is what all must fit; what is not given fits everything.
+type Match struct {
+	Type    string   `json:"type,omitempty"`
+	Channel string   `json:"channel,omitempty"`
+	Server  string   `json:"server,omitempty"`
+	Roles   []string `json:"roles,omitempty"`
+	Team    string   `json:"team,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Peer    string   `json:"peer,omitempty"`
+	Thread  string   `json:"thread,omitempty"`
+}
+
+// Routes lists the rules in the order in which they are asked, and last the fallback.
+func (c *Control) Routes(_ context.Context, call Call) ([]RouteRow, error) {
+	if err := c.may(call, "routes"); err != nil {
+		return nil, err
+	}
+	return c.House.Routes(), nil
+}
+
+// Config is the configuration in force, with [secret] in place of every credential.
+type Config struct {
+	Path   string `json:"path"` // the file; empty: there is none, all is default
+	YAML   string `json:"yaml"`
+	Values any    `json:"values"` // the same, parsed
+}
+
+// ShowConfig is what the gateway runs with.
+func (c *Control) ShowConfig(_ context.Context, call Call) (Config, error) {
+	if err := c.may(call, "config.show"); err != nil {
+		return Config{}, err
+	}
+	return c.House.Config()
+}
+
+// Log is the newest part of the daemon's own log.
+func (c *Control) Log(_ context.Context, call Call) (*logbook.Book, error) {
+	if err := c.may(call, "logs"); err != nil {
+		return nil, err
+	}
+	return c.House.Log(), nil
+}
+
+// Describe says whether the caller may read how this API is spoken.
+func (c *Control) Describe(_ context.Context, call Call) error { return c.may(call, "describe") }
+
+// Answered is what a client was told of a write that it gave a key.
+type Answered struct {
+	Hash   string // of what was asked
+	Status int
+	Body   string
+}
+
+// AnswerOf finds what the caller's key was answered; workspace.ErrNotFound: it is new. The verb itself checks rights.
+func (c *Control) AnswerOf(call Call, key string) (Answered, error) {
+	a, err := c.Store.AnswerOf(call.Actor.Person, key)
+	return Answered(a), err
+}
+
+// KeepAnswer keeps what the caller's key was answered, for 30 days. workspace.ErrConflict: it was answered before.
+func (c *Control) KeepAnswer(call Call, key string, a Answered) error {
+	if call.Actor.Person == "" {
+		return workspace.ErrDenied
+	}
+	return c.Store.PutAnswer(call.Actor.Person, key, struct {
+		Hash   string
+		Status int
+		Body   string
+	}(a))
+}
