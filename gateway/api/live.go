@@ -191,14 +191,14 @@ func (w *watch) tell(ctx context.Context) error {
 		return w.put(sessionsFrame{"sessions"})
 	}
 	for _, key := range keys {
-		ses, err := w.s.opt.Control.Session(ctx, w.call, key)
+		it, err := w.s.opt.Control.Item(ctx, w.call, key)
 		if errors.Is(err, workspace.ErrNotFound) {
 			continue // nothing of it is stored yet, or it is somebody else's
 		}
 		if err != nil {
 			return err
 		}
-		if err := w.put(sessionFrame{"session", viewOf(ses)}); err != nil {
+		if err := w.put(sessionFrame{"session", sessionViewOf(it)}); err != nil {
 			return err
 		}
 	}

@@ -2,93 +2,12 @@ package api
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/workspace"
 )
-
-// sessionView is the newest generation of a session.
-type sessionView struct {
-	ID         string    `json:"id"`
-	Key        string    `json:"key"`
-	Generation int       `json:"generation"`
-	Agent      string    `json:"agent"`
-	Name       string    `json:"name,omitempty"`
-	Created    time.Time `json:"created"`
-	Usage      usage     `json:"usage"`
-	Sequence   *int64    `json:"sequence,omitempty"` // of its newest event; left out in lists
-}
-
-func viewOf(ses workspace.Session) sessionView {
-	return sessionView{ID: string(ses.ID), Key: ses.Key.String(), Generation: ses.Gen, Agent: string(ses.Agent), Name: ses.Name, Created: ses.Created.UTC(), Usage: usageOf(ses.Tokens)}
-}
-
-func (s *server) listSessions(w http.ResponseWriter, r *http.Request) error {
-	p, err := pageOf(r)
-	if err != nil {
-		return err
-	}
-	found, err := s.opt.Control.Sessions(r.Context(), s.call(r), p.limit+1, p.after)
-	if err != nil {
-		return err
-	}
-	var views []sessionView
-	for _, ses := range found {
-		views = append(views, viewOf(ses))
-	}
-	reply(w, http.StatusOK, listOf(views, p.limit, func(v sessionView) string { return v.ID }))
-	return nil
-}
-
-func (s *server) getSession(w http.ResponseWriter, r *http.Request) error {
-	ses, err := s.opt.Control.Session(r.Context(), s.call(r), r.PathValue("key"))
-	if err != nil {
-		return err
-	}
-	v := viewOf(ses)
-	last, err := s.opt.Control.LastOf(ses)
-	v.Sequence = &last
-	if err == nil {
-		reply(w, http.StatusOK, v)
-	}
-	return err
-}
-
-// sessionEntries lists the transcript as the events that a stream sends.
-func (s *server) sessionEntries(w http.ResponseWriter, r *http.Request) error {
-	p, err := pageOf(r)
-	if err != nil {
-		return err
-	}
-	if r.URL.Query().Has("before") {
-		before, err := number(r, "before")
-		if err != nil {
-			return err
-		}
-		ses, err := s.opt.Control.Session(r.Context(), s.call(r), r.PathValue("key"))
-		if err != nil {
-			return err
-		}
-		return s.entriesBefore(w, ses, before, p.limit)
-	}
-	after, err := number(r, "after")
-	if err != nil {
-		return err
-	}
-	entries, err := s.opt.Control.Entries(r.Context(), s.call(r), r.PathValue("key"), after, p.limit+1)
-	if err != nil {
-		return err
-	}
-	var events []event
-	for _, e := range entries {
-		events = append(events, stored(e))
-	}
-	reply(w, http.StatusOK, listOf(events, p.limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) }))
-	return nil
-}
 
 func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
 	return whole[control.Agent](w)(s.opt.Control.Agents(r.Context(), s.call(r)))

@@ -43,7 +43,7 @@ func (c *Control) Runs(ctx context.Context, call Call, q RunQuery) (items []RunI
 	}
 	if q.State != "" {
 		if _, known := workspace.Runs[q.State]; !known && !slices.Contains([]workspace.RunState{workspace.RunCompleted, workspace.RunFailed, workspace.RunTimeout, workspace.RunStopped}, q.State) {
-			return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of runs.", brief(string(q.State), 40))
+			return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of runs.", cutText(string(q.State), 40))
 		}
 	}
 	var rows []store.RunRow
@@ -69,7 +69,7 @@ func (c *Control) Runs(ctx context.Context, call Call, q RunQuery) (items []RunI
 			return nil, "", err
 		}
 		if len(inputs) > 0 {
-			it.Said = brief(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
+			it.Said = cutText(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
 		}
 		items = append(items, it)
 	}
@@ -117,12 +117,12 @@ func (c *Control) someRuns(ctx context.Context, q RunQuery) (found []store.RunRo
 
 // sessionRuns reads a session's own journal, the newest generation first.
 func (c *Control) sessionRuns(q RunQuery) (found []store.RunRow, next workspace.RunID, err error) {
-	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", brief(q.Session, 200))
+	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", cutText(q.Session, 200))
 	key, err := workspace.ParseKey(q.Session)
 	if err != nil {
 		return nil, "", missing
 	}
-	gens, err := c.Store.GenerationsOf(key)
+	gens, err := c.Store.Generations(key)
 	if err != nil || len(gens) == 0 {
 		return nil, "", errors.Join(err, missing)
 	}
@@ -130,7 +130,7 @@ func (c *Control) sessionRuns(q RunQuery) (found []store.RunRow, next workspace.
 	if q.After != "" {
 		run, err := c.Store.Run(q.After)
 		if err != nil {
-			return nil, "", workspace.Say(err, "There is no run %q.", brief(string(q.After), 40))
+			return nil, "", workspace.Say(err, "There is no run %q.", cutText(string(q.After), 40))
 		}
 		for len(gens) > 0 && gens[0].ID != run.SessionID {
 			gens = gens[1:]
@@ -234,12 +234,4 @@ func delivery(o workspace.Outbound) string {
 		}
 	}
 	return shown
-}
-
-// brief is a text in at most n characters.
-func brief(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
 }

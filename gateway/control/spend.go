@@ -41,7 +41,7 @@ func (c *Control) Spending(ctx context.Context, call Call, q SpendQuery) (items 
 		return nil, Spend{}, err
 	}
 	if !slices.Contains([]string{"day", "agent", "person", "model"}, q.By) {
-		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "Usage is summed by day, agent, person or model, not by %q.", brief(q.By, 40))
+		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "Usage is summed by day, agent, person or model, not by %q.", cutText(q.By, 40))
 	}
 	if days := q.To.Sub(q.From).Hours() / 24; days <= 0 || days > spendDays {
 		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "From must lie before to, by at most %d days.", spendDays)

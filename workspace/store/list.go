@@ -231,8 +231,3 @@ func (s *Store) PutAnswer(person workspace.PersonID, key string, a Answer) error
 		return err
 	})
 }
-
-// GenerationsOf lists the generations of a key, newest first.
-func (s *Store) GenerationsOf(key workspace.Key) ([]workspace.Session, error) {
-	return s.sessions(`key = ? ORDER BY gen DESC`, key.String())
-}
