@@ -149,21 +149,25 @@ func (g *Gateway) checkChannels(ctx context.Context, c *configs.Config) []Findin
 	return list
 }
 
-// checkModels asks each model's server for its list.
+// checkModels asks each model's server for its list; without a configured model it says where one was looked for.
 func (g *Gateway) checkModels(ctx context.Context, c *configs.Config) []Finding {
-	if len(c.Models) == 0 {
-		models, note := g.modelsOf(ctx, c)
-		f := good("%s", note)
-		if len(models) > 0 && models[0].API == "offline" {
-			f.Hint = "Set OPENAI_API_KEY, run a local server, or name a model in the configuration."
-		}
-		return []Finding{f}
-	}
 	var list []Finding
 	for _, m := range c.Models {
 		list = append(list, g.checkModel(ctx, m))
 	}
-	return list
+	if len(c.Models) > 0 {
+		return list
+	}
+	d := configs.Discover(ctx, g.opt.Env, g.probe)
+	for _, l := range d.Looked {
+		list = append(list, good("looked for a model: %s %s", l.Where, l.Why))
+	}
+	if d.Model.API == "offline" {
+		return append(list, Finding{OK: true, What: "no model is configured or found; the built-in responder answers",
+			Hint: "Run parley onboard, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start a local server."})
+	}
+	list = append(list, good("no model is configured; %s (%s) is used, found by %s", d.Model.Name, d.Model.Model, d.Model.Found))
+	return append(list, g.checkModel(ctx, d.Model))
 }
 
 func (g *Gateway) checkModel(ctx context.Context, m configs.Model) Finding {

@@ -86,6 +86,8 @@ type Gateway struct {
 	control  *control.Control
 	memory   *memory
 	current  atomic.Pointer[roster]
+	renew    sync.Mutex // held while current is replaced
+	*discovery
 	server   *server
 	stops    stack
 	stopped  sync.Once
@@ -107,7 +109,8 @@ func New(opt Options) *Gateway {
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
-	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1)}
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1),
+		discovery: newDiscovery()}
 }
 
 // newHTTPClient is a pooled client: SDKs' own keep two idle connections and spend the processor on new ones. Each
@@ -138,7 +141,7 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 	if err := g.openStore(ctx, c); err != nil {
 		return err
 	}
-	if err := g.openAgents(ctx, c); err != nil {
+	if err := g.openAgents(c); err != nil {
 		return err
 	}
 	if err := g.openChannels(c); err != nil {
@@ -176,16 +179,12 @@ func (g *Gateway) postgres() string {
 	return dsn
 }
 
-func (g *Gateway) openAgents(ctx context.Context, c *configs.Config) (err error) {
+func (g *Gateway) openAgents(c *configs.Config) (err error) {
 	if g.prices, err = g.loadPrices(c); err != nil {
 		return fmt.Errorf("load prices: %w", err)
 	}
 	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log}
-	models, note := g.modelsOf(ctx, c)
-	if note != "" {
-		g.log.Warn("no model configured", "using", note)
-	}
-	r, err := g.newRoster(c, models)
+	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {
 		return err
 	}
@@ -288,6 +287,7 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.sweep(ctx) })
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
+	wg.Go(func() { g.discover(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()
 		wg.Wait()

@@ -18,8 +18,9 @@ func (g *Gateway) reload(old, c *configs.Config) {
 	if need := configs.NeedsRestart(old, c); len(need) > 0 {
 		g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
 	}
-	models, _ := g.modelsOf(g.base, c)
-	r, err := g.newRoster(c, models)
+	g.renew.Lock()
+	defer g.renew.Unlock()
+	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {
 		g.badReload(err)
 		return
@@ -42,6 +43,7 @@ func (g *Gateway) reload(old, c *configs.Config) {
 		}
 	}
 	g.people.forget()
+	g.lookNow()
 	g.log.Info("configuration reloaded", "path", c.Path)
 }
 

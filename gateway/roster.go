@@ -1,12 +1,8 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"time"
 
 	"parley/agentloop"
@@ -74,37 +70,6 @@ func (r *roster) agent(id workspace.AgentID) *agent {
 // hearing is what transcribes; nil: nothing is configured.
 func (r *roster) hearing() hearing { return nil }
 
-// modelsOf is the configured models, or what is found when there are none, with a line for the operator.
-func (g *Gateway) modelsOf(ctx context.Context, c *configs.Config) (list []configs.Model, note string) {
-	if len(c.Models) > 0 {
-		return c.Models, ""
-	}
-	found := c.Discover(ctx, g.opt.Env, g.probe)
-	return found[:1], fmt.Sprintf("no model is configured; using %s (%s)", found[0].Name, found[0].Found)
-}
-
-// probe asks a local OpenAI-compatible server for its first model.
-func (g *Gateway) probe(ctx context.Context, base string) (string, bool) {
-	ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/models", nil)
-	if err != nil {
-		return "", false
-	}
-	res, err := g.http.Do(req)
-	if err != nil {
-		return "", false
-	}
-	defer res.Body.Close()
-	var body struct {
-		Data []struct{ ID string }
-	}
-	if json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body) != nil || len(body.Data) == 0 {
-		return "", false
-	}
-	return body.Data[0].ID, true
-}
-
 // newModels opens what the configuration names. What cannot work as far as is known without the network is an error.
 func (g *Gateway) newModels(list []configs.Model, perModel int, from *roster) (*llm.Registry, error) {
 	var models []llm.Model
@@ -128,8 +93,11 @@ func (g *Gateway) newModels(list []configs.Model, perModel int, from *roster) (*
 }
 
 func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
-	if m.API == "offline" {
+	switch m.API {
+	case "offline":
 		return offline.New(m.Name), nil
+	case lookingName:
+		return looking{g.discovery}, nil
 	}
 	ref := g.prices.Ref(m.BaseURL, m.Model)
 	sight := map[string]llm.Sight{"yes": llm.Sees, "no": llm.Blind}[m.Vision]
