@@ -95,10 +95,19 @@ export type Down =
   | { type: 'needs'; pairings: number; approvals: number }
   | ({ type: 'stored'; id: string } & Stored)
   | { type: 'refused'; id: string; problem: ProblemBody }
+  | { type: 'sessions' } // more changed than is told: read the list
+  | { type: 'unfollowed'; key: string; problem: ProblemBody }
+  | Post
+  | { type: 'typing'; session: string }
   | { type: 'closing'; message?: string }
   | { type: 'slow' }
+
+// Post is what the gateway says to a conversation beside its transcript. The page answers with got.
+export type Post = { type: 'post'; id: string; session: string; text: string; actions?: { Label: string; Value: string }[][] | null; reply_to?: string; removed?: boolean }
 
 export type Up =
   | { type: 'follow'; key: string; session_id: string; after: number }
   | { type: 'unfollow'; key: string }
-  | { type: 'message'; id: string; agent: string; session: string; text: string; files: { ref: string }[] }
+  | { type: 'message'; id: string; agent: string; session: string; text: string; files: { ref: string }[]; at: number }
+  | { type: 'press'; id: string; session: string; target: string; text: string }
+  | { type: 'got'; id: string; problem?: string }
