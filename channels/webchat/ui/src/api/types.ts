@@ -54,7 +54,7 @@ export type Session = {
   usage?: Usage
 }
 
-export type Generation = { session_id: string; generation: number; created?: string; sequence?: number; forked_at?: number; current?: boolean }
+export type Generation = { session_id: string; generation: number; created: string; ended?: string; sequence: number; preview?: string; usage?: Usage; forked_from?: string; forked_before?: number }
 
 export type Agent = { id: string; name: string; models: string[]; default: boolean }
 export type Person = { id: string; role: string; name?: string }

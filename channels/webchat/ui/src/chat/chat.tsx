@@ -1,6 +1,296 @@
-// ChatPage is one conversation; without a key a new one.
+import { useNavigate } from '@tanstack/react-router'
+import { useCallback, useEffect, useMemo, useRef, useState, type DragEvent } from 'react'
+import { call, post, segment } from '../api/http'
+import type { FileRef, Generation, List, Session } from '../api/types'
+import { useApi } from '../api/use'
 import type { ChatSearch } from '../router'
+import { RunPanel } from '../runs/panel'
+import { SessionMenu } from '../sessions/menu'
+import { Panel } from '../shell/panel'
+import { useOpenSide } from '../shell/shell'
+import { agentChosen } from '../store/app'
+import { useAtom } from '../store/atom'
+import { conversation } from '../store/conversation'
+import { newId, newName } from '../store/ids'
+import { useLine } from '../store/line'
+import { dropPost, postsOf, press } from '../store/posts'
+import { drop, retry, write, type Sent } from '../store/outbox'
+import type { Row } from '../store/rows'
+import { put, sessions } from '../store/sessions'
+import { textOf } from '../store/transcript'
+import { Button, IconButton } from '../ui/button'
+import { cost, tokens } from '../ui/format'
+import { Icon, networkIcon } from '../ui/icon'
+import { useTitle } from '../ui/page'
+import { Failed, Note } from '../ui/states'
+import { toast } from '../ui/toast'
+import { Composer, type ComposerHandle } from './composer'
+import { EditMessage } from './edit'
+import { Outgoing, RowView, Waiting, type Acts } from './row-view'
+import { TranscriptView, type Line, type TranscriptHandle } from './transcript-view'
+import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
+import { Welcome } from './welcome'
+import './chat.css'
 
-export function ChatPage({ sessionKey }: { sessionKey?: string; search: ChatSearch }) {
-  return <div className="page">{sessionKey ?? 'New chat'}</div>
+// ChatPage is one conversation; without a key a new one.
+export function ChatPage({ sessionKey, search }: { sessionKey?: string; search: ChatSearch }) {
+  return sessionKey === undefined ? <NewChat agent={search.agent} /> : <Chat key={`${sessionKey} ${search.gen ?? ''}`} sessionKey={sessionKey} search={search} />
+}
+
+// NewChat begins with its first message: the session is made by it, so that it can be written offline too.
+function NewChat({ agent: asked }: { agent?: string }) {
+  const go = useNavigate()
+  const agents = useAgents()
+  const chosen = useAtom(agentChosen)
+  const agent = agents.find(a => a.id === (asked || chosen)) ?? agents.find(a => a.default) ?? agents[0]
+  const [name] = useState(newName)
+  const sent = useSent(undefined, name)
+  const composer = useRef<ComposerHandle>(null)
+  const line = useLine()
+  const key = sent.find(m => m.state === 'stored')?.key
+  useTitle('New chat')
+  useEffect(() => { if (key) void go({ to: '/chat/$key', params: { key }, replace: true }) }, [key, go])
+  const send = (text: string, files: FileRef[]) => { write({ session: name, key: '', agent: agent?.id ?? '', text, files }) }
+  return (
+    <Drop onFiles={f => { composer.current?.add(f) }}>
+      <Header title="New chat" sub={agent && `${agent.name || agent.id}${agent.models[0] ? ` · ${agent.models[0]}` : ''}`} />
+      {sent.length === 0
+        ? <Welcome agent={agent} onPick={t => { send(t, []) }} />
+        : <div className="transcript-box"><div className="transcript fresh" role="region" aria-label="Conversation">{sent.map(m => <div key={m.id} className="column"><Outgoing sent={m} online={line.state === 'open'} behind={false} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div>)}</div></div>}
+      <Foot><Composer ref={composer} name="" onSend={send} running={false} stopping={false} onStop={() => undefined} onEditLast={() => undefined} hint={line.state === 'open' ? undefined : 'Offline: what you send waits here'} /></Foot>
+    </Drop>
+  )
+}
+
+function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSearch }) {
+  const go = useNavigate()
+  const { c, view } = useConversation(key, search.gen ?? '')
+  const { stored, growing } = useRows(c)
+  const session = useSession(key)
+  const sent = useSent(search.gen ? undefined : key)
+  const line = useLine()
+  const online = line.state === 'open'
+  const agents = useAgents()
+  const agent = agents.find(a => a.id === (session?.agent ?? key.split(':')[1]))
+  const [atEnd, setAtEnd] = useState(true)
+  const [editing, setEditing] = useState<Row & { kind: 'user' }>()
+  const transcript = useRef<TranscriptHandle>(null)
+  const composer = useRef<ComposerHandle>(null)
+  const { t } = view
+  const running = search.gen ? undefined : t.run
+  const last = t.lines[t.lines.length - 1]?.sequence ?? 0
+  const title = session?.name || (view.state === 'ready' && !t.lines.length ? 'New chat' : key.split(':').pop() ?? key)
+  useTitle(title)
+  useSeen(key, search.gen ? '' : t.sessionId, last, atEnd)
+  useLooking(sent, view.state === 'ready' && online && !running)
+
+  const showRun = useCallback((run: string) => { void go({ to: '/chat/$key', params: { key }, search: s => ({ ...s, run: s.run === run ? undefined : run }), replace: true }) }, [go, key])
+  const branches = useBranches(key, search.gen, t.sessionId, stored)
+  const { stop, stopping } = useStop(running)
+  const fork = useFork(key, search.gen)
+  const again = useCallback((asked: number) => {
+    const first = stored.findIndex(r => r.kind === 'user' && r.sequence === asked)
+    const row = stored[first]
+    if (row?.kind !== 'user') return
+    const all = stored.filter(r => r.kind === 'user' && r.run === row.run) as (Row & { kind: 'user' })[]
+    void fork(asked, all.map(r => textOf(r.item)).join('\n\n'), all.flatMap(r => filesOf(r)))
+  }, [stored, fork])
+  const acts = useMemo<Acts>(() => ({ edit: search.gen ? undefined : setEditing, again: search.gen ? undefined : again, showRun, branches }), [search.gen, again, showRun, branches])
+
+  const posts = useAtom(postsOf).filter(p => p.session === key && !search.gen)
+  const waits = useReason(view.t, sent, online)
+  const name = agent?.name || agent?.id || 'Agent'
+  const lines: Line[] = [
+    ...stored.map(r => lineOf(r, acts, name, editing?.id === r.id ? <EditMessage text={textOf((r as Row & { kind: 'user' }).item)} onCancel={() => { setEditing(undefined); composer.current?.focus() }} onSend={text => {
+      const row = r as Row & { kind: 'user' }
+      setEditing(undefined)
+      composer.current?.focus()
+      void fork(row.sequence, text, filesOf(row))
+    }} /> : undefined)),
+    ...growing.map(r => lineOf(r, acts, name)),
+    ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.text} text={waits.text} since={waits.since} run={running ?? ''} acts={acts} /></div> }] : []),
+    ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><div className="post" dir="auto">{p.text}</div>{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
+    ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <div className="column"><Outgoing sent={m} online={online} behind={running !== undefined} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div> })),
+  ]
+  const send = (text: string, files: FileRef[]) => {
+    write({ session: key, key, agent: '', text, files })
+    transcript.current?.toEnd()
+  }
+  const newest = useCallback(() => { void go({ to: '/chat/$key', params: { key }, search: {} }) }, [go, key])
+  const older = useCallback(() => { void c.older() }, [c])
+  return (
+    <Drop onFiles={f => { composer.current?.add(f) }}>
+      <Header title={title} sub={agent && `${name}${agent.models[0] ? ` · ${agent.models[0]}` : ''}`} session={session} />
+      {view.state === 'failed' && view.error
+        ? <div className="page-in"><Failed error={view.error} retry={() => { void c.load() }} /></div>
+        : view.state === 'loading' ? <Loading />
+          : lines.length === 0 ? <Welcome agent={agent} onPick={x => { send(x, []) }} />
+            : <TranscriptView ref={transcript} lines={lines} label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} />}
+      <Announce rows={stored} name={name} running={running !== undefined} />
+      {search.gen
+        ? <Foot><Note act={<span className="row wrap"><Button kind="small" onClick={() => { void fork(last + 1) }}>Go on from here</Button><Button kind="small" onClick={newest}>To the newest</Button></span>}>This is an earlier version of the chat. It can only be read.</Note></Foot>
+        : <Foot><Composer ref={composer} name={key} onSend={send} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
+          onEditLast={() => { const r = stored.findLast(x => x.kind === 'user'); if (r?.kind === 'user') setEditing(r) }} hint={online ? undefined : 'Offline: what you send waits here'} /></Foot>}
+      {search.run && <Panel title="Run" onClose={() => { showRun(search.run ?? '') }}><RunPanel run={search.run} /></Panel>}
+    </Drop>
+  )
+}
+
+const sizes: Record<Row['kind'], number> = { day: 40, user: 96, answer: 220, steps: 44, command: 120, error: 70, end: 70, mark: 40 }
+
+function lineOf(r: Row, acts: Acts, name: string, instead?: React.ReactNode): Line {
+  return { id: r.id, size: sizes[r.kind], counts: r.kind !== 'day' && r.kind !== 'steps', view: <div className="column">{instead ?? <RowView row={r} acts={acts} name={name} />}</div> }
+}
+
+function filesOf(r: Row & { kind: 'user' }): FileRef[] {
+  return (r.item.parts ?? []).flatMap(p => { const ref = p.ref ?? p.blob; return ref ? [{ ref, name: p.name ?? '', mime: p.mime ?? '', size: p.size ?? 0 }] : [] })
+}
+
+// useSession is the session as the side bar knows it; one that is not in the list is asked for.
+function useSession(key: string): Session | undefined {
+  const known = useAtom(sessions).items.find(s => s.key === key)
+  const asked = useApi<Session>(known ? null : `/v1/sessions/${segment(key)}`)
+  return known ?? asked.data
+}
+
+// useStop stops the run; the button says at once that it does.
+function useStop(run: string | undefined): { stop: () => void; stopping: boolean } {
+  const [of, set] = useState<string>()
+  const stop = () => {
+    if (!run || of === run) return
+    set(run)
+    post(`/v1/runs/${segment(run)}/stop`).catch((err: unknown) => { set(undefined); toast((err as Error).message) })
+  }
+  return { stop, stopping: run !== undefined && of === run }
+}
+
+// useFork begins a new generation before an event and says something there.
+function useFork(key: string, generation: string | undefined) {
+  const go = useNavigate()
+  return useCallback(async (before: number, text?: string, files: FileRef[] = []) => {
+    try {
+      const s = await call<Session>(`/v1/sessions/${segment(key)}/fork`, { method: 'POST', body: { before, ...(generation ? { session_id: generation } : {}) }, headers: { 'Idempotency-Key': newId() } })
+      put(s)
+      if (text !== undefined) write({ session: key, key, agent: '', text, files })
+      await conversation(key).load()
+      if (generation) await go({ to: '/chat/$key', params: { key }, search: {} })
+    } catch (err) {
+      toast((err as Error).message)
+    }
+  }, [go, key, generation])
+}
+
+// useBranches knows which messages have other versions: generations that were forked before them.
+function useBranches(key: string, shown: string | undefined, newest: string, stored: readonly Row[]): Acts['branches'] {
+  const go = useNavigate()
+  const { data } = useApi<List<Generation>>(newest ? `/v1/sessions/${segment(key)}/generations?at=${newest}` : null)
+  return useMemo(() => {
+    const all = data?.items ?? []
+    const here = shown ?? newest
+    const points = branchPoints(all, here, stored)
+    return sequence => {
+      const of = points.get(sequence)
+      if (!of) return undefined
+      const at = of.indexOf(here)
+      if (at < 0 || of.length < 2) return undefined
+      const latest = all.reduce((a, g) => (g.generation > a.generation ? g : a), all[0] as Generation).session_id
+      return { at: at + 1, of: of.length, go: n => { const to = of[n - 1]; void go({ to: '/chat/$key', params: { key }, search: to === latest ? {} : { gen: to } }) } }
+    }
+  }, [data, shown, newest, stored, go, key])
+}
+
+// branchPoints says for each message where versions part which generations stand beside each other there.
+export function branchPoints(all: readonly Generation[], here: string, stored: readonly Row[]): Map<number, string[]> {
+  const points = new Map<number, string[]>()
+  const by = new Map(all.map(g => [g.session_id, g]))
+  const users = stored.filter(r => r.kind === 'user') as (Row & { kind: 'user' })[]
+  const ancestor = (id: string, before: number): string => { // the generation that a fork before this event came from in the end
+    let g = by.get(id)
+    while (g?.forked_from && (g.forked_before ?? 0) >= before && by.has(g.forked_from)) {
+      if (g.forked_before === before) return ancestor(g.forked_from, before)
+      if ((g.forked_before ?? 0) > before) g = by.get(g.forked_from)
+    }
+    return g?.session_id ?? id
+  }
+  const lines = new Map<string, string[]>()
+  for (const g of all) {
+    if (!g.forked_from || !g.forked_before || !by.has(g.forked_from)) continue
+    const at = `${ancestor(g.forked_from, g.forked_before)}/${g.forked_before}`
+    lines.set(at, [...(lines.get(at) ?? []), g.session_id])
+  }
+  for (const [at, forks] of lines) {
+    const cut = at.lastIndexOf('/')
+    const root = at.slice(0, cut), before = Number(at.slice(cut + 1))
+    const versions = [root, ...forks.sort((a, b) => (by.get(a)?.generation ?? 0) - (by.get(b)?.generation ?? 0))]
+    if (!versions.includes(here)) continue
+    const user = users.find(u => u.sequence >= before)
+    if (user) points.set(user.sequence, versions)
+  }
+  return points
+}
+
+// useReason is why nothing is to be seen, in words.
+function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean): { text: string; since: number } | undefined {
+  const begun = useSince(t.run)
+  if (!t.run) {
+    const m = sent.find(x => x.state === 'stored')
+    return m && online ? { text: 'Waiting for its turn', since: m.at } : undefined
+  }
+  if (!online) return { text: 'Cut off: the answer goes on at the gateway, and is here when the line is back', since: begun }
+  if (t.status) return { text: sentence(t.status.text), since: t.status.since }
+  if (t.grown.some(g => g.text)) return undefined
+  if (t.calls.size) return undefined
+  return { text: 'Thinking', since: begun }
+}
+
+const sentence = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1)
+
+// Announce tells a screen reader what came, once it is whole.
+function Announce({ rows, name, running }: { rows: readonly Row[]; name: string; running: boolean }) {
+  const [text, set] = useState('')
+  const was = useRef<string>(undefined)
+  const last = rows.findLast(r => r.kind === 'answer' || r.kind === 'error' || r.kind === 'end' || r.kind === 'command')
+  useEffect(() => {
+    if (was.current !== undefined && last && last.id !== was.current) set(last.kind === 'answer' ? `${name}: ${last.text.slice(0, 1500)}` : last.kind === 'end' ? 'The run has ended.' : last.kind === 'command' || last.kind === 'error' ? last.text.slice(0, 500) : '')
+    was.current = last?.id ?? ''
+  }, [last, name])
+  return <div className="sr-only" aria-live="polite" role="log" aria-label="New answers">{running && was.current === undefined ? '' : text}</div>
+}
+
+function Header({ title, sub, session }: { title: string; sub?: string; session?: Session }) {
+  const openSide = useOpenSide()
+  const u = session?.usage
+  return (
+    <header className="bar chat-bar">
+      <span className="narrow-only"><IconButton icon="menu" label="Open the side bar" onClick={openSide} /></span>
+      {session && session.local === false && <Icon name={networkIcon(session.network)} />}
+      <h1 className="truncate" title={title}>{title}</h1>
+      <span className="small faint truncate grow chat-sub">{sub}</span>
+      {u && <span className="small faint num wide-only" title="Of this session">{tokens(u.inputTokens + u.outputTokens + u.cacheReadTokens + u.cacheWriteTokens)} tokens · {cost(u.totalCostUsd)}</span>}
+      {session && <SessionMenu session={session} />}
+    </header>
+  )
+}
+
+const Foot = ({ children }: { children: React.ReactNode }) => <div className="foot"><div className="column">{children}</div></div>
+
+function Loading() {
+  return (
+    <div className="transcript-box"><div className="transcript fresh" role="status" aria-label="Loading the conversation">
+      {[60, 200, 60, 120].map((h, i) => <div key={i} className="column"><div className={i % 2 ? 'skeleton' : 'skeleton own'} style={{ height: h }} /></div>)}
+    </div></div>
+  )
+}
+
+// Drop takes files that are dragged onto the chat.
+function Drop({ onFiles, children }: { onFiles: (files: File[]) => void; children: React.ReactNode }) {
+  const [over, set] = useState(false)
+  const has = (e: DragEvent) => e.dataTransfer.types.includes('Files')
+  return (
+    <div className="chat" onDragOver={e => { if (has(e)) { e.preventDefault(); set(true) } }} onDragLeave={e => { if (!e.currentTarget.contains(e.relatedTarget as Node | null)) set(false) }}
+      onDrop={e => { if (has(e)) { e.preventDefault(); set(false); onFiles([...e.dataTransfer.files]) } }}>
+      {children}
+      {over && <div className="drop" aria-hidden="true"><Icon name="clip" />Drop files to attach them</div>}
+    </div>
+  )
 }

@@ -1,7 +1,13 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useEffect, useId, useMemo, useRef, useState } from 'react'
+import { useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { Dialog } from '../ui/dialog'
-import { Icon, type IconName } from '../ui/icon'
+import { Icon, networkIcon, type IconName } from '../ui/icon'
+import { matching, useCommands } from '../chat/commands'
+import { useApi } from '../api/use'
+import type { List, Session } from '../api/types'
+import { draft, setDraft } from '../store/drafts'
+import { useAtom } from '../store/atom'
+import { sessions } from '../store/sessions'
 import { pages } from './nav'
 
 type Choice = { id: string; label: string; hint?: string; icon: IconName; run: () => void }
@@ -17,13 +23,26 @@ function Find({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0)
   const list = useRef<HTMLUListElement>(null)
   const id = useId()
+  const known = useAtom(sessions).items
+  const commands = useCommands()
+  const query = useDeferredValue(text.trim())
+  const wide = useApi<List<Session>>(query.length > 1 && !query.startsWith('/') ? `/v1/sessions?limit=20&q=${encodeURIComponent(query)}` : null).data?.items
   const choices = useMemo<Choice[]>(() => [
     { id: 'new', label: 'New chat', icon: 'plus', run: () => { void go({ to: '/' }) } },
     { id: 'needs', label: 'Needs me', icon: 'bell', run: () => { void go({ to: '/needs' }) } },
     ...pages.map(p => ({ id: p.to, label: p.label, icon: p.icon, run: () => { void go({ to: p.to }) } })),
-  ], [go])
+    ...known.slice(0, 500).map(s => ({ id: s.key, label: s.name || s.key, hint: s.local === false ? s.network : undefined, icon: networkIcon(s.local === false ? s.network : undefined), run: () => { void go({ to: '/chat/$key', params: { key: s.key } }) } })),
+  ], [go, known])
   const words = text.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = choices.filter(c => words.every(w => `${c.label} ${c.hint ?? ''}`.toLowerCase().includes(w))).slice(0, 50)
+  const toCommand = (name: string) => {
+    const key = (/^\/chat\/([^/]+)/.exec(location.pathname)?.[1] ?? '')
+    const of = decodeURIComponent(key)
+    setDraft(of, { text: `/${name} `, files: draft(of).files })
+    void go(of ? { to: '/chat/$key', params: { key: of } } : { to: '/' }).then(() => { window.dispatchEvent(new CustomEvent('parley.draft', { detail: of })) })
+  }
+  const slash: Choice[] = text.startsWith('/') ? matching(commands, text.trim()).map(c => ({ id: `cmd ${c.name}`, label: `/${c.name.replace(/^\//, '')}`, hint: c.help, icon: 'terminal', run: () => { toCommand(c.name.replace(/^\//, '')) } })) : []
+  const more: Choice[] = (wide ?? []).filter(s => !choices.some(c => c.id === s.key)).map(s => ({ id: s.key, label: s.name || s.key, hint: s.preview, icon: networkIcon(s.local === false ? s.network : undefined), run: () => { void go({ to: '/chat/$key', params: { key: s.key } }) } }))
+  const found = text.startsWith('/') ? slash : [...choices.filter(c => words.every(w => `${c.label} ${c.hint ?? ''}`.toLowerCase().includes(w))).slice(0, 50), ...more]
   const chosen = Math.min(at, found.length - 1)
   useEffect(() => { list.current?.children[chosen]?.scrollIntoView({ block: 'nearest' }) }, [chosen])
   const pick = (c: Choice | undefined) => { if (c) { onClose(); c.run() } }

@@ -1,0 +1,193 @@
+import { memo, useEffect, useState } from 'react'
+import type { Part } from '../api/types'
+import type { Row } from '../store/rows'
+import type { Sent } from '../store/outbox'
+import { textOf } from '../store/transcript'
+import { Button, IconButton } from '../ui/button'
+import { Copy } from '../ui/copy'
+import { cost, exact, lasted, tokens } from '../ui/format'
+import { Icon } from '../ui/icon'
+import { useNow } from '../ui/time'
+import { fileURL } from './files'
+import { Markdown } from './markdown-view'
+import { useRunOf } from './runs'
+import { Steps } from './steps'
+
+// What a row may do. Undefined: not here (an old generation is only read).
+export type Acts = {
+  edit?: (row: Row & { kind: 'user' }) => void
+  again?: (asked: number) => void
+  showRun: (run: string) => void
+  branches: (sequence: number) => { at: number; of: number; go: (n: number) => void } | undefined
+}
+
+export const RowView = memo(function RowView({ row, acts, name }: { row: Row; acts: Acts; name: string }) {
+  switch (row.kind) {
+    case 'day': return <div className="day" role="separator"><span>{new Date(row.at).toLocaleDateString(undefined, { weekday: 'long', day: 'numeric', month: 'long' })}</span></div>
+    case 'user': return <User row={row} acts={acts} />
+    case 'answer': return <Answer row={row} acts={acts} name={name} />
+    case 'steps': return <Steps calls={row.calls} over={row.over} />
+    case 'command': return <Command row={row} />
+    case 'mark': return <div className="mark" role="note">{row.text}</div>
+    case 'error': return <Trouble text={row.text || `Something went wrong (${row.code}).`} run={row.run} acts={acts} />
+    case 'end': return <End row={row} acts={acts} />
+  }
+})
+
+const clock = (at: string) => new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
+
+function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
+  const text = textOf(row.item)
+  const files = (row.item.parts ?? []).filter(p => p.blob || p.ref)
+  return (
+    <article className="msg user" aria-label={`${row.item.name ?? 'You'}, ${clock(row.at)}`}>
+      {row.item.name && <div className="msg-name small faint">{row.item.name}</div>}
+      <Quoted parts={row.item.quoted} />
+      <Files parts={files} />
+      {text && <div className="bubble" dir="auto">{text}</div>}
+      <div className="msg-foot">
+        <Branches b={acts.branches(row.sequence)} />
+        <time className="faint small num" dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
+        <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit and send again" onClick={() => { acts.edit?.(row) }} />}</span>
+      </div>
+    </article>
+  )
+}
+
+function Branches({ b }: { b: ReturnType<Acts['branches']> }) {
+  if (!b) return null
+  return (
+    <span className="branches num" role="group" aria-label={`Version ${b.at} of ${b.of}`}>
+      <IconButton icon="left" label="Version before" disabled={b.at <= 1} onClick={() => { b.go(b.at - 1) }} />
+      <span className="small">{b.at}/{b.of}</span>
+      <IconButton icon="right" label="Version after" disabled={b.at >= b.of} onClick={() => { b.go(b.at + 1) }} />
+    </span>
+  )
+}
+
+function Quoted({ parts }: { parts: Part[] | undefined }) {
+  if (!parts?.length) return null
+  return <blockquote className="quoted" aria-label="Said before">{parts.map((p, i) => <p key={i} dir="auto">{p.name && <b>{p.name}: </b>}{p.text}</p>)}</blockquote>
+}
+
+export function Files({ parts }: { parts: Part[] }) {
+  if (!parts.length) return null
+  return (
+    <div className="files">
+      {parts.map((p, i) => {
+        const ref = p.ref ?? p.blob ?? ''
+        const label = p.name || p.mime || 'file'
+        return p.mime?.startsWith('image/')
+          ? <a key={i} className="picture" href={fileURL(ref)} target="_blank" rel="noopener noreferrer"><img src={fileURL(ref)} alt={p.name ? `Picture ${p.name}` : 'Picture'} loading="lazy" /></a>
+          : <a key={i} className="chip" href={fileURL(ref)} download={p.name} rel="noopener"><Icon name="file" /><span className="truncate">{label}</span></a>
+      })}
+    </div>
+  )
+}
+
+function Answer({ row, acts, name }: { row: Row & { kind: 'answer' }; acts: Acts; name: string }) {
+  return (
+    <article className="msg answer" aria-label={`${name}${row.at ? `, ${clock(row.at)}` : ', is answering'}`} aria-busy={row.growing || undefined}>
+      <Markdown text={row.text} growing={row.growing} />
+      <Files parts={row.files} />
+      {row.partial && <p className="cut small"><Icon name="stop" />{row.reason && row.reason !== 'stopped' ? `Cut off: ${row.reason}` : 'Stopped here'}</p>}
+      {row.foot && <Foot row={row} acts={acts} />}
+    </article>
+  )
+}
+
+const states: Record<string, string> = { failed: 'Failed', timeout: 'Took too long', user_stopped: 'Stopped' }
+
+function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
+  const foot = row.foot
+  const run = useRunOf(foot?.run)
+  if (!foot) return null
+  return (
+    <div className="msg-foot">
+      <span className="msg-acts">
+        <Copy text={row.text} label="Copy answer" />
+        {acts.again && row.asked !== undefined && <IconButton icon="again" label="Answer again" onClick={() => { acts.again?.(row.asked ?? 0) }} />}
+        <IconButton icon="run" label="Show the run" onClick={() => { acts.showRun(foot.run) }} />
+      </span>
+      <span className="foot-facts small faint num">
+        {states[foot.state] && <span className="badge warn">{states[foot.state]}{foot.reason && foot.reason !== 'stopped' ? `: ${foot.reason}` : ''}</span>}
+        {run?.model && <span>{run.model}</span>}
+        {run && <span title={`${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
+        {run && <span>{cost(run.usage.totalCostUsd)}</span>}
+        {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
+        <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
+      </span>
+    </div>
+  )
+}
+
+function Command({ row }: { row: Row & { kind: 'command' } }) {
+  return (
+    <article className="msg command" aria-label={`Command ${row.command}`}>
+      <div className="command-line"><Icon name="terminal" /><code dir="auto">{row.command}</code></div>
+      {row.text && <div className="command-reply"><Markdown text={row.text} growing={false} /></div>}
+    </article>
+  )
+}
+
+function Trouble({ text, run, acts }: { text: string; run: string; acts: Acts }) {
+  return (
+    <div className="note bad" role="note">
+      <Icon name="warn" /><div className="grow" dir="auto">{text}</div>
+      {run && <Button kind="small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
+    </div>
+  )
+}
+
+function End({ row, acts }: { row: Row & { kind: 'end' }; acts: Acts }) {
+  const { state, reason } = row.foot
+  const text = state === 'user_stopped' ? `Stopped before an answer${reason && reason !== 'stopped' ? ` (${reason})` : ''}.` : state === 'completed' ? 'There was nothing to say.' : `${states[state] ?? state}${reason ? `: ${reason}` : ''}.`
+  return (
+    <div className={state === 'failed' || state === 'timeout' ? 'note bad' : 'note'} role="note">
+      <Icon name={state === 'user_stopped' ? 'stop' : 'info'} /><div className="grow">{text}</div>
+      {acts.again && row.asked !== undefined && state !== 'completed' && <Button kind="small" icon="again" onClick={() => { acts.again?.(row.asked ?? 0) }}>Try again</Button>}
+      <Button kind="small" onClick={() => { acts.showRun(row.run) }}>Show the run</Button>
+    </div>
+  )
+}
+
+// Outgoing is a message that is on its way: sending, stored, refused.
+export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent; online: boolean; behind: boolean; onRetry: () => void; onDrop: () => void }) {
+  const now = useNow()
+  const said = sent.state === 'sending' ? (online ? (now - sent.at > 4000 ? 'Still sending…' : 'Sending…') : 'Waits until Parley is back') : sent.state === 'stored' ? (behind ? 'Stored, waits for its turn' : 'Stored') : sent.problem ?? ''
+  return (
+    <article className={`msg user ${sent.state}`} aria-label="You, on its way">
+      {sent.files.length > 0 && <Files parts={sent.files.map(f => ({ type: 'file_ref', ref: f.ref, name: f.name, mime: f.mime }))} />}
+      {sent.text && <div className="bubble" dir="auto">{sent.text}</div>}
+      <div className="msg-foot" role="status">
+        <span className={sent.state === 'refused' ? 'small state bad' : 'small faint state'}>
+          <Icon name={sent.state === 'sending' ? (online ? 'clock' : 'offline') : sent.state === 'stored' ? 'check' : 'warn'} />{said}
+        </span>
+        {sent.state === 'refused' && <Button kind="quiet small" onClick={onRetry}>Send again</Button>}
+        {(sent.state === 'refused' || sent.state === 'over' || (sent.state === 'sending' && !online)) && <Button kind="quiet small" onClick={onDrop}>Remove</Button>}
+      </div>
+    </article>
+  )
+}
+
+// Waiting says why nothing is to be seen yet. After ten seconds it leads to the run.
+export function Waiting({ text, since, run, acts }: { text: string; since: number; run: string; acts: Acts }) {
+  const [began] = useState(since)
+  const seconds = useSeconds(began)
+  return (
+    <div className="waiting" role="status">
+      <span className="pulse" aria-hidden="true" /><span>{text}</span>
+      {seconds >= 3 && <span className="num faint" aria-hidden="true">{lasted(seconds * 1000).replace('.0', '')}</span>}
+      {seconds >= 10 && run && <Button kind="quiet small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
+    </div>
+  )
+}
+
+export function useSeconds(since: number): number {
+  const [n, set] = useState(() => Math.floor((Date.now() - since) / 1000))
+  useEffect(() => {
+    const timer = setInterval(() => { set(Math.floor((Date.now() - since) / 1000)) }, 1000)
+    return () => { clearInterval(timer) }
+  }, [since])
+  return Math.max(0, n)
+}

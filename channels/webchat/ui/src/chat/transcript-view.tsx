@@ -1,0 +1,77 @@
+import { useVirtualizer } from '@tanstack/react-virtual'
+import { useEffect, useImperativeHandle, useRef, useState, type ReactNode, type Ref } from 'react'
+import { Button } from '../ui/button'
+import { Icon } from '../ui/icon'
+
+export type Line = { id: string; size: number; counts: boolean; view: ReactNode }
+
+export type TranscriptHandle = { toEnd: () => void; focus: () => void }
+
+type Props = {
+  lines: Line[]
+  label: string
+  older: 'none' | 'more' | 'loading' | 'failed'
+  onOlder: () => void
+  onAtEnd: (atEnd: boolean) => void
+  ref: Ref<TranscriptHandle>
+}
+
+const near = 80 // pixels from the end that count as the end
+
+// TranscriptView draws the lines that are in view. It stays at the end only for who is there; above, what one reads does
+// not move, whatever comes.
+export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: Props) {
+  const box = useRef<HTMLDivElement>(null)
+  const [atEnd, setAtEnd] = useState(true)
+  const [seen, setSeen] = useState(0) // lines that counted when the reader left the end
+  const virtual = useVirtualizer({
+    count: lines.length,
+    getScrollElement: () => box.current,
+    estimateSize: i => lines[i]?.size ?? 80,
+    getItemKey: i => lines[i]?.id ?? i,
+    overscan: 6,
+    paddingStart: 16,
+    paddingEnd: 24,
+    anchorTo: 'end',
+    followOnAppend: true,
+    scrollEndThreshold: near,
+  })
+  const toEnd = (behavior: ScrollBehavior = 'auto') => { virtual.scrollToEnd({ behavior }) }
+  useImperativeHandle(ref, () => ({ toEnd: () => { toEnd() }, focus: () => { box.current?.focus() } }))
+  const counted = lines.reduce((n, l) => n + (l.counts ? 1 : 0), 0)
+  const first = useRef(true)
+  useEffect(() => {
+    if (!first.current || !lines.length) return
+    first.current = false
+    virtual.scrollToEnd()
+  })
+  const scrolled = () => {
+    const b = box.current
+    if (!b) return
+    const end = b.scrollHeight - b.scrollTop - b.clientHeight < near
+    if (end !== atEnd) {
+      setAtEnd(end)
+      setSeen(counted)
+      onAtEnd(end)
+    }
+    if (b.scrollTop < 800 && older === 'more') onOlder()
+  }
+  useEffect(() => { // a first page that does not fill the screen
+    const b = box.current
+    if (b && older === 'more' && b.scrollHeight <= b.clientHeight + 800) onOlder()
+  }, [older, onOlder, lines.length])
+  const fresh = atEnd ? 0 : Math.max(0, counted - seen)
+  return (
+    <div className="transcript-box">
+      <div className="transcript" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={scrolled}>
+        {older !== 'none' && <div className="older" role="status">{older === 'failed' ? <Button kind="small" onClick={onOlder}>Older messages could not be read. Try again</Button> : older === 'loading' ? <Icon name="spinner" className="spin" /> : null}</div>}
+        <div className="transcript-in" style={{ height: virtual.getTotalSize() }}>
+          {virtual.getVirtualItems().map(v => (
+            <div key={v.key} ref={virtual.measureElement} data-index={v.index} className="line" style={{ transform: `translateY(${v.start}px)` }}>{lines[v.index]?.view}</div>
+          ))}
+        </div>
+      </div>
+      {!atEnd && <button type="button" className="button to-end" onClick={() => { toEnd() }}>{fresh > 0 ? `${fresh} new` : 'To the end'}<Icon name="down" /></button>}
+    </div>
+  )
+}
