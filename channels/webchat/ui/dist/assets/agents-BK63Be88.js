@@ -1,1 +1,0 @@
-import{n as e,r as t,t as n}from"./index-Ih5gKbXA.js";var r=t();function i(){return(0,r.jsx)(n,{title:`Agents`,children:(0,r.jsx)(e,{icon:`agent`,title:`Nothing to show yet`})})}function a({agent:t}){return(0,r.jsx)(n,{title:t,children:(0,r.jsx)(e,{icon:`agent`,title:`Nothing to show yet`})})}export{a as AgentPage,i as AgentsPage};

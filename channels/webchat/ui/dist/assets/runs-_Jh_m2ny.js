@@ -1,1 +1,0 @@
-import{n as e,r as t,t as n}from"./index-Ih5gKbXA.js";var r=t();function i(){return(0,r.jsx)(n,{title:`Runs`,children:(0,r.jsx)(e,{icon:`run`,title:`Nothing to show yet`})})}function a({run:t}){return(0,r.jsx)(n,{title:`Run ${t}`,children:(0,r.jsx)(e,{icon:`run`,title:`Nothing to show yet`})})}export{a as RunPage,i as RunsPage};

@@ -1,1 +1,0 @@
-import{n as e,r as t,t as n}from"./index-Ih5gKbXA.js";var r=t();function i(){return(0,r.jsx)(n,{title:`Sessions`,children:(0,r.jsx)(e,{icon:`chat`,title:`Nothing to show yet`})})}export{i as SessionsPage};
