@@ -95,7 +95,7 @@ func (p *pass) act(ctx context.Context) error {
 	}
 	p.round = nil
 	for _, e := range p.steered {
-		p.conv.add(present(userMessage(e, p.turn.PeerKind), &p.conv.used))
+		p.conv.add(present(userMessage(&e, p.turn.PeerKind), &p.conv.used))
 	}
 	p.steered = nil
 	return nil

@@ -19,7 +19,8 @@ func tokens(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken 
 
 func messageSize(m llm.Message) int {
 	n := messageTokens
-	for _, c := range m.Content {
+	for i := range m.Content {
+		c := &m.Content[i]
 		n += tokens(c.Text) + (len(c.Args)+len(c.Opaque))/bytesPerToken
 		switch {
 		case c.Kind == workspace.Image:
@@ -150,10 +151,11 @@ func (t *inTurn) upTo(n int) []llm.Message {
 // result behind it, wherever the transcript has it, and results without their call are left out.
 func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind string) ([]unit, *inTurn) {
 	results := resultsByCall(history)
-	past := make([]unit, 0, len(history)/2+1)
+	past := units{make([]unit, 0, len(history)/2+1), make([]llm.Message, len(history)+2)}
 	now := &inTurn{}
 	step, view := 0, viewOf(history, run)
-	for i, e := range history {
+	for i := range history {
+		e := &history[i]
 		mine := run != "" && e.RunID == run
 		switch {
 		case mine && e.Role == workspace.RoleUser:
@@ -162,35 +164,45 @@ func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind strin
 		case mine:
 			step = max(step, e.StepN)
 		case e.Role == workspace.RoleUser:
-			past = addMessage(past, view.past(i, userMessage(e, peerKind)))
+			past.add(view.past(i, userMessage(e, peerKind)))
 		case e.Role == workspace.RoleAssistant:
-			past = addMessage(past, assistantEntry(e))
-			for _, c := range e.Body.Content {
-				if c.Kind == workspace.ToolCall {
-					past = addMessage(past, toolMessage(results.of(e.RunID, c)))
+			past.add(assistantEntry(e))
+			for j := range e.Body.Content {
+				if c := &e.Body.Content[j]; c.Kind == workspace.ToolCall {
+					past.add(toolMessage(results.of(e.RunID, c)))
 				}
 			}
 		}
 	}
-	if last := len(past) - 1; len(now.messages) == 0 && last >= 0 && past[last].messages[len(past[last].messages)-1].Role == llm.User {
-		now.messages, now.after = past[last].messages, make([]int, len(past[last].messages))
-		past = past[:last]
+	list := past.list
+	if last := len(list) - 1; len(now.messages) == 0 && last >= 0 && list[last].messages[len(list[last].messages)-1].Role == llm.User {
+		now.messages, now.after = list[last].messages, make([]int, len(list[last].messages))
+		list = list[:last]
 	}
-	return past, now
+	return list, now
 }
 
-// addMessage begins a new unit with each user's message that follows something else.
-func addMessage(units []unit, m llm.Message) []unit {
+// units are put together from messages in order.
+type units struct {
+	list  []unit
+	spare []llm.Message // for the usual two of a unit, allocated at once
+}
+
+// add begins a new unit with each user's message that follows something else.
+func (u *units) add(m llm.Message) {
 	if len(m.Content) == 0 {
-		return units
+		return
 	}
-	last := len(units) - 1
-	if last < 0 || m.Role == llm.User && units[last].messages[len(units[last].messages)-1].Role != llm.User {
-		units, last = append(units, unit{messages: make([]llm.Message, 0, 2)}), last+1
+	last := len(u.list) - 1
+	if last < 0 || m.Role == llm.User && u.list[last].messages[len(u.list[last].messages)-1].Role != llm.User {
+		one := unit{}
+		if len(u.spare) >= 2 {
+			one.messages, u.spare = u.spare[:0:2], u.spare[2:]
+		}
+		u.list, last = append(u.list, one), last+1
 	}
-	units[last].messages = append(units[last].messages, m)
-	units[last].size += messageSize(m)
-	return units
+	u.list[last].messages = append(u.list[last].messages, m)
+	u.list[last].size += messageSize(m)
 }
 
 type callKey struct {
@@ -202,7 +214,8 @@ type callResults map[callKey][]workspace.Content
 
 func resultsByCall(history []workspace.Entry) callResults {
 	results := callResults{}
-	for _, e := range history {
+	for i := range history {
+		e := &history[i]
 		if e.Role != workspace.RoleTool {
 			continue
 		}
@@ -222,7 +235,7 @@ func resultsByCall(history []workspace.Entry) callResults {
 	return results
 }
 
-func (r callResults) of(run workspace.RunID, c workspace.Content) []workspace.Content {
+func (r callResults) of(run workspace.RunID, c *workspace.Content) []workspace.Content {
 	if content := r[callKey{run, c.CallID}]; len(content) > 0 {
 		return content
 	}
@@ -235,7 +248,11 @@ func textMessage(role llm.Role, text string) llm.Message {
 
 // userMessage is what a person said, behind what others had said before (quoted, as data); where several speak,
 // with the person's name.
-func userMessage(e workspace.Entry, peerKind string) llm.Message {
+func userMessage(e *workspace.Entry, peerKind string) llm.Message {
+	named := e.Body.Name != "" && (peerKind == "group" || peerKind == "room")
+	if content := e.Body.Content; len(e.Body.Context) == 0 && !named && len(content) == 1 && content[0].Text != "" {
+		return llm.Message{Role: llm.User, Content: content}
+	}
 	content := make([]workspace.Content, 0, len(e.Body.Content)+1)
 	add := func(text string) {
 		content = append(content, workspace.Content{Kind: workspace.Text, Text: text})
@@ -243,7 +260,7 @@ func userMessage(e workspace.Entry, peerKind string) llm.Message {
 	if len(e.Body.Context) > 0 {
 		add(Quoted(e.Body.Context) + "\n")
 	}
-	if e.Body.Name != "" && (peerKind == "group" || peerKind == "room") {
+	if named {
 		add("[" + workspace.Line(e.Body.Name, 60) + "]\n")
 	}
 	before := len(content)
@@ -258,7 +275,7 @@ func userMessage(e workspace.Entry, peerKind string) llm.Message {
 	return llm.Message{Role: llm.User, Content: content}
 }
 
-func assistantEntry(e workspace.Entry) llm.Message {
+func assistantEntry(e *workspace.Entry) llm.Message {
 	m := assistantMessage(e.Body.Content)
 	if e.Body.Partial {
 		m.Content = append(slices.Clone(m.Content), workspace.Content{Kind: workspace.Text, Text: " [stopped here]"})

@@ -20,7 +20,7 @@ const (
 func fileTokens(size int64) int { return 1500 + int(size/64) }
 
 // shown says that a model that sees would be shown c.
-func shown(c workspace.Content) bool { return c.Nth > 0 && c.Blob != "" }
+func shown(c *workspace.Content) bool { return c.Nth > 0 && c.Blob != "" }
 
 // told is c in words, as it stands where it is not shown any more.
 func told(c workspace.Content, why string) workspace.Content {
@@ -37,11 +37,13 @@ type view struct {
 // anew, and what stands before is out of view.
 func viewOf(history []workspace.Entry, run workspace.RunID) view {
 	v, last := view{}, 0
-	for i, e := range slices.Backward(history) {
+	for i := len(history) - 1; i >= 0; i-- {
+		e := &history[i]
 		if e.Role != workspace.RoleUser || run != "" && e.RunID == run {
 			continue
 		}
-		for _, c := range slices.Backward(e.Body.Content) {
+		for j := len(e.Body.Content) - 1; j >= 0; j-- {
+			c := &e.Body.Content[j]
 			if !shown(c) {
 				continue
 			}
@@ -60,41 +62,44 @@ func viewOf(history []workspace.Entry, run workspace.RunID) view {
 
 // past is an earlier user's message with what is in view of its pictures.
 func (v view) past(i int, m llm.Message) llm.Message {
-	for j, c := range m.Content {
-		if shown(c) && (i < v.from || c.Nth <= v.cut || c.Size > pastFile) {
-			m.Content[j] = told(c, "it was shown when it came and is no longer in view")
+	return retold(m, "it was shown when it came and is no longer in view", func(c *workspace.Content) bool {
+		return shown(c) && (i < v.from || c.Nth <= v.cut || c.Size > pastFile)
+	})
+}
+
+// retold tells what is out of view in words. The message may be the transcript's own: it is not changed.
+func retold(m llm.Message, why string, out func(*workspace.Content) bool) llm.Message {
+	own := false
+	for j := range m.Content {
+		if !out(&m.Content[j]) {
+			continue
 		}
+		if !own {
+			m.Content, own = slices.Clone(m.Content), true
+		}
+		m.Content[j] = told(m.Content[j], why)
 	}
 	return m
 }
 
 // present is a message of the turn at hand; used is what the turn shows so far, in bytes.
 func present(m llm.Message, used *int64) llm.Message {
-	for j, c := range m.Content {
+	return retold(m, "not shown: too much for one turn", func(c *workspace.Content) bool {
 		if !shown(c) {
-			continue
+			return false
 		}
-		if *used += c.Size; *used > turnFiles {
-			m.Content[j] = told(c, "not shown: too much for one turn")
-		}
-	}
-	return m
+		*used += c.Size
+		return *used > turnFiles
+	})
 }
 
 // dim tells of the pictures of this turn instead of showing them. It says whether there were any.
 func (c *conversation) dim() (any bool) {
 	for i, m := range c.now {
-		if !slices.ContainsFunc(m.Content, shown) {
-			continue
-		}
-		any = true
-		content := slices.Clone(m.Content)
-		for j := range content {
-			if shown(content[j]) {
-				content[j] = told(content[j], "not shown: it does not fit")
-			}
-		}
-		c.now[i].Content = content
+		c.now[i] = retold(m, "not shown: it does not fit", func(c *workspace.Content) bool {
+			any = any || shown(c)
+			return shown(c)
+		})
 	}
 	return any
 }

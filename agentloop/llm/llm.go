@@ -63,6 +63,14 @@ type Message struct {
 	Content []workspace.Content
 }
 
+// Plain is the text of a message that is nothing else, as nearly all of a long conversation are.
+func (m *Message) Plain() (text string, ok bool) {
+	if len(m.Content) != 1 || m.Content[0].Kind != workspace.Text {
+		return "", false
+	}
+	return m.Content[0].Text, true
+}
+
 // Tool as shown to the model.
 type Tool struct {
 	Name        string

@@ -22,9 +22,10 @@ import (
 // body is the whole request.
 func (m *Model) body(req llm.Request, q quirk) []byte {
 	size := 512 + len(req.System) + len(req.Volatile)
-	for _, msg := range req.Messages {
-		for _, c := range msg.Content {
-			size += 64 + len(c.Text) + len(c.Args)
+	for i := range req.Messages {
+		content := req.Messages[i].Content
+		for j := range content {
+			size += 64 + len(content[j].Text) + len(content[j].Args)
 		}
 	}
 	b := make([]byte, 0, size+size/8)
@@ -119,10 +120,15 @@ func (w *writer) messages(req llm.Request) {
 				w.text("system", req.Volatile)
 			}
 		}
-		switch msg.Role {
-		case llm.Assistant:
+		words, plain := msg.Plain()
+		switch {
+		case plain && words != "" && msg.Role == llm.Assistant:
+			w.text("assistant", words)
+		case plain && msg.Role == llm.User:
+			w.text("user", wire.Join(fold, words))
+		case msg.Role == llm.Assistant:
 			w.assistant(msg)
-		case llm.ToolRole:
+		case msg.Role == llm.ToolRole:
 			w.tool(msg)
 		default:
 			w.user(msg, fold)

@@ -50,9 +50,10 @@ func Join(a, b string) string {
 // CallIDs of the conversation.
 func CallIDs(msgs []llm.Message) map[string]bool {
 	ids := map[string]bool{}
-	for _, msg := range msgs {
-		for _, c := range msg.Content {
-			if c.Kind == workspace.ToolCall {
+	for i := range msgs {
+		content := msgs[i].Content
+		for j := range content {
+			if c := &content[j]; c.Kind == workspace.ToolCall {
 				ids[c.CallID] = true
 			}
 		}
