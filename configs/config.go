@@ -8,23 +8,24 @@ import "time"
 // (in the key's own unit), zero (what 0 means where min is above it), maxitems, keys (of a map), required, format (formats in
 // check.go), blank (empty list items are fine), secret, path (a file name, made absolute) and restart (a change waits for one).
 type Config struct {
-	DataDir     string      `yaml:"data_dir" path:"true" restart:"true" doc:"Folder of everything that is kept: database, agents' files, token. Made with mode 0700. A leading ~ is the home directory; a relative path starts at this file. Default: $XDG_DATA_HOME/parley, else ~/.local/share/parley." example:"~/.local/share/parley"`
-	Gateway     Gateway     `yaml:"gateway" doc:"The one HTTP listener: WebChat, API, webhooks."`
-	Models      []Model     `yaml:"models" doc:"Language models. With none, the gateway looks for ANTHROPIC_API_KEY, OPENAI_API_KEY (with OPENAI_BASE_URL), a local server on port 11434, 1234 or 8080, and else answers by itself, offline."`
-	Agents      []Agent     `yaml:"agents" doc:"The durable workers. With none, there is one: assistant."`
-	People      []Person    `yaml:"people" doc:"Humans known by name. Others come in by pairing."`
-	Channels    []Channel   `yaml:"channels" restart:"items" doc:"Transport accounts. WebChat needs no entry: its channel is called webchat."`
-	Routes      []Route     `yaml:"routes" doc:"Which agent and session answers where. All fields that are given must match; the most specific rule wins: thread, peer, server and role, server, team, channel, type, default agent."`
-	Sessions    Sessions    `yaml:"sessions" doc:"How messages become sessions and turns."`
-	Replies     Replies     `yaml:"replies" doc:"When something is shown, and what happens to late or doubtful answers."`
-	Concurrency Concurrency `yaml:"concurrency" restart:"true" doc:"How much runs side by side."`
-	Budgets     []Budget    `yaml:"budgets" doc:"Spending caps over all agents."`
-	MCP         []MCP       `yaml:"mcp" restart:"true" doc:"MCP servers that agents may use by name."`
-	Hooks       []Hook      `yaml:"hooks" doc:"Webhooks that start a turn."`
-	Domains     []Domain    `yaml:"domains" doc:"Kinds of action that keep an owner of their own, who is asked before each."`
-	Approvals   Approvals   `yaml:"approvals" doc:"Questions to people before a tool call."`
-	Sandbox     Sandbox     `yaml:"sandbox" restart:"true" doc:"Where exec runs. Fixed by the operator: nothing in a chat can change it."`
-	Retention   Retention   `yaml:"retention" doc:"How long things are kept."`
+	DataDir       string        `yaml:"data_dir" path:"true" restart:"true" doc:"Folder of everything that is kept: database, agents' files, token. Made with mode 0700. A leading ~ is the home directory; a relative path starts at this file. Default: $XDG_DATA_HOME/parley, else ~/.local/share/parley." example:"~/.local/share/parley"`
+	Gateway       Gateway       `yaml:"gateway" doc:"The one HTTP listener: WebChat, API, webhooks."`
+	Models        []Model       `yaml:"models" doc:"Language models. With none, the gateway looks for ANTHROPIC_API_KEY, OPENAI_API_KEY (with OPENAI_BASE_URL), a local server on port 11434, 1234 or 8080, and else answers by itself, offline."`
+	Transcription Transcription `yaml:"transcription" doc:"Voice messages and other recordings become text at a server that has OpenAI's /audio/transcriptions."`
+	Agents        []Agent       `yaml:"agents" doc:"The durable workers. With none, there is one: assistant."`
+	People        []Person      `yaml:"people" doc:"Humans known by name. Others come in by pairing."`
+	Channels      []Channel     `yaml:"channels" restart:"items" doc:"Transport accounts. WebChat needs no entry: its channel is called webchat."`
+	Routes        []Route       `yaml:"routes" doc:"Which agent and session answers where. All fields that are given must match; the most specific rule wins: thread, peer, server and role, server, team, channel, type, default agent."`
+	Sessions      Sessions      `yaml:"sessions" doc:"How messages become sessions and turns."`
+	Replies       Replies       `yaml:"replies" doc:"When something is shown, and what happens to late or doubtful answers."`
+	Concurrency   Concurrency   `yaml:"concurrency" restart:"true" doc:"How much runs side by side."`
+	Budgets       []Budget      `yaml:"budgets" doc:"Spending caps over all agents."`
+	MCP           []MCP         `yaml:"mcp" restart:"true" doc:"MCP servers that agents may use by name."`
+	Hooks         []Hook        `yaml:"hooks" doc:"Webhooks that start a turn."`
+	Domains       []Domain      `yaml:"domains" doc:"Kinds of action that keep an owner of their own, who is asked before each."`
+	Approvals     Approvals     `yaml:"approvals" doc:"Questions to people before a tool call."`
+	Sandbox       Sandbox       `yaml:"sandbox" restart:"true" doc:"Where exec runs. Fixed by the operator: nothing in a chat can change it."`
+	Retention     Retention     `yaml:"retention" doc:"How long things are kept."`
 
 	// Path is the file it was read from, absolute; empty: there was none.
 	Path string `yaml:"-"`
@@ -62,6 +63,14 @@ type Model struct {
 
 	// Found says how Discover found it; empty for a configured model.
 	Found string `yaml:"-"`
+}
+
+// Transcription turns recordings into text.
+type Transcription struct {
+	Model    string `yaml:"model" doc:"The server's name for a model that transcribes. Empty: recordings are files and nothing more." example:"whisper-1"`
+	BaseURL  string `yaml:"base_url" default:"https://api.openai.com/v1" doc:"http(s) address of the server, with its /v1." example:"http://127.0.0.1:8000/v1"`
+	APIKey   Secret `yaml:"api_key" doc:"Credential. May be empty only for a server on loopback." example:"${OPENAI_API_KEY}"`
+	Language string `yaml:"language" doc:"What is spoken, as an ISO 639-1 code; empty: the server finds out." example:"en"`
 }
 
 // Agent is a durable worker.

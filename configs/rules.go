@@ -37,6 +37,7 @@ func (r *report) checkRules(c *Config) {
 	x := rules{r, c}
 	x.gateway()
 	x.models()
+	x.transcription()
 	x.agents()
 	x.channels()
 	x.people()
@@ -170,6 +171,16 @@ func (x rules) models() {
 		if m.APIKey == "" && !local {
 			x.add(key(at, "api_key"), "is empty: give the credential of %s, for instance as ${%s_API_KEY}", m.Name, strings.ToUpper(m.API))
 		}
+	}
+}
+
+func (x rules) transcription() {
+	t := x.Transcription
+	if t.Model == "" {
+		return
+	}
+	if local := x.address("transcription.base_url", t.BaseURL); t.APIKey == "" && !local {
+		x.add("transcription.api_key", "is empty: give the credential of the server, for instance as ${OPENAI_API_KEY}")
 	}
 }
 

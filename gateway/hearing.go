@@ -2,27 +2,85 @@ package gateway
 
 import (
 	"context"
-	"strings"
+	"errors"
+	"io"
+	"os"
 
 	"parley/agentloop"
+	"parley/agentloop/llm"
 	"parley/workspace"
+	"parley/workspace/media"
 )
 
 // hearing turns recordings into text; nil: nothing is configured that can.
 type hearing interface {
-	Transcribe(ctx context.Context, name, mime, path string) (text string, err error)
+	Transcribe(ctx context.Context, name, mime string, sound io.ReadSeeker) (text string, err error)
 }
 
-// Sentences about recordings, for people.
 const howToHear = "I can't listen to voice messages yet: the owner can set `transcription` in the configuration (docs/models.md says how)."
 
-// listen transcribes a recording once: what was heard is kept with its message before anything else is done with it.
+// listen transcribes a recording once: what was heard is kept with its message before anything else is done with it, so
+// that neither a crash nor another try asks the server again.
 func (f *fetcher) listen(ctx context.Context, h hearing, it *item) (text string, ok bool) {
-	if h == nil {
+	if said, ok := it.in.Data.Heard[it.n]; ok {
+		return said, true
+	}
+	switch {
+	case h == nil:
 		it.unheard, it.unasked = "no transcription is configured", true
 		return "", false
+	case !media.Sound(it.content.MIME):
+		it.unheard = "it is no recording that can be read"
+		return "", false
 	}
-	return "", false
+	said, err := f.transcribe(ctx, h, it.content)
+	switch {
+	case err != nil:
+		f.log.Warn("recording cannot be transcribed", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
+		it.unheard = unheard(err)
+		return "", false
+	case said == "":
+		it.unheard = "nothing was understood in it"
+		return "", false
+	}
+	kept, err := f.store.Hear(it.in.ID, it.n, said)
+	if err != nil {
+		f.log.Warn("transcript cannot be kept with its message", "input", it.in.ID, "err", err)
+		return said, true // it was stopped, or the commit of the turn will fail as well
+	}
+	return kept, true
+}
+
+func (f *fetcher) transcribe(ctx context.Context, h hearing, c workspace.Content) (string, error) {
+	name, err := f.blobs.Path(c.Blob)
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	// By a name of ours: the server goes by the extension, and what the sender calls it is nobody's business there.
+	return h.Transcribe(ctx, media.Name("", "recording", c.MIME), c.MIME, file)
+}
+
+// unheard is what people are told of a failed transcription; the log has the rest.
+func unheard(err error) string {
+	switch llm.KindOf(err) {
+	case llm.Auth:
+		return "the transcription service refuses its key"
+	case llm.Limited, llm.Overload:
+		return "the transcription service is busy or out of reach"
+	case llm.TimedOut, llm.Cancelled:
+		return "the transcription took too long"
+	case llm.Rejected, llm.Overflow:
+		return "the transcription service does not take it"
+	}
+	if errors.Is(err, workspace.ErrNotFound) {
+		return "the recording is gone"
+	}
+	return "the transcription failed"
 }
 
 // heard is a recording as the model gets it. A voice message is its sender's own words; any other recording is material.
@@ -34,12 +92,10 @@ func heard(it *item, facts []string, said string) string {
 	return what + "\n" + agentloop.Outside("transcript", said)
 }
 
-// notice is what the person is told of a recording that could not be transcribed: of one thing to set up, once a session.
+// notice is what the person is told of a recording that could not be transcribed: of what is to be set up, once a session.
 func (it *item) notice() fetchNotice {
 	if it.unasked {
 		return fetchNotice{key: "hearing", in: it.in, text: howToHear}
 	}
-	return fetchNotice{in: it.in, key: "", text: "I could not listen to your recording: " + strings.TrimSuffix(it.unheard, ".") + "."}
+	return fetchNotice{key: "", in: it.in, text: "I could not listen to your recording: " + it.unheard + "."}
 }
-
-var _ = workspace.Text

@@ -436,7 +436,7 @@ func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.I
 			inputs[i].Data = now.Data
 		}
 	}
-	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who), hear: rec.roster.hearing(), nth: newestPicture(hist), inputs: inputs})
+	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who), hear: rec.roster.hearing, nth: newestPicture(hist), inputs: inputs})
 	if ctx.Err() != nil {
 		return fetched{}, context.Cause(ctx)
 	}

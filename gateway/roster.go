@@ -35,6 +35,7 @@ type roster struct {
 	models      *llm.Registry
 	loop        *agentloop.Loop
 	zone        map[workspace.PersonID]*time.Location
+	hearing     hearing // nil: nothing is configured that transcribes
 }
 
 // agent is a configured agent with its files.
@@ -66,9 +67,6 @@ func (r *roster) agent(id workspace.AgentID) *agent {
 	}
 	return r.agents[r.fallback]
 }
-
-// hearing is what transcribes; nil: nothing is configured.
-func (r *roster) hearing() hearing { return nil }
 
 // newModels opens what the configuration names. What cannot work as far as is known without the network is an error.
 func (g *Gateway) newModels(list []configs.Model, perModel int, from *roster) (*llm.Registry, error) {
@@ -122,6 +120,12 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 	var err error
 	if r.models, err = g.newModels(models, c.Concurrency.PerModel, g.roster()); err != nil {
 		return nil, err
+	}
+	if t := c.Transcription; t.Model != "" {
+		if r.hearing, err = openai.NewTranscriber(openai.TranscriberOptions{Model: t.Model, BaseURL: t.BaseURL, APIKey: t.APIKey.Reveal(),
+			Language: t.Language, HTTP: g.calls}); err != nil {
+			return nil, fmt.Errorf("transcription: %w", err)
+		}
 	}
 	policy := tools.PolicyConfig{Agents: map[workspace.AgentID]tools.AgentPolicy{}}
 	for _, a := range c.Agents {

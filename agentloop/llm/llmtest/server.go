@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Server is an http.Handler for /chat/completions, /messages and /models below any prefix. Its fields are set before it serves.
+// Server is an http.Handler for /chat/completions, /messages, /models and /audio/transcriptions below any prefix. Its fields are set before it serves.
 type Server struct {
 	URL    string   // of Start: with its /v1
 	Models []string // what /models lists
@@ -23,8 +23,9 @@ type Server struct {
 	done   chan struct{}
 	once   sync.Once
 
-	mu   sync.Mutex
-	kept []*Request
+	mu      sync.Mutex
+	kept    []*Request
+	hearing hearing
 }
 
 // New is a server that records nothing, for a load driver.
@@ -77,6 +78,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.listModels(w)
 	case strings.HasSuffix(r.URL.Path, "/chat/completions") && r.Method == http.MethodPost:
 		s.complete(w, r)
+	case strings.HasSuffix(r.URL.Path, "/audio/transcriptions") && r.Method == http.MethodPost:
+		s.transcribe(w, r)
 	default:
 		sendError(w, Failing(http.StatusNotFound))
 	}
