@@ -74,7 +74,7 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
-// setup is what a test changes of the rig; extra is YAML that is appended.
+// setup is what a test changes of the rig; extra is YAML that is appended, in which {{model}} is the model server.
 type setup struct {
 	script llmtest.Script
 	access string // default: open for all
@@ -103,7 +103,7 @@ gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
 agents: [{id: assistant, name: Assistant, default: true, model: m}]
 channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}%s]
-%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.more, s.extra))
+%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
 	r.start(s.opt)
 	t.Cleanup(func() {
 		r.stop()

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"AStreamedAnswerIsFoundAgain", streamedAgain},
 		{"ADeadPartEndsTheRest", deadPart},
 		{"OddTextStays", oddText},
+		{"ATranscriptIsKeptOnce", transcriptKept},
 		{"PairingIsDecidedOnce", pairing},
 		{"PeopleFollowTheConfiguration", people},
 		{"ContextIsNotATurn", contextLines},
