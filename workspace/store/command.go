@@ -33,6 +33,7 @@ type Effect struct {
 	Place         *SetPlace
 	Mark          *Mark
 	Endings       []Ending
+	Unpark        []workspace.OutboundID // late answers that are wanted after all
 	// Ask journals an input that is to be answered next, in the session that the rest of the effect leaves.
 	Ask *Arrival
 }
@@ -50,7 +51,8 @@ type Did struct {
 	Session workspace.SessionID // of a new generation, or of a session that was made
 	Again   bool                // the session had been made before by the same Origin: nothing was done
 	Stopped Stopped
-	Asked   *workspace.Input // of Ask; nil: it had been asked before
+	Asked   *workspace.Input     // of Ask; nil: it had been asked before
+	Late    []workspace.Outbound // of Unpark
 }
 
 // RunCommand commits a command whole.
@@ -136,6 +138,9 @@ func (t *tx) effect(e Effect, did *Did) (err error) {
 		if err := t.endInput(end); err != nil {
 			return err
 		}
+	}
+	if did.Late, err = t.unpark(e.Unpark); err != nil {
+		return err
 	}
 	if e.Ask == nil {
 		return nil

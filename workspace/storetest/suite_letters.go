@@ -1,0 +1,202 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// partStates of an answer's parts, in order.
+func partStates(t *testing.T, s *store.Store, key string) (list []workspace.PartState) {
+	t.Helper()
+	o, err := s.OutboundByKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range o.Parts {
+		list = append(list, p.State)
+	}
+	return list
+}
+
+func noNote(workspace.Part) string { return "" }
+
+// A dead answer is retried from the part that died on, with all that was cancelled behind it, as often as one likes.
+func letterRetried(t *testing.T, s *store.Store) {
+	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
+	n := Notice("long", room, "one two three")
+	n.NotAfter = time.UnixMilli(5)
+	n.Spans = []store.Span{{From: 0, To: 4}, {From: 4, To: 8}, {From: 8, To: 13}}
+	out, err := s.Outbound(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	die := func(i int) {
+		t.Helper()
+		o, err := s.OutboundByKey("long")
+		if err == nil {
+			_, err = s.Dead(store.Move{Part: o.Parts[i], Error: "gone"}, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.MovePart(store.Move{Part: out[0].Parts[0], To: workspace.PartSending}); err != nil {
+		t.Fatal(err)
+	}
+	s.Receipt(store.Move{Part: out[0].Parts[0], To: workspace.PartSent, Remote: "1"})
+	if _, err := s.Retry(out[0].ID, noNote); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("retried though nothing lies: %v", err)
+	}
+	die(1)
+	got, err := s.Retry(out[0].ID, func(p workspace.Part) string { return "was " + p.Error })
+	if err != nil || !got.NotAfter.IsZero() || len(got.Parts) != 4 || got.N != out[0].N {
+		t.Fatalf("%+v %v", got, err)
+	}
+	want := []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartReady}
+	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
+		t.Errorf("parts %v, want %v", have, want)
+	}
+	if p := got.Parts[1]; p.Error != "was gone" || p.Tries != 0 || p.Epoch != s.Epoch() {
+		t.Errorf("retried part %+v", p)
+	}
+	if p := got.Parts[3]; p.From != 8 || p.To != 13 || p.Token == got.Parts[2].Token {
+		t.Errorf("what comes back is %+v", p)
+	}
+	if stored, err := s.OutboundByKey("long"); err != nil || !stored.NotAfter.IsZero() {
+		t.Errorf("it is still too old: %v %v", stored.NotAfter, err)
+	}
+	die(1)
+	if got, err = s.Retry(out[0].ID, noNote); err != nil || len(got.Parts) != 5 {
+		t.Fatalf("again: %+v %v", got.Parts, err)
+	}
+	want = []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartCancelled, workspace.PartReady}
+	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
+		t.Errorf("parts %v, want %v", have, want)
+	}
+	if _, err := s.Retry("nothing", noNote); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("an answer that is not there: %v", err)
+	}
+}
+
+// Every state of a part: what lies can be listed, retried and dropped, and nothing else.
+func letterEdges(t *testing.T, s *store.Store) {
+	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
+	in := func(key string, path ...store.Move) workspace.Outbound {
+		t.Helper()
+		out, err := s.Outbound(Notice(key, room, "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range path {
+			m.Part = out[0].Parts[0]
+			if err := s.MovePart(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return out[0]
+	}
+	sending := store.Move{To: workspace.PartSending}
+	unknown := store.Move{To: workspace.PartUnknown}
+	for name, c := range map[string]struct {
+		path []store.Move
+		lies bool
+	}{
+		"ready": {nil, false}, "sending": {[]store.Move{sending}, false}, "sent": {[]store.Move{sending, {To: workspace.PartSent}}, false},
+		"live": {[]store.Move{sending, {To: workspace.PartLive, Remote: "1"}}, false}, "cancelled": {[]store.Move{{To: workspace.PartCancelled}}, false},
+		"unknown": {[]store.Move{sending, unknown}, true}, "dead": {[]store.Move{{To: workspace.PartDead}}, true}, "parked": {[]store.Move{{To: workspace.PartParked}}, true},
+	} {
+		retried, dropped := in(name+" retried", c.path...), in(name+" dropped", c.path...)
+		if list, err := s.Letters([]workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}, "", 100); err != nil ||
+			slices.ContainsFunc(list, func(o workspace.Outbound) bool { return o.ID == retried.ID }) != c.lies {
+			t.Errorf("%s: listed %v, %v", name, !c.lies, err)
+		}
+		_, err := s.Retry(retried.ID, noNote)
+		check(t, "retry what is "+name, c.lies, err)
+		check(t, "drop what is "+name, c.lies, s.Drop(dropped.ID, "dropped by p1"))
+		if c.lies {
+			if have := partStates(t, s, name+" retried"); have[0] != workspace.PartReady {
+				t.Errorf("%s retried is %s", name, have)
+			}
+			if have := partStates(t, s, name+" dropped"); have[0] != workspace.PartCancelled {
+				t.Errorf("%s dropped is %s", name, have)
+			}
+		}
+	}
+}
+
+func lettersInPages(t *testing.T, s *store.Store) {
+	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
+	var all []workspace.OutboundID
+	for i := range 5 {
+		out, err := s.Outbound(Notice(fmt.Sprint("n", i), room, "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Dead(store.Move{Part: out[0].Parts[0], Error: "gone"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, out[0].ID)
+	}
+	slices.Sort(all)
+	slices.Reverse(all)
+	var got []workspace.OutboundID
+	for after := workspace.OutboundID(""); ; after = got[len(got)-1] {
+		page, err := s.Letters([]workspace.PartState{workspace.PartDead}, after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, o := range page {
+			if len(o.Parts) != 1 || o.Text != "hello" {
+				t.Errorf("%+v", o)
+			}
+			got = append(got, o.ID)
+		}
+	}
+	if !slices.Equal(got, all) {
+		t.Errorf("%v, want %v", got, all)
+	}
+}
+
+// /resume takes late answers up in the command's commit; those that are parked no more are passed over.
+func lettersResumed(t *testing.T, s *store.Store) {
+	c := NewChat(1)
+	room := accept(t, s, c.Message(s, "m", "x")).Input.RoomID
+	var ids []workspace.OutboundID
+	for i := range 2 {
+		out, err := s.Outbound(Notice(fmt.Sprint("late", i), room, "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.MovePart(store.Move{Part: out[0].Parts[0], To: workspace.PartParked, Error: "past its age"}); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, out[0].ID)
+	}
+	if list, err := s.Parked(room); err != nil || len(list) != 2 || list[0].ID != ids[0] {
+		t.Errorf("parked: %+v %v", list, err)
+	}
+	if list, err := s.Parked("another room"); err != nil || len(list) != 0 {
+		t.Errorf("parked elsewhere: %+v %v", list, err)
+	}
+	if err := s.Drop(ids[1], "not wanted"); err != nil {
+		t.Fatal(err)
+	}
+	a := c.Message(s, "resume", "/resume")
+	a.Input.Mode = workspace.ModeCommand
+	did, err := s.RunCommand(store.Command{Input: accept(t, s, a).Input, Effect: store.Effect{Unpark: ids}})
+	if err != nil || len(did.Late) != 1 || did.Late[0].ID != ids[0] || did.Late[0].Parts[0].State != workspace.PartReady {
+		t.Fatalf("%+v %v", did, err)
+	}
+	if have := partStates(t, s, "late0"); have[0] != workspace.PartReady {
+		t.Errorf("stored as %s", have)
+	}
+}
