@@ -39,6 +39,8 @@ type deliver struct {
 	now   func() time.Time
 	base  context.Context // ends when sending must stop
 
+	parking *parking // nil: answers have no age
+
 	mu    sync.Mutex
 	rooms map[workspace.RoomID]*room
 	wg    sync.WaitGroup
@@ -264,11 +266,11 @@ func (d *deliver) Address(id workspace.RoomID) (channels.Address, error) {
 func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, i int) (ended bool) {
 	switch p.State {
 	case workspace.PartReady:
-		if !o.NotAfter.IsZero() && d.now().After(o.NotAfter) {
-			return d.settle(p, store.Move{To: workspace.PartParked, Error: "past its age"})
-		}
 		if !d.rest(ctx, r, line, p, i) {
 			return true
+		}
+		if d.parking != nil && d.parking.overdue(o) {
+			return d.park(o, p)
 		}
 		if err := d.store.MovePart(store.Move{Part: *p, To: workspace.PartSending}); err != nil {
 			return d.lost(p, err)
@@ -286,6 +288,17 @@ func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Ou
 		return d.resolve(ctx, r, line, o, p)
 	}
 	return true // sent, cancelled, parked, dead
+}
+
+// park sets a part aside that is too late to be sent unasked. A doubt about it stays.
+func (d *deliver) park(o *workspace.Outbound, p *workspace.Part) bool {
+	why := p.Error
+	if why != markedOnce {
+		why = "past its age"
+	}
+	d.settle(p, store.Move{To: workspace.PartParked, Error: why})
+	d.parking.answer(o)
+	return true
 }
 
 // rest waits for what the room and the network ask: Retry-After, backoff, the pace of further parts.

@@ -59,19 +59,25 @@ type arrival struct {
 	key      string
 	mayBegin bool // it can start a turn at once if its session is idle
 	reserved bool
+	age      int // of what was remembered of people when the sender was looked up
 	heard    int // number of the last line of others that the turn quotes
 	stale    bool
 	got      store.Accepted
 }
 
 // Receive journals a batch and returns after the commit.
-func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) error {
+func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) (err error) {
+	defer func() {
+		if err != nil {
+			i.l.refuse() // it comes again, however late
+		}
+	}()
 	if !i.l.local {
 		if err := i.l.sync(i.d.accounts); err != nil {
 			return err
 		}
 	}
-	_, err := i.d.receive(ctx, i.l, batch...)
+	_, err = i.d.receive(ctx, i.l, batch...)
 	return err
 }
 
@@ -133,6 +139,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	facts := routes.Facts{Channel: l.name, In: in}
 	var known bool
 	var err error
+	age := d.people.stamp()
 	if facts.Person, known, err = d.people.find(in.To.Network, in.To.Account, in.From); err != nil {
 		return nil, err
 	}
@@ -175,7 +182,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	}
 	a.Input.Person, a.Input.Role = facts.Person.ID, facts.Person.Role
 	if !known {
-		a.Guest = d.people.guest(in)
+		a.Guest, a.age = d.people.guest(in), age
 		a.Input.Person, facts.Person = a.Guest.Person, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest}
 	}
 	if verdict.Role != workspace.Nobody {
@@ -236,7 +243,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 		return list[:1]
 	}
 	for _, x := range list {
-		x.stale = d.stale.old(in.Time)
+		x.stale = d.stale.old(in.Time, a.line)
 		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data)
 	}
 	return list
@@ -426,7 +433,7 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 		d.deliver.Know(in.RoomID, a.Room)
 	}
 	if a.Guest != nil && a.Guest.Person == in.Person { // else an earlier message of the batch made them known
-		d.people.learn(*a.Guest, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest})
+		d.people.learn(account{a.Guest.Network, a.Guest.Account, a.Guest.User}, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest}, a.age)
 	}
 	d.deliver.PushAll(got.Replies)
 	switch {

@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	placeholder = "…"                      // carries no answer text, so that an orphan is never a second answer
-	markedOnce  = "sent once more, marked" // Part.Error of the one resend that a doubt allows
+	placeholder = "…" // carries no answer text, so that an orphan is never a second answer
 	repeatMark  = "(maybe a repeat) "
 
-	droppedDoubt = "may have been sent; dropped as configured" // Part.Error; the parts behind it are sent all the same
-	maxFinds     = 5                                           // questions about one part that failed
+	markedOnce   = workspace.DoubtMarked
+	droppedDoubt = workspace.DoubtDropped
+	maxFinds     = 5 // questions about one part that failed
 )
 
 // resolve brings a part out of unknown: a network that dedupes gets the same token again, one that can be asked is
@@ -46,7 +46,7 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 		return d.settle(p, store.Move{To: workspace.PartDead, Error: droppedDoubt})
 	}
 	if p.Error == markedOnce {
-		return d.dead(r, o, p, errors.New("twice without an answer from the network"))
+		return d.dead(r, o, p, errors.New(workspace.DoubtedTwice))
 	}
 	d.settle(p, store.Move{To: workspace.PartReady, Error: markedOnce})
 	return false

@@ -252,7 +252,8 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.lanes.Drain(ctx)
 		return nil
 	})
-	g.parking = &parking{g: g, rooms: map[workspace.RoomID][]workspace.Input{}, seen: map[int64]bool{}, told: map[workspace.RoomID]told{}}
+	g.parking = newParking(g)
+	g.deliver.parking = g.parking
 	g.control = &control.Control{Store: g.store, House: house{g}, Now: g.opt.Now}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
 	g.stops.push("commands", func(context.Context) error {

@@ -32,6 +32,7 @@ type line struct {
 	wasUp  bool          // ready at least once, and not failed since
 	up     chan struct{} // closed while wasUp
 	held   time.Time     // the whole account waits
+	late   time.Time     // when events were refused last: what comes next may be from then
 	synced bool          // the configured people are bound to this account
 }
 
@@ -117,6 +118,24 @@ func (l *line) ready() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.wasUp && !l.now().Before(l.held)
+}
+
+// refuse notes that events were not taken.
+func (l *line) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = l.now()
+}
+
+// catchingUp says that what comes may have waited at the network: the line is not up, or came up just now.
+func (l *line) catchingUp() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since := l.since
+	if l.late.After(since) {
+		since = l.late
+	}
+	return l.status.State != channels.Ready || l.now().Sub(since) < catchUp
 }
 
 func (l *line) hold(until time.Time) {

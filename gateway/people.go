@@ -15,6 +15,7 @@ type people struct {
 	store *store.Store
 	mu    sync.Mutex
 	known map[account]workspace.Person
+	age   int // counts forgettings: what was read before one is not kept
 	solo  bool
 	fresh bool // solo is up to date
 }
@@ -31,6 +32,13 @@ func newPeople(s *store.Store) *people {
 	return &people{store: s, known: map[account]workspace.Person{}}
 }
 
+// stamp is the age of the memory before a question to the record.
+func (p *people) stamp() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.age
+}
+
 // find is the person behind a sender, by any of its ids. known is false for a stranger.
 func (p *people) find(n channels.Network, acc channels.AccountID, from channels.Sender) (who workspace.Person, known bool, err error) {
 	if n == webchatName || n == apiName {
@@ -41,15 +49,13 @@ func (p *people) find(n channels.Network, acc channels.AccountID, from channels.
 			continue
 		}
 		a := account{n, acc, user}
-		p.mu.Lock()
-		who, known = p.known[a]
-		p.mu.Unlock()
+		who, known, age := p.cached(a)
 		if known {
 			return who, true, nil
 		}
 		who, err = p.store.Person(n, acc, user)
 		if err == nil {
-			p.learn(workspace.Account{Network: n, Account: acc, User: user, Person: who.ID}, who)
+			p.learn(a, who, age)
 			return who, true, nil
 		}
 		if !errors.Is(err, workspace.ErrNotFound) {
@@ -62,9 +68,7 @@ func (p *people) find(n channels.Network, acc channels.AccountID, from channels.
 // local is the person of a sign-in or token: the user is the person's own id, which the gateway itself vouches for.
 func (p *people) local(user channels.UserID) (who workspace.Person, known bool, err error) {
 	a := account{network: apiName, user: user}
-	p.mu.Lock()
-	who, known = p.known[a]
-	p.mu.Unlock()
+	who, known, age := p.cached(a)
 	if known {
 		return who, true, nil
 	}
@@ -75,7 +79,7 @@ func (p *people) local(user channels.UserID) (who workspace.Person, known bool, 
 	if err != nil {
 		return workspace.Person{}, false, err
 	}
-	p.learn(workspace.Account{Network: apiName, User: user, Person: who.ID}, who)
+	p.learn(a, who, age)
 	return who, true, nil
 }
 
@@ -84,14 +88,27 @@ func (p *people) guest(in channels.Inbound) *workspace.Account {
 	return &workspace.Account{Network: in.To.Network, Account: in.To.Account, User: in.From.User, Person: workspace.PersonID(p.store.IDs().New())}
 }
 
-func (p *people) learn(a workspace.Account, who workspace.Person) {
+// cached is who is remembered, and the age of the memory, which learn wants back.
+func (p *people) cached(a account) (who workspace.Person, known bool, age int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	who, known = p.known[a]
+	return who, known, p.age
+}
+
+// learn remembers what was read at an age of the memory. Whatever was forgotten since may have changed since: a role
+// that was taken away must not come back.
+func (p *people) learn(a account, who workspace.Person, age int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fresh = false
+	if age != p.age {
+		return
+	}
 	if len(p.known) >= maxKnown {
 		clear(p.known)
 	}
-	p.known[account{a.Network, a.Account, a.User}] = who
-	p.fresh = false
+	p.known[a] = who
 }
 
 // forget makes the next message read the record: after a pairing, a link, a new configuration.
@@ -99,6 +116,7 @@ func (p *people) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.known)
+	p.age++
 	p.fresh = false
 }
 

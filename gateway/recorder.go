@@ -297,6 +297,9 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	} else {
 		out.Text = text
 	}
+	if r.roster.staleAfter > 0 && streamed == nil {
+		out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
+	}
 	if r.room.Kind != channels.DM && len(r.lane.Inputs) > 0 {
 		out.ReplyTo = r.lane.Inputs[0].Data.Message
 	}

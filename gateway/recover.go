@@ -170,7 +170,8 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 // offer hands a queued input of the journal to where it is worked on.
 func (g *Gateway) offer(in workspace.Input) {
 	switch {
-	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && g.parking.old(in.Sent):
+	case g.parking.has(in.Seq):
+	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && in.Received.Before(g.began) && g.parking.old(in.Sent, nil):
 		g.parking.park(in)
 	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
 		g.lanes.Steer(in.Binding.Key, in)
@@ -244,99 +245,3 @@ func (g *Gateway) sweepRuns(seen map[workspace.RunID]bool) map[workspace.RunID]b
 }
 
 const sweepEvery = 5 * time.Second
-
-// parking sets messages aside that are older than stale_after, and tells each room once per outage.
-type parking struct {
-	g     *Gateway
-	mu    sync.Mutex
-	rooms map[workspace.RoomID][]workspace.Input
-	seen  map[int64]bool
-	told  map[workspace.RoomID]told
-	timer *time.Timer
-}
-
-// told is how many outages a room was told of in this boot, and when it was last.
-type told struct {
-	n  int
-	at time.Time
-}
-
-// parkAfter is how long the backlog of a room may still grow before the room is told.
-const parkAfter = 2 * time.Second
-
-// old says that a message has waited longer than stale_after. What was written since the start is never older than
-// the start, whatever the clock was set to meanwhile; networks cut seconds off.
-func (p *parking) old(sent time.Time) bool {
-	after := p.g.roster().staleAfter
-	if after <= 0 || sent.IsZero() || p.g.opt.Now().Sub(sent) <= after {
-		return false
-	}
-	return sent.Before(p.g.began.Add(-time.Minute)) || time.Since(p.g.booted) > after
-}
-
-func (p *parking) park(in workspace.Input) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.seen[in.Seq] {
-		return
-	}
-	p.seen[in.Seq] = true
-	p.rooms[in.RoomID] = append(p.rooms[in.RoomID], in)
-	if p.timer == nil {
-		p.timer = time.AfterFunc(parkAfter, p.tell)
-	} else {
-		p.timer.Reset(parkAfter)
-	}
-}
-
-// tell parks what came and sends each room its one notice.
-func (p *parking) tell() {
-	p.mu.Lock()
-	rooms := p.rooms
-	p.rooms, p.seen = map[workspace.RoomID][]workspace.Input{}, map[int64]bool{}
-	p.mu.Unlock()
-	for room, list := range rooms {
-		var ends []store.Ending
-		for _, in := range list {
-			ends = append(ends, store.Ending{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputStale, Reason: "older than stale_after"})
-		}
-		var notices []store.NewOutbound
-		if room != "" {
-			what := "messages"
-			if len(list) == 1 {
-				what = "message"
-			}
-			text := fmt.Sprintf("I was away; %d %s came meanwhile. Send /resume to have them answered.", len(list), what)
-			notices = append(notices, notice(p.key(room), room, workspace.OutAway, text))
-		}
-		out, err := p.g.store.EndInputs(ends, notices...)
-		if err != nil {
-			p.g.log.Error("old messages cannot be parked", "room", room, "err", err)
-			continue
-		}
-		p.g.deliver.PushAll(out)
-	}
-}
-
-// key of a room's notice: one per outage. What comes within an hour of it belongs to the same.
-func (p *parking) key(room workspace.RoomID) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, now := p.told[room], p.g.opt.Now()
-	if last.n == 0 || now.Sub(last.at) > time.Hour {
-		last = told{n: last.n + 1, at: now}
-		p.told[room] = last
-	}
-	if last.n == 1 {
-		return fmt.Sprintf("room:%s:away:%d", room, p.g.store.Epoch())
-	}
-	return fmt.Sprintf("room:%s:away:%d.%d", room, p.g.store.Epoch(), last.n)
-}
-
-func (p *parking) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-}

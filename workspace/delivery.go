@@ -45,6 +45,18 @@ type Outbound struct {
 	Parts     []Part
 }
 
+// What Part.Error says of a part that may have been sent, and that nobody can ask about.
+const (
+	DoubtMarked  = "sent once more, marked"                    // the one resend that a doubt allows
+	DoubtDropped = "may have been sent; dropped as configured" // the parts behind it are sent all the same
+	DoubtedTwice = "twice without an answer from the network"
+)
+
+// Doubted says that the part may have been sent: if it goes out again, it says so.
+func (p Part) Doubted() bool {
+	return p.State == PartUnknown || p.Error == DoubtMarked || p.Error == DoubtDropped || p.Error == DoubtedTwice
+}
+
 // Part is one network message of an outbound.
 type Part struct {
 	OutboundID OutboundID

@@ -69,7 +69,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.dataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
 	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
 	root.AddCommand(a.gatewayCommand(), a.chatCommand(), a.sendCommand(), a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.channelCommand(),
-		a.routeCommand(), a.pairingCommand(), a.configCommand(), a.doctorCommand(), a.backupCommand(), a.restoreCommand(),
+		a.routeCommand(), a.pairingCommand(), a.outboundCommand(), a.configCommand(), a.doctorCommand(), a.backupCommand(), a.restoreCommand(),
 		a.stopCommand(), a.versionCommand(), a.webchatCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

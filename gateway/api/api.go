@@ -110,6 +110,9 @@ func routes() []route {
 		{"GET /v1/logs/events", false, (*server).logEvents},
 		{"GET /openapi.json", false, (*server).openapi},
 		{"GET /v1/config", false, (*server).config},
+		{"GET /v1/outbound", false, (*server).listOutbound},
+		{"POST /v1/outbound/{id}/retry", false, (*server).retryOutbound},
+		{"POST /v1/outbound/{id}/drop", false, (*server).dropOutbound},
 		{"POST /v1/config/reload", false, (*server).reload},
 		{"POST /v1/backup", false, (*server).backup},
 	}

@@ -173,6 +173,8 @@ func TestRenderSpeaksPlainly(t *testing.T) {
 		{"stopped", control.Stopped{Run: run.ID, Queued: 2, Parts: 1}, []string{"Stopped: run abc123, 2 waiting messages, 1 unsent part."}, nil},
 		{"nothing to resume", control.Resumed{}, []string{"Nothing is waiting here"}, nil},
 		{"resumed", control.Resumed{Messages: 1}, []string{"I answer 1 message now."}, nil},
+		{"late answers", control.Resumed{Answers: 2}, []string{"I send 2 late answers now."}, nil},
+		{"both", control.Resumed{Messages: 1, Answers: 1}, []string{"I send 1 late answer and answer 1 message now."}, nil},
 		{"why nothing", control.Why{}, []string{"I have answered nothing here yet."}, nil},
 		{"why", control.Why{Input: &workspace.Input{Role: workspace.Guest, Decision: workspace.Decision{Rule: "dm:open", Gates: []string{"sender"}},
 			Binding: workspace.Binding{Agent: "a", Rule: "fallback", Key: "agent:a:main", Fallback: true}}, Run: &run,

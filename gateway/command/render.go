@@ -39,10 +39,15 @@ func Render(value any) string {
 	case control.Export:
 		return renderExport(v)
 	case control.Resumed:
-		if v.Messages == 0 {
+		switch {
+		case v.Messages == 0 && v.Answers == 0:
 			return "Nothing is waiting here from while I was away."
+		case v.Answers == 0:
+			return fmt.Sprintf("I answer %s now.", plural(v.Messages, "message"))
+		case v.Messages == 0:
+			return fmt.Sprintf("I send %s now.", plural(v.Answers, "late answer"))
 		}
-		return fmt.Sprintf("I answer %s now.", plural(v.Messages, "message"))
+		return fmt.Sprintf("I send %s and answer %s now.", plural(v.Answers, "late answer"), plural(v.Messages, "message"))
 	}
 	return "Done."
 }

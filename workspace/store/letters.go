@@ -183,7 +183,7 @@ func (t *tx) unpark(ids []workspace.OutboundID) (out []workspace.Outbound, err e
 		if !any {
 			continue
 		}
-		o, err := t.retry(id, func(p workspace.Part) bool { return p.State == workspace.PartParked }, func(workspace.Part) string { return "" })
+		o, err := t.retry(id, func(p workspace.Part) bool { return p.State == workspace.PartParked }, func(p workspace.Part) string { return p.Error })
 		if err != nil {
 			return nil, err
 		}

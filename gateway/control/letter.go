@@ -1,0 +1,213 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// ResumedReason marks an input that a person asked to have answered, however old it is.
+const ResumedReason = "resumed"
+
+// Resumed is how many parked messages are answered now.
+type Resumed struct {
+	Messages int `json:"messages"`
+	Answers  int `json:"answers"` // late ones, sent now
+}
+
+// Resume takes up what was set aside in the room after an outage: messages are queued again, late answers sent. Others
+// than owners resume their own.
+func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
+	if err := c.may(call, "resume"); err != nil {
+		return Resumed{}, err
+	}
+	if call.Room == "" {
+		return Resumed{}, c.answer(call, Resumed{})
+	}
+	stale, err := c.Store.StaleInputs(call.Room)
+	if err != nil {
+		return Resumed{}, err
+	}
+	var effect store.Effect
+	var again []workspace.Input
+	for _, in := range stale {
+		if owner(call) || in.Person == call.Actor.Person {
+			effect.Endings = append(effect.Endings, store.Ending{Seq: in.Seq, From: workspace.InputStale, To: workspace.InputQueued, Reason: ResumedReason})
+			in.State = workspace.InputQueued
+			again = append(again, in)
+		}
+	}
+	if effect.Unpark, err = c.lateAnswers(call); err != nil {
+		return Resumed{}, err
+	}
+	value := func(d store.Did) Resumed { return Resumed{Messages: len(again), Answers: len(d.Late)} }
+	did, err := c.commit(call, effect, func(d store.Did) any { return value(d) })
+	if err != nil {
+		return Resumed{}, err
+	}
+	c.House.Push(did.Late)
+	c.House.Offer(again...)
+	return value(did), nil
+}
+
+// lateAnswers of the room that the caller may have: owners all, others those to their own questions.
+func (c *Control) lateAnswers(call Call) (ids []workspace.OutboundID, err error) {
+	parked, err := c.Store.Parked(call.Room)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range parked {
+		mine := owner(call)
+		if !mine && o.RunID != "" {
+			run, err := c.Store.Run(o.RunID)
+			if err != nil {
+				return nil, err
+			}
+			mine = run.Requester == call.Actor.Person
+		}
+		if mine {
+			ids = append(ids, o.ID)
+		}
+	}
+	return ids, nil
+}
+
+// Letter is an answer that lies: dead, in doubt, or set aside because of its age.
+type Letter struct {
+	ID      workspace.OutboundID   `json:"id"`
+	Short   string                 `json:"short"`
+	State   workspace.PartState    `json:"state"` // of its first part that lies
+	Error   string                 `json:"error,omitempty"`
+	Room    string                 `json:"room"` // network:account:kind:peer
+	Title   string                 `json:"title,omitempty"`
+	Kind    workspace.OutboundKind `json:"kind"`
+	RunID   workspace.RunID        `json:"run_id,omitempty"`
+	Text    string                 `json:"text"`
+	Parts   int                    `json:"parts"` // all of it
+	Sent    int                    `json:"sent"`  // of them
+	Tries   int                    `json:"tries"` // of the part that lies
+	Created time.Time              `json:"created"`
+}
+
+// lying are the states that Letters lists, the worst first.
+func lying() []workspace.PartState {
+	return []workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}
+}
+
+// Letters lists what could not be delivered, the newest first: of one state, or of all that are listed. after is the id
+// of the last one of the page before.
+func (c *Control) Letters(_ context.Context, call Call, state, after string, limit int) ([]Letter, error) {
+	if err := c.may(call, "outbound.list"); err != nil {
+		return nil, err
+	}
+	states := lying()
+	if state != "" {
+		if !slices.Contains(states, workspace.PartState(state)) {
+			return nil, workspace.Say(workspace.ErrInvalid, "There is no state %q. States are dead, unknown and parked.", state)
+		}
+		states = []workspace.PartState{workspace.PartState(state)}
+	}
+	found, err := c.Store.Letters(states, workspace.OutboundID(after), limit)
+	if err != nil {
+		return nil, err
+	}
+	list := []Letter{}
+	for _, o := range found {
+		list = append(list, c.letter(o))
+	}
+	return list, nil
+}
+
+func (c *Control) letter(o workspace.Outbound) Letter {
+	l := Letter{ID: o.ID, Short: workspace.Short(o.ID), Kind: o.Kind, RunID: o.RunID, Text: o.Text, Parts: len(o.Parts), Created: o.Created}
+	for _, p := range o.Parts {
+		if p.State == workspace.PartSent {
+			l.Sent++
+		}
+		if l.State == "" && slices.Contains(lying(), p.State) {
+			l.State, l.Error, l.Tries = p.State, p.Error, p.Tries
+		}
+	}
+	if room, err := c.Store.Room(o.RoomID); err == nil {
+		l.Room, l.Title = room.Address.String(), room.Title
+	}
+	return l
+}
+
+// RetryLetter sends an answer that lies after all, from the part that lies on. What may have been sent says so.
+func (c *Control) RetryLetter(_ context.Context, call Call, which string) (Letter, error) {
+	if err := c.may(call, "outbound.retry"); err != nil {
+		return Letter{}, err
+	}
+	l, err := c.findLetter(which)
+	if err != nil {
+		return Letter{}, err
+	}
+	o, err := c.Store.Retry(l.ID, func(p workspace.Part) string {
+		if p.Doubted() {
+			return workspace.DoubtMarked
+		}
+		return ""
+	})
+	if err != nil {
+		return Letter{}, moved(err)
+	}
+	c.House.Push([]workspace.Outbound{o})
+	l.State, l.Error = workspace.PartReady, ""
+	return l, nil
+}
+
+// DropLetter ends an answer that lies for good.
+func (c *Control) DropLetter(_ context.Context, call Call, which string) (Letter, error) {
+	if err := c.may(call, "outbound.drop"); err != nil {
+		return Letter{}, err
+	}
+	l, err := c.findLetter(which)
+	if err != nil {
+		return Letter{}, err
+	}
+	if err := c.Store.Drop(l.ID, "dropped by "+string(call.Actor.Person)); err != nil {
+		return Letter{}, moved(err)
+	}
+	l.State = workspace.PartCancelled
+	return l, nil
+}
+
+func moved(err error) error {
+	if errors.Is(err, workspace.ErrConflict) {
+		return workspace.Say(err, "That answer was sent or dropped just now.")
+	}
+	return err
+}
+
+// lettersSought is how many of the newest a short id is looked for among.
+const lettersSought = 1000
+
+// findLetter finds by id, whole or short.
+func (c *Control) findLetter(which string) (Letter, error) {
+	found, err := c.Store.Letters(lying(), "", lettersSought)
+	if err != nil {
+		return Letter{}, err
+	}
+	var hits []workspace.Outbound
+	for _, o := range found {
+		switch {
+		case strings.EqualFold(string(o.ID), which):
+			return c.letter(o), nil
+		case strings.EqualFold(workspace.Short(o.ID), which):
+			hits = append(hits, o)
+		}
+	}
+	switch len(hits) {
+	case 0:
+		return Letter{}, workspace.Say(workspace.ErrNotFound, "There is no answer %q that lies.", which)
+	case 1:
+		return c.letter(hits[0]), nil
+	}
+	return Letter{}, workspace.Say(workspace.ErrInvalid, "%d answers are called %q. Use the whole id.", len(hits), which)
+}
