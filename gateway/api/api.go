@@ -212,9 +212,7 @@ func (s *server) call(*http.Request) control.Call {
 }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {
-	reply(w, http.StatusOK, struct {
-		Status string `json:"status"`
-	}{"ok"})
+	reply(w, http.StatusOK, statusDoc{"ok"})
 	return nil
 }
 
@@ -224,9 +222,7 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) error {
 		p.after = 5
 		return p
 	}
-	reply(w, http.StatusOK, struct {
-		Status string `json:"status"`
-	}{"ready"})
+	reply(w, http.StatusOK, statusDoc{"ready"})
 	return nil
 }
 

@@ -49,8 +49,6 @@ func (s *server) reload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.opt.Control.Reload(r.Context(), s.call(r)); err != nil {
 		return err
 	}
-	reply(w, http.StatusAccepted, struct {
-		Status string `json:"status"`
-	}{"reading again"})
+	reply(w, http.StatusAccepted, statusDoc{"reading again"})
 	return nil
 }

@@ -19,10 +19,10 @@ const maxWait = 600
 const lookAgain = 5 * time.Second
 
 type messageRequest struct {
-	Agent   string `json:"agent"`
-	Session string `json:"session"`
+	Agent   string `json:"agent,omitempty"`   // by id; left out: the default agent
+	Session string `json:"session,omitempty"` // a name, or a whole key; left out: main
 	Text    string `json:"text"`
-	Wait    int    `json:"wait"` // seconds
+	Wait    int    `json:"wait,omitempty"` // seconds until the answer comes without the end of the turn, at most 600
 }
 
 // accepted is the answer to a message that is journalled.

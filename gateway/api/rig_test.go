@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"parley/channels"
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/client"
@@ -35,6 +36,7 @@ type rig struct {
 	log   *syncBuffer
 	token string
 	c     *client.Client
+	nets  []channels.Factory
 }
 
 type syncBuffer struct {
@@ -178,11 +180,12 @@ func (m *model) finish() { close(m.pieces) }
 type setup struct {
 	yaml string // besides data_dir, listen and models
 	opt  func(*gateway.Options)
+	nets []channels.Factory
 }
 
 func start(t *testing.T, s setup) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), model: newModel(t), log: &syncBuffer{}}
+	r := &rig{t: t, dir: t.TempDir(), model: newModel(t), log: &syncBuffer{}, nets: s.nets}
 	r.conf = filepath.Join(r.dir, "parley.yaml")
 	r.write(s.yaml)
 	r.run(s.opt)
@@ -213,12 +216,17 @@ func (r *rig) write(extra string) {
 func (r *rig) run(change func(*gateway.Options)) {
 	r.t.Helper()
 	none := func(string) (string, bool) { return "", false }
-	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Env: none})
+	var sections []configs.Section
+	for _, f := range r.nets {
+		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
+	}
+	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Sections: sections, Env: none})
 	c, err := src.Load()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	opt := gateway.Options{Source: src, Env: none, Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), MemoryLimit: 8 << 30}
+	book := gateway.NewLogbook()
+	opt := gateway.Options{Source: src, Env: none, Channels: r.nets, Log: slog.New(book.Handler(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))), Book: book, MemoryLimit: 8 << 30}
 	if change != nil {
 		change(&opt)
 	}
@@ -289,7 +297,9 @@ func (r *rig) ask(method, path, body string, edit func(*http.Request)) answer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return answer{res, string(text)}
+	a := answer{res, string(text)}
+	keepsToDocument(r.t, method, path, req.Header.Get("Content-Type"), body, a)
+	return a
 }
 
 // fields decodes a reply.

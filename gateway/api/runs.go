@@ -119,7 +119,7 @@ type runRoute struct {
 type runStep struct {
 	N          int        `json:"n"`
 	Kind       string     `json:"kind"`  // model or tool
-	State      string     `json:"state"` // done; of a tool also planned, started, failed, unknown, refused, cancelled
+	State      string     `json:"state"` // done; of a tool also planned, started, failed, unknown, refused, cancelled; of the last call the end of its run
 	Model      string     `json:"model,omitempty"`
 	Tool       string     `json:"tool,omitempty"`
 	CallID     string     `json:"call_id,omitempty"`
@@ -157,7 +157,7 @@ func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
 	v := runDetail{runView: viewOfRun(d.RunView, r.PathValue("id")), Agent: string(key.Agent), Generation: d.Generation, Source: sourceOf(key), RequesterName: d.Name,
 		Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun), Delivery: d.Delivery,
-		Messages: []runMessage{}, Steps: stepsOf(d.Steps), Timeline: []runMoment{}}
+		Messages: []runMessage{}, Steps: lastCall(stepsOf(d.Steps), d.RunView), Timeline: []runMoment{}}
 	for _, in := range d.Inputs {
 		v.Messages = append(v.Messages, messageOf(in))
 		if v.Role == "" {
@@ -212,6 +212,44 @@ func stepsOf(steps []workspace.Step) []runStep {
 		out = append(out, v)
 	}
 	return out
+}
+
+// lastCall adds the model's call that ended a run: it commits with the run and not as a step, so that it is what the
+// run cost beyond its steps.
+func lastCall(steps []runStep, v control.RunView) []runStep {
+	rest := v.Run.Usage
+	n, ended := 0, v.Run.Started
+	for _, st := range v.Steps {
+		n = max(n, st.N)
+		if !st.Ended.IsZero() {
+			ended = st.Ended
+		}
+		if u := st.Body.Usage; u != nil {
+			rest.Calls -= u.Calls
+			rest.InputTokens -= u.InputTokens
+			rest.OutputTokens -= u.OutputTokens
+			rest.CacheReadTokens -= u.CacheReadTokens
+			rest.CacheWriteTokens -= u.CacheWriteTokens
+			rest.DurationMS -= u.DurationMS
+			if rest.CostUSD != nil && u.CostUSD != nil {
+				cost := max(0, *rest.CostUSD-*u.CostUSD)
+				rest.CostUSD = &cost
+			}
+		}
+	}
+	if v.Run.Ended.IsZero() || rest.Calls <= 0 && rest.OutputTokens <= 0 {
+		return steps
+	}
+	sum := usageOf(rest)
+	last := runStep{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text, Started: ended.UTC(), Ended: moment(v.Run.Ended),
+		DurationMS: max(0, rest.DurationMS), Usage: &sum}
+	if v.Run.State != workspace.RunCompleted {
+		last.State, last.Text = string(v.Run.State), ""
+	}
+	if len(last.Text) > maxStep {
+		last.Text, last.Cut = cutAt(last.Text, maxStep), true
+	}
+	return append(steps, last)
 }
 
 // decisionOf is what became of the wish to call a tool.

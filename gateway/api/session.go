@@ -87,15 +87,15 @@ type modelView struct {
 
 type probeRequest struct {
 	Channel   string   `json:"channel"`
-	Kind      string   `json:"kind"`
-	Peer      string   `json:"peer"`
-	Thread    string   `json:"thread"`
-	User      string   `json:"user"`
-	Roles     []string `json:"roles"`
-	Server    string   `json:"server"`
-	Team      string   `json:"team"`
-	Text      string   `json:"text"`
-	Mentioned bool     `json:"mentioned"`
+	Kind      string   `json:"kind,omitempty"`
+	Peer      string   `json:"peer,omitempty"`
+	Thread    string   `json:"thread,omitempty"`
+	User      string   `json:"user,omitempty"`
+	Roles     []string `json:"roles,omitempty"`
+	Server    string   `json:"server,omitempty"`
+	Team      string   `json:"team,omitempty"`
+	Text      string   `json:"text,omitempty"`
+	Mentioned bool     `json:"mentioned,omitempty"`
 }
 
 // explainRoute is a dry run: nothing is stored.
@@ -146,9 +146,7 @@ func (s *server) listPairings(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) approvePairing(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		As string `json:"as"` // guest, member or owner; empty: guest
-	}
+	var req approveRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}

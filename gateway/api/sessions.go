@@ -77,8 +77,8 @@ func (s *server) getSession(w http.ResponseWriter, r *http.Request) error {
 
 // newSession is a session to be made.
 type newSession struct {
-	Agent string `json:"agent"` // empty: the default agent
-	Name  string `json:"name"`  // its title; empty: made of what is said first
+	Agent string `json:"agent,omitempty"` // left out: the default agent
+	Name  string `json:"name,omitempty"`  // its title; left out: made of what is said first
 }
 
 func (s *server) createSession(w http.ResponseWriter, r *http.Request) error {
@@ -92,7 +92,7 @@ func (s *server) createSession(w http.ResponseWriter, r *http.Request) error {
 
 // sessionChange is what of a session can be changed.
 type sessionChange struct {
-	Name *string `json:"name"` // its title; empty: made of what is said first
+	Name *string `json:"name,omitempty"` // its title; empty: made of what is said first
 }
 
 func (s *server) renameSession(w http.ResponseWriter, r *http.Request) error {
@@ -119,8 +119,8 @@ func (s *server) deleteSession(w http.ResponseWriter, r *http.Request) error {
 
 // forkRequest says where a new generation leaves the old one.
 type forkRequest struct {
-	Before    int64  `json:"before"`     // number of the first event that is not taken along
-	SessionID string `json:"session_id"` // the generation that it counts in; empty: the newest
+	Before    int64  `json:"before"`               // number of the first event that is not taken along
+	SessionID string `json:"session_id,omitempty"` // the generation that it counts in; left out: the newest
 }
 
 func (s *server) forkSession(w http.ResponseWriter, r *http.Request) error {

@@ -164,9 +164,7 @@ func (d *door) end(r *http.Request) {
 
 // signIn exchanges a code for a cookie.
 func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
-	var req struct {
-		Code string `json:"code"`
-	}
+	var req codeRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}

@@ -1,0 +1,560 @@
+// Made from gateway/api/openapi.json by: go test ./gateway/api -run OpenAPI -update
+
+export type Accepted = {
+  input_id: string
+  run_id: string | null
+  session: string
+}
+
+export type Account = {
+  network: string
+  /** the bot's own id there */
+  account: string
+  user: string
+  /** as they call themselves: a label */
+  name?: string
+  configured: boolean
+}
+
+export type Agent = {
+  id: string
+  name: string
+  models: string[]
+  default: boolean
+}
+
+export type ApproveRequest = {
+  /** guest, member or owner; left out: guest */
+  as?: string
+}
+
+export type Channel = {
+  name: string
+  type: string
+  account?: string
+  state: string
+  since: string
+  cause?: string
+  hint?: string
+}
+
+export type Code = {
+  code: string
+  /** behind the gateway's address */
+  path: string
+  expires: string
+}
+
+export type CodeRequest = {
+  /** from the link that the gateway prints */
+  code: string
+}
+
+export type Config = {
+  /** the file; empty: there is none, all is default */
+  path: string
+  yaml: string
+  /** the same, parsed */
+  values: unknown
+}
+
+export type Delta = {
+  item_id: string
+  part: number
+  offset: number
+  text: string
+}
+
+export type Done = {
+  status: string
+}
+
+export type EndData = {
+  state: string
+  reason?: string
+}
+
+export type ErrorData = {
+  code: string
+  message?: string
+}
+
+export type Event = {
+  event_id: string
+  sequence: number
+  time: string
+  session_id: string
+  run_id: string | null
+  /** agent or daemon */
+  source: string
+  synthetic: boolean
+  type: string
+  /** by type; of turn.started it is empty */
+  data: ItemData | Delta | EndData | ErrorData | SessionData | Record<string, never>
+}
+
+export type Explained = {
+  outcome: string
+  role?: string
+  /** of the gate */
+  rule: string
+  gates: string[]
+  reason?: string
+  agent: string
+  session: string
+  route: string
+  /** the default agent, not an assignment */
+  fallback: boolean
+  fanout?: string[]
+  rules: Tried[]
+}
+
+export type ForkRequest = {
+  /** number of the first event that is not taken along */
+  before: number
+  /** the generation that it counts in; left out: the newest */
+  session_id?: string
+}
+
+export type Generation = {
+  session_id: string
+  generation: number
+  created: string
+  /** left out: the present one */
+  ended?: string
+  /** of its newest event */
+  sequence: number
+  preview: string
+  usage: Usage
+}
+
+export type Item = {
+  id: string
+  type: string
+  role?: string
+  /** of the speaker or the tool */
+  name?: string
+  parts?: Part[]
+  /** what others said before, as data */
+  quoted?: Part[]
+  /** of system: the line that was answered */
+  command?: string
+  reason?: string
+  /** cut by a stop */
+  partial?: boolean
+}
+
+export type ItemData = {
+  item: Item
+}
+
+export type LogItem = {
+  /** from 1 since the start */
+  n: number
+  time: string
+  /** DEBUG, INFO, WARN, ERROR */
+  level: string
+  message: string
+  attrs: Record<string, string>
+}
+
+export type LogLine = {
+  /** from 0 */
+  n: number
+  time: string
+  /** turn.started, message, tool_call, tool_result, error, turn.ended … */
+  type: string
+  role?: string
+  /** of the tool */
+  name?: string
+  text?: string
+}
+
+export type Match = {
+  type?: string
+  channel?: string
+  server?: string
+  roles?: string[]
+  team?: string
+  kind?: string
+  peer?: string
+  thread?: string
+}
+
+export type Me = {
+  person: Person
+  version: string
+  /** counts the starts of this gateway */
+  boot: number
+  agents: Agent[]
+}
+
+export type MessageRequest = {
+  /** by id; left out: the default agent */
+  agent?: string
+  /** a name, or a whole key; left out: main */
+  session?: string
+  text: string
+  /** seconds until the answer comes without the end of the turn, at most 600 */
+  wait?: number
+}
+
+export type Model = {
+  name: string
+  model: string
+  /** the built-in responder: no model at all */
+  offline: boolean
+  down: boolean
+  /** in a row */
+  failures: number
+  last_error?: string
+  next_probe?: string
+}
+
+export type NewSession = {
+  /** left out: the default agent */
+  agent?: string
+  /** its title; left out: made of what is said first */
+  name?: string
+}
+
+export type Pairing = {
+  id: string
+  short: string
+  channel: string
+  type: string
+  user: string
+  /** as they call themselves: a label */
+  name?: string
+  state: string
+  requested: string
+  decided?: string
+  decided_by?: string
+  /** whom an approval made */
+  person?: string
+  role?: string
+}
+
+export type Part = {
+  type: string
+  text?: string
+  name?: string
+  call_id?: string
+  args?: unknown
+  error?: boolean
+  mime?: string
+  blob?: string
+}
+
+export type Person = {
+  id: string
+  role: string
+  name: string
+}
+
+export type PersonItem = {
+  id: string
+  name: string
+  role: string
+  tz?: string
+  /** named in the configuration, which rules */
+  configured: boolean
+  created?: string
+  accounts: Account[]
+}
+
+export type Probe = {
+  channel: string
+  kind?: string
+  peer?: string
+  thread?: string
+  user?: string
+  roles?: string[]
+  server?: string
+  team?: string
+  text?: string
+  mentioned?: boolean
+}
+
+export type Problem = {
+  type: string
+  title: string
+  status: number
+  detail?: string
+}
+
+export type Route = {
+  /** 1 is asked first */
+  precedence: number
+  /** position in the configuration, from 1 */
+  n?: number
+  /** as bindings name it */
+  rule: string
+  match: Match
+  agent: string
+  /** a named one beside the room's first */
+  session?: string
+  /** Fanout are further agents, each of which gets a copy. */
+  fanout?: string[]
+  /** the default agent, where no rule matches: no assignment */
+  fallback: boolean
+}
+
+export type Run = {
+  id: string
+  run_id?: string
+  input_id?: string
+  session: string
+  state: string
+  reason?: string
+  text: string
+  model?: string
+  requester?: string
+  started?: string
+  ended?: string
+  tries?: number
+  inputs: string[]
+  usage: Usage
+  log?: LogLine[]
+}
+
+export type RunDecision = {
+  allow: boolean
+  rule: string
+  /** those passed, in order */
+  gates: string[]
+  reason?: string
+}
+
+export type RunDetail = {
+  id: string
+  run_id?: string
+  input_id?: string
+  session: string
+  state: string
+  reason?: string
+  text: string
+  model?: string
+  requester?: string
+  started?: string
+  ended?: string
+  tries?: number
+  inputs: string[]
+  usage: Usage
+  log?: LogLine[]
+  agent: string
+  generation?: number
+  /** the network, or local */
+  source: string
+  requester_name: string
+  role: string
+  /** for the operator */
+  error?: string
+  task_id?: string
+  parent_run?: string
+  /** delivered, not_delivered, unknown, not_requested */
+  delivery: string
+  messages: RunMessage[]
+  steps: RunStep[]
+  timeline: RunMoment[]
+}
+
+export type RunItem = {
+  id: string
+  agent: string
+  /** key */
+  session: string
+  session_id: string
+  generation: number
+  /** the network, or local */
+  source: string
+  requester: string
+  requester_name: string
+  role: string
+  state: string
+  reason?: string
+  model?: string
+  /** the beginning of what it was asked */
+  said: string
+  started: string
+  ended?: string
+  tries: number
+  task_id?: string
+  parent_run?: string
+  usage: Usage
+}
+
+export type RunMessage = {
+  id: string
+  source: string
+  channel?: string
+  person: string
+  /** a label */
+  sender: string
+  role: string
+  text: string
+  state: string
+  reason?: string
+  received: string
+  decision: RunDecision
+  route: RunRoute
+}
+
+export type RunMoment = {
+  time: string
+  /** received, started, model, tool, ended */
+  type: string
+  name?: string
+  text?: string
+  duration_ms: number
+  /** its number in steps */
+  step?: number
+}
+
+export type RunRoute = {
+  agent: string
+  session: string
+  rule: string
+  /** the default agent, where no rule matched */
+  fallback: boolean
+}
+
+export type RunStep = {
+  n: number
+  /** model or tool */
+  kind: string
+  /** done; of a tool also planned, started, failed, unknown, refused, cancelled; of the last call the end of its run */
+  state: string
+  model?: string
+  tool?: string
+  call_id?: string
+  /** pure, store, outside: what a crash may repeat */
+  effect?: string
+  /** of a tool: allowed, refused, waiting, cancelled */
+  decision?: string
+  /** of a refusal: layer and rule */
+  reason?: string
+  /** JSON as the model wrote it */
+  args?: string
+  /** what the model said, or the tool's result */
+  text?: string
+  /** Args or Text is longer; the log has it whole */
+  cut: boolean
+  /** the tool's result is an error */
+  failed: boolean
+  started: string
+  ended?: string
+  duration_ms: number
+  /** of a model's call */
+  usage?: Usage
+}
+
+export type Session = {
+  key: string
+  /** of the generation */
+  session_id: string
+  generation: number
+  generations: number
+  agent: string
+  /** the title to show */
+  name: string
+  /** that a person gave it */
+  given?: string
+  /** of WebChat, the terminal or the API */
+  local: boolean
+  /** configured name */
+  channel?: string
+  network?: string
+  /** dm, group, room */
+  kind?: string
+  peer?: string
+  thread?: string
+  /** whose it is; left out: several people's, or nobody known */
+  person?: string
+  /** of its newest event */
+  sequence: number
+  preview: string
+  created: string
+  updated: string
+  running: boolean
+  /** messages behind the running turn */
+  waiting: number
+  usage: Usage
+}
+
+export type SessionChange = {
+  /** its title; empty: made of what is said first */
+  name?: string
+}
+
+export type SessionData = {
+  key: string
+  generation: number
+}
+
+export type Status = {
+  agent: Agent
+  session: string
+  generation: number
+  entries: number
+  running: boolean
+  waiting: number
+  queue: string
+  health: string
+  reason?: string
+  uptime_seconds: number
+  models: Model[]
+  channels: Channel[]
+}
+
+export type Stopped = {
+  run?: string
+  queued: number
+  parts: number
+}
+
+export type Tried = {
+  /** position in the configuration, from 1 */
+  n: number
+  rule: string
+  agent: string
+  matched: boolean
+  /** of a rule that did not match */
+  why?: string
+}
+
+export type Usage = {
+  inputTokens: number
+  outputTokens: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  /** null: a model without a known price was asked */
+  totalCostUsd: number | null
+  durationMs: number
+}
+
+export type UsageItem = {
+  /** the day as 2006-01-02, or an id */
+  key: string
+  /** of the agent or person */
+  name?: string
+  runs: number
+  failed: number
+  /** runs with a model whose price is not known */
+  unpriced: number
+  /** of the runs that are priced */
+  knownCostUsd: number
+  usage: Usage
+}
+
+export type UsageSum = {
+  by: string
+  /** the first day */
+  from: string
+  /** the last one */
+  to: string
+  items: UsageItem[]
+  /** null: a sum has one page */
+  next: string | null
+  total: UsageItem
+}

@@ -1,0 +1,400 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"parley/gateway/control"
+)
+
+var update = flag.Bool("update", false, "write openapi.json and the page's types anew")
+
+// named are the types that the document calls by a name.
+var named = map[string]any{
+	"Problem": problem{}, "Usage": usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
+	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
+	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
+	"Event": event{}, "Agent": control.Agent{}, "Channel": control.Channel{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
+	"Explained": control.Explained{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "Config": control.Config{},
+	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
+	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Part": part{},
+	"SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
+}
+
+// parameters of queries.
+var parameters = map[string]*jsonschema.Schema{
+	"limit": number0("how many at most", 1, 500), "after": text("where to go on: next of the page before"), "offset": number0("line to begin with, counted from 0", 0, 1<<53),
+	"before": number0("only events before this number, the newest of them", 0, 1<<53),
+	"agent":  text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
+	"state": {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
+	"q":     text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
+	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
+	"by":    {Type: "string", Enum: []any{"day", "agent", "person", "model"}, Description: "what each item sums; day when left out"},
+	"from":  {Type: "string", Format: "date", Description: "first day, UTC; 30 days back when left out"}, "to": {Type: "string", Format: "date", Description: "last day, UTC; today when left out"},
+	"person": text("only of this person, by id"), "model": text("only of this model"),
+}
+
+func text(what string) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "string", Description: what}
+}
+
+func number0(what string, least, most float64) *jsonschema.Schema {
+	return &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most, Description: what}
+}
+
+// The document is what the endpoints, their operations and the types of their handlers make; the page's types are what
+// the document makes. What changes one of them changes these files, by -update.
+func TestOpenAPIIsWhatTheHandlersSpeak(t *testing.T) {
+	ops := operations()
+	for _, rt := range routes() {
+		if _, ok := ops[rt.pattern]; !ok {
+			t.Errorf("%s has no operation", rt.pattern)
+		}
+		delete(ops, rt.pattern)
+	}
+	for pattern := range ops {
+		t.Errorf("%s is no endpoint", pattern)
+	}
+	doc := describe(t)
+	body, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "openapi.json", append(body, '\n'))
+	golden(t, "../../channels/webchat/ui/src/api/types.gen.ts", typescript(doc))
+}
+
+func golden(t *testing.T, name string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(name)
+	if err != nil || !bytes.Equal(have, want) {
+		t.Errorf("%s is stale (%v): run go test ./gateway/api -run OpenAPI -update", name, err)
+	}
+}
+
+type object = map[string]any
+
+type documentView struct {
+	OpenAPI    string            `json:"openapi"`
+	Info       object            `json:"info"`
+	Security   []object          `json:"security"`
+	Paths      map[string]object `json:"paths"`
+	Components struct {
+		Security object                        `json:"securitySchemes"`
+		Schemas  map[string]*jsonschema.Schema `json:"schemas"`
+	} `json:"components"`
+}
+
+func describe(t *testing.T) documentView {
+	t.Helper()
+	d := documentView{OpenAPI: "3.1.0", Paths: map[string]object{},
+		Info:     object{"title": "Parley", "version": "1", "summary": "The gateway's HTTP API", "description": "docs/api.md says what it means, with examples. Errors are RFC 9457 problems."},
+		Security: []object{{"token": []string{}}, {"page": []string{}}}}
+	d.Components.Security = object{"token": object{"type": "http", "scheme": "bearer"}, "page": object{"type": "apiKey", "in": "cookie", "name": "parley"}}
+	d.Components.Schemas = map[string]*jsonschema.Schema{}
+	types := newTypes(t)
+	for name, v := range named {
+		s := types.of(reflect.TypeOf(v), true)
+		s.Description = types.docs[reflect.TypeOf(v).Name()]
+		d.Components.Schemas[name] = s
+	}
+	data := &jsonschema.Schema{Description: "by type; of turn.started it is empty"}
+	for _, v := range []any{itemData{}, delta{}, endData{}, errorData{}, sessionData{}} {
+		data.AnyOf = append(data.AnyOf, types.of(reflect.TypeOf(v), false))
+	}
+	data.AnyOf = append(data.AnyOf, types.of(reflect.TypeFor[struct{}](), true))
+	d.Components.Schemas["Event"].Properties["data"] = data
+	ops := operations()
+	for _, rt := range routes() {
+		method, path, _ := strings.Cut(rt.pattern, " ")
+		if d.Paths[path] == nil {
+			d.Paths[path] = object{}
+		}
+		d.Paths[path][strings.ToLower(method)] = operationView(rt, ops[rt.pattern], types)
+	}
+	return d
+}
+
+func operationView(rt route, op operation, types *types) object {
+	method, path, _ := strings.Cut(rt.pattern, " ")
+	v := object{"tags": []string{op.group}, "summary": op.summary, "operationId": operationID(method, path)}
+	var params []object
+	for _, m := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(path, -1) {
+		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
+	}
+	for _, name := range strings.Fields(op.query) {
+		s, known := parameters[name]
+		if !known {
+			types.t.Errorf("%s: nobody knows the parameter %s", rt.pattern, name)
+			continue
+		}
+		plain := *s
+		plain.Description = ""
+		params = append(params, object{"name": name, "in": "query", "description": s.Description, "schema": &plain})
+	}
+	if !safe(method) && (!ownKeys(rt.pattern) || path == "/v1/messages") {
+		most := 200
+		params = append(params, object{"name": "Idempotency-Key", "in": "header", "description": "a repeat with the same key gives the first answer again", "schema": &jsonschema.Schema{Type: "string", MaxLength: &most}})
+	}
+	if len(params) > 0 {
+		v["parameters"] = params
+	}
+	if op.body != nil && op.body != (emptyRequest{}) {
+		v["requestBody"] = object{"required": types.needed(op.body), "content": object{"application/json": object{"schema": types.of(reflect.TypeOf(op.body), false)}}}
+	}
+	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[problem](), false)}}}}
+	for status, reply := range op.good {
+		answer := object{"description": map[int]string{101: "The line is open", 200: "Done", 201: "Made", 202: "Taken", 204: "Done"}[status]}
+		if reply != nil {
+			media := op.media
+			schema := types.of(reflect.TypeOf(reply), false)
+			switch {
+			case media == "":
+				media = "application/json"
+			case media == sseMedia: // each event's data is one of these
+				schema = &jsonschema.Schema{Type: "string", Description: "Server-sent events; data is " + strings.TrimPrefix(schema.Ref, "#/components/schemas/") + "."}
+			}
+			answer["content"] = object{media: object{"schema": schema}}
+		}
+		answers[fmt.Sprint(status)] = answer
+	}
+	v["responses"] = answers
+	if rt.open {
+		v["security"] = []object{}
+	}
+	return v
+}
+
+// operationID is such as getRunsIdLog.
+func operationID(method, path string) string {
+	id := strings.ToLower(method)
+	for _, word := range regexp.MustCompile(`\w+`).FindAllString(strings.TrimPrefix(path, "/v1"), -1) {
+		id += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return id
+}
+
+// types makes schemas of Go types.
+type types struct {
+	t     *testing.T
+	names map[reflect.Type]string
+	refs  map[reflect.Type]*jsonschema.Schema
+	docs  map[string]string // what stands over a type, and beside a field: "type.field"
+}
+
+func newTypes(t *testing.T) *types {
+	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, ".", "../control")}
+	for name, v := range named {
+		ts.names[reflect.TypeOf(v)] = name
+		ts.refs[reflect.TypeOf(v)] = &jsonschema.Schema{Ref: "#/components/schemas/" + name}
+	}
+	ts.refs[reflect.TypeFor[json.RawMessage]()] = &jsonschema.Schema{}
+	return ts
+}
+
+// of is the schema of a type: a reference when it has a name, unless whole wants all of it.
+func (ts *types) of(typ reflect.Type, whole bool) *jsonschema.Schema {
+	ts.t.Helper()
+	if ref := ts.refs[typ]; ref != nil && !whole {
+		return ref
+	}
+	refs := maps.Clone(ts.refs)
+	delete(refs, typ)
+	if typ.Kind() == reflect.Struct {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.Anonymous {
+				delete(refs, f.Type)
+			}
+		}
+	}
+	s, err := jsonschema.ForType(typ, &jsonschema.ForOptions{TypeSchemas: refs})
+	if err != nil {
+		ts.t.Fatalf("%v: %v", typ, err)
+	}
+	ts.tidy(s, typ)
+	return s
+}
+
+// needed says whether a body must be sent.
+func (ts *types) needed(v any) bool { return len(ts.of(reflect.TypeOf(v), true).Required) > 0 }
+
+// tidy says what the library cannot know: our lists are never null, times have a format, and comments.
+func (ts *types) tidy(s *jsonschema.Schema, typ reflect.Type) {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch {
+	case slices.Contains(s.Types, "array"):
+		s.Types, s.Type = nil, "array"
+	case typ.String() == "time.Time":
+		s.Format = "date-time"
+	}
+	if s.Items != nil {
+		ts.tidy(s.Items, typ.Elem())
+	}
+	if typ.Kind() != reflect.Struct {
+		return
+	}
+	for _, f := range reflect.VisibleFields(typ) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := s.Properties[name]
+		if p == nil {
+			continue
+		}
+		switch {
+		case p.Ref != "" && f.Type.Kind() == reflect.Pointer && strings.Contains(options, "omitempty"):
+			p.Type, p.Types = "", nil
+		case p.Ref != "" && f.Type.Kind() == reflect.Pointer:
+			p.AnyOf, p.Ref, p.Type, p.Types = []*jsonschema.Schema{{Ref: p.Ref}, {Type: "null"}}, "", "", nil
+		case p.Ref == "":
+			ts.tidy(p, f.Type)
+			if strings.Contains(options, "omitempty") && f.Type.Kind() == reflect.Pointer && len(p.Types) == 2 { // left out, never null
+				p.Type, p.Types = p.Types[1], nil
+			}
+		}
+		if doc := ts.docs[owner(typ, f)+"."+f.Name]; doc != "" {
+			c := *p
+			c.Description = doc
+			s.Properties[name] = &c
+		}
+	}
+}
+
+// owner is the name of the struct in which a field stands, also when it is embedded.
+func owner(typ reflect.Type, f reflect.StructField) string {
+	for _, i := range f.Index[:len(f.Index)-1] {
+		typ = typ.Field(i).Type
+	}
+	return typ.Name()
+}
+
+// comments are what the sources say of types and fields.
+func comments(t *testing.T, dirs ...string) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, dir := range dirs {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range f.Decls {
+				gen, ok := d.(*ast.GenDecl)
+				if !ok || gen.Tok != token.TYPE {
+					continue
+				}
+				for _, spec := range gen.Specs {
+					ts := spec.(*ast.TypeSpec)
+					body, ok := ts.Type.(*ast.StructType)
+					if !ok {
+						continue
+					}
+					if _, what, found := strings.Cut(oneLine(gen.Doc.Text()), ts.Name.Name+" is "); found {
+						docs[ts.Name.Name] = strings.ToUpper(what[:1]) + what[1:]
+					}
+					for _, field := range body.Fields.List {
+						for _, name := range field.Names {
+							docs[ts.Name.Name+"."+name.Name] = oneLine(field.Comment.Text() + field.Doc.Text())
+						}
+					}
+				}
+			}
+		}
+	}
+	return docs
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// typescript writes the named types of the document for the page.
+func typescript(d documentView) []byte {
+	var b strings.Builder
+	b.WriteString("// Made from gateway/api/openapi.json by: go test ./gateway/api -run OpenAPI -update\n")
+	for _, name := range slices.Sorted(maps.Keys(d.Components.Schemas)) {
+		fmt.Fprintf(&b, "\nexport type %s = %s\n", name, typeOf(d.Components.Schemas[name], ""))
+	}
+	return []byte(b.String())
+}
+
+func typeOf(s *jsonschema.Schema, indent string) string {
+	switch {
+	case s.Ref != "":
+		return strings.TrimPrefix(s.Ref, "#/components/schemas/")
+	case len(s.AnyOf) > 0:
+		var all []string
+		for _, one := range s.AnyOf {
+			all = append(all, typeOf(one, indent))
+		}
+		return strings.Join(all, " | ")
+	case len(s.Types) > 0:
+		var all []string
+		for _, one := range s.Types {
+			c := *s
+			c.Types, c.Type = nil, one
+			all = append(all, typeOf(&c, indent))
+		}
+		slices.Reverse(all) // null comes last
+		return strings.Join(all, " | ")
+	}
+	switch s.Type {
+	case "string", "boolean", "null":
+		return s.Type
+	case "integer", "number":
+		return "number"
+	case "array":
+		item := typeOf(s.Items, indent)
+		if strings.Contains(item, " ") {
+			item = "(" + item + ")"
+		}
+		return item + "[]"
+	case "object":
+		if len(s.Properties) == 0 && s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
+			return "Record<string, " + typeOf(s.AdditionalProperties, indent) + ">"
+		}
+		if len(s.Properties) == 0 {
+			return "Record<string, never>"
+		}
+		var b strings.Builder
+		b.WriteString("{\n")
+		for _, name := range s.PropertyOrder {
+			p := s.Properties[name]
+			if p == nil {
+				continue
+			}
+			if p.Description != "" {
+				fmt.Fprintf(&b, "%s  /** %s */\n", indent, p.Description)
+			}
+			mark := "?"
+			if slices.Contains(s.Required, name) {
+				mark = ""
+			}
+			fmt.Fprintf(&b, "%s  %s%s: %s\n", indent, name, mark, typeOf(p, indent+"  "))
+		}
+		return b.String() + indent + "}"
+	}
+	return "unknown"
+}

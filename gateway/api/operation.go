@@ -1,0 +1,108 @@
+package api
+
+import (
+	"parley/gateway/control"
+)
+
+// operation is what openapi.json says of an endpoint beside its path. Types are given by a zero value.
+type operation struct {
+	group   string
+	summary string
+	query   string      // names of its parameters, as in parameters, separated by blanks
+	body    any         // what is sent; nil: nothing
+	good    map[int]any // what good answers hold, by status; nil: nothing
+	media   string      // of a good answer; empty: application/json
+}
+
+type (
+	emptyRequest struct{}
+	statusDoc    struct {
+		Status string `json:"status"`
+	}
+	approveRequest struct {
+		As string `json:"as,omitempty"` // guest, member or owner; left out: guest
+	}
+	codeRequest struct {
+		Code string `json:"code"` // from the link that the gateway prints
+	}
+)
+
+func one(status int, v any) map[int]any { return map[int]any{status: v} }
+
+const sseMedia = "text/event-stream"
+
+// operations are by the pattern of their route. A test holds them and the routes together.
+func operations() map[string]operation {
+	all := map[string]operation{}
+	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), peopleOperations(), pageOperations()} {
+		for pattern, op := range some {
+			all[pattern] = op
+		}
+	}
+	return all
+}
+
+func talk() map[string]operation {
+	return map[string]operation{
+		"POST /v1/messages":        {"messages", "Say something", "", messageRequest{}, map[int]any{200: runView{}, 202: accepted{}}, ""},
+		"GET /v1/runs":             {"runs", "List runs, newest first", "agent session state requester limit after", nil, one(200, list[runItem]{}), ""},
+		"GET /v1/runs/{id}":        {"runs", "Read a run: why it was, what it did and when", "", nil, one(200, runDetail{}), ""},
+		"GET /v1/runs/{id}/events": {"runs", "Follow a run to its end", "after", nil, one(200, event{}), sseMedia},
+		"GET /v1/runs/{id}/log":    {"runs", "Read what happened in a run, a line a piece", "offset limit", nil, one(200, list[logLine]{}), ""},
+		"POST /v1/runs/{id}/stop":  {"runs", "Stop a run and what waits behind it", "", emptyRequest{}, one(200, control.Stopped{}), ""},
+	}
+}
+
+func sessionOperations() map[string]operation {
+	return map[string]operation{
+		"GET /v1/sessions":                   {"sessions", "List sessions of every channel, the last used first", "agent q limit after", nil, one(200, list[sessionView]{}), ""},
+		"POST /v1/sessions":                  {"sessions", "Make a local session", "", newSession{}, one(201, sessionView{}), ""},
+		"GET /v1/sessions/{key}":             {"sessions", "Read the newest generation of a session", "", nil, one(200, sessionView{}), ""},
+		"PATCH /v1/sessions/{key}":           {"sessions", "Rename a session", "", sessionChange{}, one(200, sessionView{}), ""},
+		"DELETE /v1/sessions/{key}":          {"sessions", "End a session and hide it; the record stays", "", emptyRequest{}, one(204, nil), ""},
+		"GET /v1/sessions/{key}/generations": {"sessions", "List the lives of a session, newest first", "", nil, one(200, list[generationView]{}), ""},
+		"POST /v1/sessions/{key}/fork":       {"sessions", "Begin a new generation with what stands before an event", "", forkRequest{}, one(201, sessionView{}), ""},
+		"GET /v1/sessions/{key}/entries":     {"sessions", "List stored events of a session", "after before session_id limit", nil, one(200, list[event]{}), ""},
+		"GET /v1/sessions/{key}/events":      {"sessions", "Follow a session", "after session_id", nil, one(200, event{}), sseMedia},
+	}
+}
+
+func gatewayOperations() map[string]operation {
+	return map[string]operation{
+		"GET /healthz":            {"gateway", "Say that the process serves", "", nil, one(200, statusDoc{}), ""},
+		"GET /readyz":             {"gateway", "Say whether messages are taken and can be answered", "", nil, one(200, statusDoc{}), ""},
+		"GET /metrics":            {"gateway", "Counters as Prometheus text", "", nil, one(200, ""), "text/plain"},
+		"GET /openapi.json":       {"gateway", "This document", "", nil, one(200, map[string]any{}), ""},
+		"GET /v1/status":          {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
+		"GET /v1/agents":          {"agents", "List the configured agents", "", nil, one(200, list[control.Agent]{}), ""},
+		"GET /v1/channels":        {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
+		"GET /v1/routes":          {"routes", "List the routes in the order in which they are asked", "", nil, one(200, list[control.RouteRow]{}), ""},
+		"POST /v1/routes/explain": {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},
+		"GET /v1/usage":           {"usage", "Sum what runs cost", "by from to agent person model", nil, one(200, usageView{}), ""},
+		"GET /v1/logs":            {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, list[logItem]{}), ""},
+		"GET /v1/logs/events":     {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
+		"GET /v1/config":          {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
+		"POST /v1/config/reload":  {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
+		"POST /v1/backup":         {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},
+	}
+}
+
+func peopleOperations() map[string]operation {
+	return map[string]operation{
+		"GET /v1/people":                 {"people", "List those who are known", "limit after", nil, one(200, list[personItem]{}), ""},
+		"GET /v1/people/{id}":            {"people", "Read one of them", "", nil, one(200, personItem{}), ""},
+		"GET /v1/pairings":               {"people", "List the requests of strangers", "", nil, one(200, list[pairingView]{}), ""},
+		"POST /v1/pairings/{id}/approve": {"people", "Let a stranger in", "", approveRequest{}, one(200, pairingView{}), ""},
+		"POST /v1/pairings/{id}/deny":    {"people", "Send a stranger away", "", emptyRequest{}, one(200, pairingView{}), ""},
+	}
+}
+
+func pageOperations() map[string]operation {
+	return map[string]operation{
+		"POST /v1/sign-in":       {"page", "Exchange a one-time code for a cookie", "", codeRequest{}, one(204, nil), ""},
+		"POST /v1/sign-in/codes": {"page", "Make a way in for one browser", "", emptyRequest{}, one(201, codeView{}), ""},
+		"POST /v1/sign-out":      {"page", "End the sign-in that asks", "", emptyRequest{}, one(204, nil), ""},
+		"GET /v1/me":             {"page", "Say who asks", "", nil, one(200, meView{}), ""},
+		"GET /v1/live":           {"page", "The live line, a WebSocket", "", nil, one(101, nil), ""},
+	}
+}
