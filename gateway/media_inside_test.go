@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/workspace"
+	"parley/workspace/blob"
+)
+
+// openChannel is a network that gives files as a test says.
+type openChannel struct {
+	open func(ctx context.Context, a channels.Attachment) (io.ReadCloser, error)
+}
+
+func (openChannel) Run(ctx context.Context, _ channels.Intake) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (openChannel) Send(context.Context, channels.Post) (channels.MessageID, error) { return "1", nil }
+
+func (c openChannel) Open(ctx context.Context, a channels.Attachment) (io.ReadCloser, error) {
+	return c.open(ctx, a)
+}
+
+// fetchOne fetches the attachments of one message from such a network.
+func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, channels.Attachment) (io.ReadCloser, error), list ...channels.Attachment) (fetched, string) {
+	t.Helper()
+	dir := t.TempDir()
+	lines := &lines{list: []*line{newLine(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, slog.New(slog.DiscardHandler), time.Now)}}
+	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), lines, nil, slog.New(slog.DiscardHandler))
+	f.timeout, f.pause = timeout, time.Millisecond
+	in := workspace.Input{ID: "in", RoomID: "room", Data: workspace.InputData{Channel: "c", Attachments: list}}
+	return f.fetch(t.Context(), batch{workDir: filepath.Join(dir, "work"), inputs: []workspace.Input{in}}), dir
+}
+
+// blocked is a body that gives nothing and knows no context; only closing it ends a read.
+type blocked struct{ closed chan struct{} }
+
+func (b blocked) Read([]byte) (int, error) {
+	<-b.closed
+	return 0, errors.New("closed")
+}
+
+func (b blocked) Close() error {
+	close(b.closed)
+	return nil
+}
+
+func TestT18_FetchThatHangsEnds(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(context.Context, channels.Attachment) (io.ReadCloser, error){
+		"before the file": func(ctx context.Context, _ channels.Attachment) (io.ReadCloser, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		},
+		"in the file": func(context.Context, channels.Attachment) (io.ReadCloser, error) {
+			return blocked{make(chan struct{})}, nil
+		},
+		"panics": func(context.Context, channels.Attachment) (io.ReadCloser, error) { panic("boom") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := fetchOne(t, 10*time.Millisecond, open, channels.Attachment{ID: "f", Kind: "file", Name: "a.txt"})
+			if len(got.notices) != 1 || len(got.content["in"]) != 1 || !strings.Contains(got.content["in"][0].Text, "a.txt is missing") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestT18_FilesOfOneMessageAreBounded(t *testing.T) {
+	t.Parallel()
+	var list []channels.Attachment
+	for i := range maxAttachments + 3 {
+		list = append(list, channels.Attachment{ID: fmt.Sprint(i), Kind: "file", Name: fmt.Sprint(i, ".txt")})
+	}
+	list[1].Size = maxAttachment + 1
+	opened := make(chan string, len(list))
+	got, dir := fetchOne(t, time.Minute, func(_ context.Context, a channels.Attachment) (io.ReadCloser, error) {
+		opened <- a.ID
+		if a.ID == "2" { // without an end, and its size was not told
+			return io.NopCloser(endless{}), nil
+		}
+		return io.NopCloser(strings.NewReader("text " + a.ID)), nil
+	}, list...)
+	if n := len(opened); n != maxAttachments-1 {
+		t.Errorf("%d files were opened", n)
+	}
+	content := got.content["in"]
+	if len(content) != len(list) || len(got.notices) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	for i, c := range content {
+		missing := i == 1 || i == 2 || i >= maxAttachments
+		if strings.Contains(c.Text, "missing") != missing || (c.Blob == "") != missing {
+			t.Errorf("%d: %+v", i, c)
+		}
+	}
+	if n := got.notices[0].text; !strings.HasPrefix(n, "I could not get your files 1.txt, 2.txt, 10.txt, 11.txt, 12.txt: ") || strings.Contains(n, "\n") {
+		t.Errorf("%q", n)
+	}
+	kept, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
+	if err != nil || len(kept) > maxAttachments-2 {
+		t.Errorf("%q, %v", kept, err)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
