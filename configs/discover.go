@@ -134,6 +134,9 @@ func choose(models []string, wanted string) string {
 	return first
 }
 
+// Choose is the first of a server's models that one can talk to; empty when there is none.
+func Choose(models []string) string { return choose(models, "") }
+
 func otherUse(model string) bool {
 	model = strings.ToLower(model)
 	for _, word := range []string{"embed", "rerank", "whisper", "tts", "bge-", "all-minilm", "moderation", "dall-e"} {

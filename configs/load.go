@@ -122,6 +122,18 @@ func find(path string, env environment) (string, error) {
 	return filepath.Abs(v.ConfigFileUsed())
 }
 
+// Place is the file that the options mean, or, where there is none, the one in the user's configuration folder that would be
+// read if it were there.
+func Place(o LoadOptions) (string, error) {
+	env := newEnvironment(o.Env)
+	path, err := find(o.Path, env)
+	if err != nil || path != "" {
+		return path, err
+	}
+	dir, err := userDir(env.lookup, "XDG_CONFIG_HOME", ".config")
+	return filepath.Join(dir, "parley", "parley.yaml"), err
+}
+
 // places are where viper looks for the file. Its own search would also take ./parley, which may be our binary.
 type places struct{ env environment }
 

@@ -88,11 +88,11 @@ type Gateway struct {
 	current  atomic.Pointer[roster]
 	renew    sync.Mutex // held while current is replaced
 	*discovery
-	server   *server
-	stops    stack
-	stopped  sync.Once
-	stopErr  error
-	failed   chan error // a part that cannot go on
+	server  *server
+	stops   stack
+	stopped sync.Once
+	stopErr error
+	failed  chan error // a part that cannot go on
 }
 
 // New prepares a gateway and does no IO.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/channels/all"
+	"parley/configs"
 	"parley/gateway"
 )
 
@@ -46,9 +48,7 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	book := gateway.NewLogbook()
-	log := slog.New(newLogHandler(a.errs, src.Current, least, asJSON, book.Handler))
-	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Version: version})
+	g, log := newGateway(src, a.errs, least, asJSON)
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
@@ -82,6 +82,13 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 			return a.stop(context.WithoutCancel(ctx), g, signals, log)
 		}
 	}
+}
+
+// newGateway makes a gateway that logs to w and into its own book.
+func newGateway(src *configs.Source, w io.Writer, least slog.Level, asJSON bool) (*gateway.Gateway, *slog.Logger) {
+	book := gateway.NewLogbook()
+	log := slog.New(newLogHandler(w, src.Current, least, asJSON, book.Handler))
+	return gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Version: version}), log
 }
 
 // errTwice ends the process at once on a second signal (R08): what is not finished is taken up at the next start.

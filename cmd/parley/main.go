@@ -68,9 +68,12 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.config, "config", "", "configuration `file` (default: $PARLEY_CONFIG, ./parley.yaml, then your configuration folder)")
 	f.StringVar(&a.dataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
 	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
-	root.AddCommand(a.gatewayCommand(), a.chatCommand(), a.sendCommand(), a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.channelCommand(),
-		a.routeCommand(), a.pairingCommand(), a.outboundCommand(), a.configCommand(), a.doctorCommand(), a.backupCommand(), a.restoreCommand(),
-		a.stopCommand(), a.versionCommand(), a.webchatCommand())
+	root.AddCommand(
+		a.onboardCommand(), a.gatewayCommand(), a.doctorCommand(), a.configCommand(),
+		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
+		a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
+		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.outboundCommand(),
+		a.backupCommand(), a.restoreCommand(), a.versionCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {

@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"model": modelCommand,
 			// ready waits until a gateway answers.
 			"ready": func(ts *testscript.TestScript, _ bool, _ []string) {
 				c, err := client.New(ts.Getenv("URL"), "")
