@@ -143,6 +143,55 @@ func TestPictureIsMadeSmallAndOfNothingButPixels(t *testing.T) {
 	}
 }
 
+// The upper half of the stored picture is white; turned by a quarter to the right, as a phone held upright says, it is
+// the right half that is white.
+func TestPictureIsTurnedAsItSays(t *testing.T) {
+	t.Parallel()
+	img := image.NewRGBA(image.Rect(0, 0, 64, 32))
+	for y := range 16 {
+		for x := range 64 {
+			img.Set(x, y, color.White)
+		}
+	}
+	stored := asJPEG(t, img)
+	for _, tiff := range []string{"MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x06\x00\x00\x00\x00\x00\x00",
+		"II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00\x00\x00\x00\x00"} {
+		app1 := append([]byte{0xff, 0xd8, 0xff, 0xe1, 0, byte(8 + len(tiff))}, "Exif\x00\x00"+tiff...)
+		p, err := Shrink(append(app1, stored[2:]...))
+		if err != nil || p.Width != 32 || p.Height != 64 {
+			t.Fatalf("%d × %d, %v", p.Width, p.Height, err)
+		}
+		got, err := jpeg.Decode(bytes.NewReader(p.Data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bright := func(x, y int) bool { r, _, _, _ := got.At(x, y).RGBA(); return r > 0x8000 }
+		if b := got.Bounds(); b.Dx() != 32 || b.Dy() != 64 || !bright(28, 5) || !bright(28, 60) || bright(3, 5) || bright(3, 60) {
+			t.Errorf("%v is turned the wrong way", b)
+		}
+	}
+}
+
+func TestEveryOrientationIsAPermutation(t *testing.T) {
+	t.Parallel()
+	for o := 1; o <= 8; o++ {
+		w, h := 3, 2
+		seen := map[[2]int]bool{}
+		for y := range h {
+			for x := range w {
+				sx, sy := source(o, x, y, w, h)
+				seen[[2]int{sx, sy}] = true
+				if sw, sh := w, h; o >= 5 && (sx >= sh || sy >= sw) || o < 5 && (sx >= sw || sy >= sh) || sx < 0 || sy < 0 {
+					t.Errorf("%d: %d,%d is outside", o, sx, sy)
+				}
+			}
+		}
+		if len(seen) != w*h {
+			t.Errorf("%d: %d pixels", o, len(seen))
+		}
+	}
+}
+
 func TestPictureKeepsWhatItsKindIsGoodAt(t *testing.T) {
 	t.Parallel()
 	flat := image.NewPaletted(image.Rect(0, 0, 30, 20), color.Palette{color.White, color.Black})

@@ -65,6 +65,12 @@ func Shrink(data []byte) (p Picture, err error) {
 	}
 	small := shrink(img)
 	p = Picture{Width: cfg.Width, Height: cfg.Height}
+	if turn := orientation(data); f.turns && turn > 1 {
+		small = turned(small, turn)
+		if turn >= 5 {
+			p.Width, p.Height = p.Height, p.Width
+		}
+	}
 	p.Data, p.MIME, err = encode(small, f.lossy)
 	return p, err
 }
@@ -72,6 +78,7 @@ func Shrink(data []byte) (p Picture, err error) {
 // format is one that is read: its header, the bytes of memory that a pixel costs, and its pixels.
 type format struct {
 	lossy  bool
+	turns  bool // it may say that it is to be turned
 	config func([]byte) (image.Config, error)
 	cost   func([]byte, image.Config) float64
 	decode func([]byte) (image.Image, error)
@@ -80,14 +87,14 @@ type format struct {
 func formatOf(data []byte) (format, bool) {
 	switch Type(data[:min(len(data), HeadSize)]) {
 	case "image/jpeg":
-		return format{true, reading(jpeg.DecodeConfig), jpegCost, reading(jpeg.Decode)}, true
+		return format{true, true, reading(jpeg.DecodeConfig), jpegCost, reading(jpeg.Decode)}, true
 	case "image/png":
-		return format{false, reading(png.DecodeConfig), pngCost, reading(png.Decode)}, true
+		return format{false, false, reading(png.DecodeConfig), pngCost, reading(png.Decode)}, true
 	case "image/gif":
-		return format{false, reading(gif.DecodeConfig), func([]byte, image.Config) float64 { return 3 }, reading(gif.Decode)}, true
+		return format{false, false, reading(gif.DecodeConfig), func([]byte, image.Config) float64 { return 3 }, reading(gif.Decode)}, true
 	case "image/webp":
 		// Lossless WebP holds its pixels twice.
-		return format{true, reading(webp.DecodeConfig), func([]byte, image.Config) float64 { return 10 }, reading(webp.Decode)}, true
+		return format{true, false, reading(webp.DecodeConfig), func([]byte, image.Config) float64 { return 10 }, reading(webp.Decode)}, true
 	}
 	return format{}, false
 }
