@@ -95,7 +95,8 @@ func (p *pass) request(tools []llm.Tool, extra []string) llm.Request {
 		msgs = append(msgs, textMessage(llm.User, text))
 	}
 	return llm.Request{
-		System: p.turn.System, Volatile: p.turn.Volatile, Messages: msgs, Tools: tools, CacheKey: string(p.turn.SessionID), For: p.turn.Requester.Person,
+		System: p.turn.System, Volatile: p.turn.Volatile, Messages: msgs, Tools: tools, CacheKey: string(p.turn.SessionID),
+		Think: p.turn.Think, For: p.turn.Requester.Person,
 	}
 }
 

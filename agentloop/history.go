@@ -41,6 +41,7 @@ type unit struct {
 // conversation is what the model is sent. Earlier messages never change and later ones are only added, so that
 // the bytes of one request begin with those of the request before, until the oldest part is left out.
 type conversation struct {
+	summary *llm.Message // of what came before past; never left out
 	past    []unit
 	now     []llm.Message // this turn
 	nowSize int
@@ -59,11 +60,14 @@ func (c *conversation) add(m llm.Message) {
 
 // messages is the whole conversation, with a word on what is missing.
 func (c *conversation) messages() []llm.Message {
-	n := 1 + len(c.now)
+	n := 2 + len(c.now)
 	for _, u := range c.past {
 		n += len(u.messages)
 	}
 	out := make([]llm.Message, 0, n)
+	if c.summary != nil {
+		out = append(out, *c.summary)
+	}
 	if c.left > 0 {
 		out = append(out, textMessage(llm.User, fmt.Sprintf("[%d earlier messages of this conversation were left out to fit.]", c.left)))
 	}
@@ -77,6 +81,9 @@ func (c *conversation) messages() []llm.Message {
 // the budget, counted from the beginning, so that the beginning of the prompt is another one only now and then.
 func (c *conversation) fit(budget int) {
 	total := c.leftTok + c.nowSize
+	if c.summary != nil {
+		total += messageSize(*c.summary)
+	}
 	for _, u := range c.past {
 		total += u.size
 	}

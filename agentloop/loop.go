@@ -106,7 +106,7 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 			return err
 		}
 	}
-	out.Usage = p.usage
+	out.Usage, out.TooLong = p.usage, p.halved
 	if err := rec.Finish(context.WithoutCancel(ctx), out); err != nil {
 		return fmt.Errorf("finish run %s: %w", workspace.Short(t.Run), err)
 	}

@@ -37,8 +37,10 @@ type Turn struct {
 
 	System   string // byte-stable prefix
 	Volatile string
+	Summary  string            // stands for what came before History; empty: nothing did
 	History  []workspace.Entry // the transcript with this turn's inputs last; events are skipped
 	Journal  []workspace.Step  // of an earlier try of this run, in order
+	Think    string            // how hard to think: llm.Request.Think
 	Models   []string          // primary, then fallbacks
 	MaxSteps int               // model calls; reaching it ends the turn completed(step_limit)
 	WorkDir  string            // folder that file tools are confined to; empty: none
@@ -79,6 +81,8 @@ type Outcome struct {
 	Usage   workspace.Usage
 	Model   string // that answered
 	Err     error  // for the operator
+	// TooLong says that the model refused the conversation's length, and a part was left out.
+	TooLong bool
 	// Steps are journal rows that belong to the same commit: the final response.
 	Steps []workspace.Step
 }

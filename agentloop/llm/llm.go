@@ -31,7 +31,21 @@ type Info struct {
 	ContextWindow int    // tokens; 0: unknown
 	MaxOutput     int    // tokens; 0: the provider's default
 	Offline       bool   // no model at all: the built-in responder
+	// Thinks says whether Request.Think changes anything: it does, it does not, or only the server knows.
+	Thinks Knowledge
 }
+
+// Knowledge is what is known of a model's ability.
+type Knowledge string
+
+const (
+	Unknown Knowledge = ""
+	Yes     Knowledge = "yes"
+	No      Knowledge = "no"
+)
+
+// ThinkLevels are the values of Request.Think, from the least to the most.
+func ThinkLevels() []string { return []string{"off", "minimal", "low", "medium", "high", "xhigh"} }
 
 // Request is one call. System and Tools come first on the wire and are byte-stable over the turns of a session,
 // so that provider caches hit; Volatile follows them.
@@ -42,6 +56,9 @@ type Request struct {
 	Tools    []Tool
 	// MaxTokens of the answer; 0: the model's own.
 	MaxTokens int
+	// Think is how hard a model that reasons should do so: off, minimal, low, medium, high, xhigh; empty: as it does by
+	// itself. A model that has no such thing is asked without it.
+	Think string
 	// CacheKey groups calls that share a prefix: the session.
 	CacheKey string
 	// For is the person who asks. It is not sent: people share a model's places by it.

@@ -152,6 +152,15 @@ type ModelHealth struct {
 	Limit       int // calls at once
 }
 
+// Info is what is known of a model now.
+func (r *Registry) Info(name string) (Info, bool) {
+	e := r.models[name]
+	if e == nil {
+		return Info{}, false
+	}
+	return e.Model.Info(), true
+}
+
 // Health of the models in the order of the configuration.
 func (r *Registry) Health() []ModelHealth {
 	out := make([]ModelHealth, 0, len(r.order))

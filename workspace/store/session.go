@@ -45,12 +45,14 @@ type Fork struct {
 	compacted int64
 }
 
-// Mark stores an event that changes what the prompt holds: workspace.EventCompacted, workspace.EventUndone. Last is the
-// entry that it was made behind: when another line has come since, the unit is refused with workspace.ErrConflict.
+// Mark stores an event that changes what the prompt holds: workspace.EventCompacted, workspace.EventUndone. The unit is
+// refused with workspace.ErrConflict when a summary is not made behind the summary that it knew of, and when another
+// line has come since something was undone.
 type Mark struct {
 	Session workspace.SessionID
 	Body    workspace.EntryBody
-	Last    int64
+	Last    int64 // of EventUndone: the entry that it was made behind
+	Was     int64 // of EventCompacted: Session.Compacted as it was
 }
 
 // Place is what people changed for one room.
@@ -255,20 +257,26 @@ func (t *tx) copyEntries(session workspace.SessionID, lines []workspace.Entry) e
 	return nil
 }
 
-// putMark stores a mark behind the entry that it was made for.
+// putMark stores a mark where it was made for.
 func (t *tx) putMark(m Mark) error {
 	next, err := t.nextEntry(m.Session, 0)
 	if err != nil {
 		return err
 	}
-	if next != m.Last+1 {
-		return fmt.Errorf("the transcript went on to %d: %w", next-1, workspace.ErrConflict)
+	if m.Body.Type == workspace.EventCompacted {
+		err = t.one("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted = ? AND ended = 0`, next, string(m.Session), m.Was)
+	} else if next != m.Last+1 {
+		err = fmt.Errorf("the transcript went on to %d: %w", next-1, workspace.ErrConflict)
 	}
-	out, err := t.appendEntries(m.Session, []workspace.Entry{{Role: workspace.RoleEvent, Body: m.Body}})
-	if err != nil || m.Body.Type != workspace.EventCompacted {
-		return err
+	if err == nil {
+		_, err = t.appendEntries(m.Session, []workspace.Entry{{Role: workspace.RoleEvent, Body: m.Body}})
 	}
-	return t.one("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted < ?`, out[0].N, string(m.Session), out[0].N)
+	return err
+}
+
+// Mark commits a mark by itself; RunCommand does so with a reply.
+func (s *Store) Mark(m Mark) error {
+	return s.do("mark", func(t *tx) error { return t.putMark(m) })
 }
 
 func (t *tx) setPlace(p SetPlace) error {
@@ -293,6 +301,12 @@ func (s *Store) PlaceOf(a channels.Address) (p Place, err error) {
 	if errors.Is(err, workspace.ErrNotFound) {
 		return Place{}, nil
 	}
+	return p, err
+}
+
+// PlaceIn reads what is set for a room.
+func (s *Store) PlaceIn(room workspace.RoomID) (p Place, err error) {
+	err = s.one(`SELECT session_key, activation FROM rooms WHERE id = ?`, []any{string(room)}, &p.SessionKey, &p.Activation)
 	return p, err
 }
 

@@ -329,14 +329,20 @@ func marks(t *testing.T, s *store.Store) {
 	say(t, s, c, "m:1:1", "one", "1")
 	ses := newestOf(t, s, c)
 	body := workspace.EntryBody{Type: workspace.EventCompacted, To: 4, Content: []workspace.Content{{Kind: workspace.Text, Text: "a summary"}}}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Body: body, Last: 3}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Body: body, Was: 3}}}); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("behind a summary that is not there: %v", err)
+	}
+	if err := s.Mark(store.Mark{Session: ses.ID, Body: body}); err != nil {
+		t.Fatal(err)
+	}
+	undone := workspace.EntryBody{Type: workspace.EventUndone, From: 1, To: 4}
+	if err := s.Mark(store.Mark{Session: ses.ID, Body: undone, Last: 4}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("behind a line that is not the last: %v", err)
 	}
-	do(t, s, store.Effect{Mark: &store.Mark{Session: ses.ID, Body: body, Last: 4}})
 	if now := newestOf(t, s, c); now.Compacted != 5 {
 		t.Errorf("compacted at %d", now.Compacted)
 	}
-	do(t, s, store.Effect{Mark: &store.Mark{Session: ses.ID, Body: workspace.EntryBody{Type: workspace.EventUndone, From: 1, To: 4}, Last: 5}})
+	do(t, s, store.Effect{Mark: &store.Mark{Session: ses.ID, Body: undone, Last: 5}})
 	list, err := s.Entries(ses.ID, 4, 10)
 	if err != nil || len(list) != 2 || list[0].Body.To != 4 || list[0].Body.Plain() != "a summary" || list[1].Body.From != 1 || list[1].RunID != "" {
 		t.Errorf("%+v, %v", list, err)

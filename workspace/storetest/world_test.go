@@ -373,7 +373,7 @@ func (w *world) undo(c int) string {
 		return "-"
 	}
 	kind := []string{workspace.EventUndone, workspace.EventCompacted}[w.dice(2)]
-	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Last: last[0].N,
+	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Last: last[0].N, Was: ses.Compacted,
 		Body: workspace.EntryBody{Type: kind, From: 1, To: last[0].N}}}})
 	w.must("mark", err)
 	return kind

@@ -102,7 +102,7 @@ func New(o Options) (*Model, error) {
 
 // Info is what the configuration says.
 func (m *Model) Info() llm.Info {
-	return llm.Info{Name: m.o.Name, Model: m.o.Model, ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput}
+	return llm.Info{Name: m.o.Name, Model: m.o.Model, ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput, Thinks: m.thinks()}
 }
 
 // Account tells models apart that share a server, a key and a name there, and so their limits, without saying them.
@@ -120,7 +120,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 
 // ask makes the call and learns: what the server refuses of a request is left out when it is asked again.
 func (m *Model) ask(ctx context.Context, req llm.Request, onDelta func(llm.Delta)) (llm.Response, error) {
-	q := quirk(m.learned.Load())
+	q := m.quirks()
 	for changes := 0; ; changes++ {
 		resp, err := m.once(ctx, req, q, onDelta)
 		if err == nil {

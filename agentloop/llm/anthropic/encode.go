@@ -50,8 +50,9 @@ func (m *Model) write(req llm.Request, q quirk) *writer {
 	}
 	w := &writer{m: m, q: q, b: make([]byte, 0, size+size/8)}
 	w.head = wire.AppendString([]byte(`{"model":`), m.o.Model)
-	w.head = strconv.AppendInt(append(w.head, `,"max_tokens":`...), int64(m.maxTokens(req)), 10)
-	w.head = append(w.head, `,"stream":true`...)
+	think, most := m.thinking(req.Think, q, m.maxTokens(req))
+	w.head = strconv.AppendInt(append(w.head, `,"max_tokens":`...), int64(most), 10)
+	w.head = append(append(w.head, think...), `,"stream":true`...)
 	if len(req.Tools) == 0 && hasCalls(req.Messages) {
 		// The API wants tools to be named where the conversation has calls of them.
 		w.head = append(w.head, `,"tool_choice":{"type":"none"}`...)

@@ -18,10 +18,13 @@ const (
 	noPictures                   // images and PDFs: the model sees none, or one of them cannot be read
 	sightless                    // the server said that the model sees none
 	noThoughts                   // thinking of earlier calls, whose signature the server does not accept
+	adaptive                     // thinking is adaptive with an effort, not a budget of tokens
+	noXhigh                      // knows no effort xhigh
+	noThinking                   // refuses to be told how hard to think
 )
 
 // lasting quirks are remembered; the others are those of one conversation.
-const lasting = noCache | sightless
+const lasting = noCache | sightless | adaptive | noXhigh | noThinking
 
 // errLimit is in the words "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens".
 var errLimit = regexp.MustCompile(`max_tokens: (\d+) > (\d+)`)
@@ -50,9 +53,18 @@ func (m *Model) adapt(err error, req llm.Request, q quirk) (next quirk, ok bool)
 		}
 		return 0, false
 	}
+	asked := req.Think != "" && q&noThinking == 0
 	switch {
+	case asked && q&adaptive == 0 && has("adaptive"):
+		return q | adaptive, true
+	case asked && q&noXhigh == 0 && req.Think == "xhigh" && has("effort"):
+		return q | noXhigh, true
+	case asked && has("budget_tokens", "effort", "output_config", "thinking.type", "does not support thinking", "thinking is not supported"):
+		return q | noThinking, true
 	case q&noThoughts == 0 && has("thinking", "signature"):
 		return q | noThoughts, true
+	case asked && has("thinking"):
+		return q | noThinking, true
 	case q&noCache == 0 && has("cache_control"):
 		return q | noCache, true
 	case q&(noPictures|sightless) == 0 && hasPictures(req.Messages) && has("image", "document", "pdf", "vision", "media_type"):

@@ -42,6 +42,9 @@ func (m *Model) body(req llm.Request, q quirk) []byte {
 		}
 		b = strconv.AppendInt(append(b, field...), int64(n), 10)
 	}
+	if effort := q.effort(req.Think); effort != "" && !plain.MatchString(m.o.Model) {
+		b = wire.AppendString(append(b, `,"reasoning_effort":`...), effort)
+	}
 	if m.official && req.CacheKey != "" {
 		// Hashed, since a session's key holds the ids of people.
 		sum := sha256.Sum256([]byte(req.CacheKey))

@@ -99,7 +99,7 @@ func New(o Options) (*Model, error) {
 
 // Info is what the configuration says.
 func (m *Model) Info() llm.Info {
-	return llm.Info{Name: m.o.Name, Model: m.o.Model, ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput}
+	return llm.Info{Name: m.o.Name, Model: m.o.Model, ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput, Thinks: m.thinks()}
 }
 
 // Account tells models apart that share a server, a key and a name there, and so their limits, without saying them.
@@ -119,7 +119,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 func (m *Model) ask(ctx context.Context, req llm.Request, onDelta func(llm.Delta)) (llm.Response, error) {
 	q := quirk(m.learned.Load()) | m.given
 	var first error // of a guess, which must not hide why the request was refused
-	for range 5 {
+	for range 8 {
 		resp, err := m.once(ctx, req, q, onDelta)
 		if err == nil {
 			m.learned.Or(uint32(q &^ (m.given | noPictures)))

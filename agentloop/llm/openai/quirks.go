@@ -21,6 +21,10 @@ const (
 	sightless                          // the model sees no pictures
 	noPictures                         // of this conversation: one of its pictures was refused, nobody says which
 	noFiles                            // the server takes no PDFs
+	noNone                             // knows no reasoning_effort none
+	noMinimal                          // … none minimal
+	noXhigh                            // … none xhigh
+	noEffort                           // refuses reasoning_effort
 )
 
 // adapt says how to ask again after err. guess is true when the server did not say what it dislikes.
@@ -38,6 +42,9 @@ func (q quirk) adapt(err error, req llm.Request, proven bool) (next quirk, guess
 			}
 		}
 		return false
+	}
+	if sent := q.effort(req.Think); sent != "" && has("reasoning_effort", "reasoning effort", "reasoning.effort") {
+		return q.lessEffort(sent, has("parameter", "argument", "unrecognized", "unknown field", "not permitted", "extra")), false, true
 	}
 	switch {
 	case q&noUsage == 0 && has("stream_options", "include_usage"):
