@@ -58,9 +58,7 @@ func (l *Loop) Summarize(ctx context.Context, t Turn, instructions string) (Comp
 		return Compaction{}, ErrShort
 	}
 	old, rest := splitHistory(t.History[:at], "", t.PeerKind)
-	for _, m := range rest.messages {
-		old = addMessage(old, m)
-	}
+	old = append(old, unitOf(rest.messages)...)
 	out := Compaction{Turns: len(old), To: t.History[at-1].N}
 	var b strings.Builder
 	if t.Summary != "" {
@@ -119,6 +117,18 @@ func older(history []workspace.Entry) int {
 	default:
 		return starts[len(starts)-keep]
 	}
+}
+
+// unitOf is messages as one unit; none for none.
+func unitOf(messages []llm.Message) []unit {
+	if len(messages) == 0 {
+		return nil
+	}
+	u := unit{messages: messages}
+	for _, m := range messages {
+		u.size += messageSize(m)
+	}
+	return []unit{u}
 }
 
 func writeMessage(b *strings.Builder, m llm.Message) {
@@ -193,9 +203,7 @@ func (l *Loop) Compose(t Turn) (Composition, error) {
 	}
 	past, now := splitHistory(t.History, t.Run, t.PeerKind)
 	c.Turns = len(past)
-	for _, m := range now.messages {
-		past = addMessage(past, m)
-	}
+	past = append(past, unitOf(now.messages)...)
 	for _, u := range past {
 		c.History += u.size
 		c.Messages += len(u.messages)

@@ -34,7 +34,8 @@ func (c *commands) ordered(line string) bool { return command.Ordered(line) }
 // atDoor says whether an input is a command that decides where the room's next message goes: it is done before that
 // one is judged.
 func (c *commands) atDoor(in workspace.Input) bool {
-	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued && in.RoomID+workspace.RoomID(in.Data.Channel) != "" && command.AtDoor(in.Text)
+	local := in.Source == webchatName || in.Source == apiName // their messages name their session
+	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued && !local && command.AtDoor(in.Text)
 }
 
 // beside runs a command beside the lanes. When too many run the sweeper offers it again.

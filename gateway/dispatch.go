@@ -152,9 +152,11 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 		facts.Addressed = true
 	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
-	place, err := d.places.of(in.To)
-	if err != nil {
-		return nil, err
+	var place store.Place
+	if !l.local {
+		if place, err = d.places.of(in.To); err != nil {
+			return nil, err
+		}
 	}
 	facts.Activation = place.Activation
 	verdict := routes.Gate(l.gate(), facts)

@@ -77,6 +77,7 @@ type Gateway struct {
 	sessions *sessions
 	people   *people
 	places   *places
+	sums     summaries
 	parking  *parking
 	lines    *lines
 	web      *webchat.Channel

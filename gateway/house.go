@@ -24,7 +24,8 @@ var _ control.House = house{}
 func (h house) Lane(key string) lane.View { return h.g.lanes.Look(key) }
 
 func (h house) Cancel(key string, cause error, match func(workspace.Input) bool) bool {
-	return h.g.lanes.Cancel(key, cause, match)
+	summing := h.g.sums.cancel(key, cause, match)
+	return h.g.lanes.Cancel(key, cause, match) || summing
 }
 
 func (h house) Remove(key string, seqs ...int64) {
@@ -82,6 +83,10 @@ func (h house) Models() []llm.ModelHealth { return h.g.roster().models.Health() 
 
 func (h house) Queue(key string) lane.Settings { return h.g.queue(key) }
 
+func (h house) QueueDefault() lane.Settings { return h.g.roster().queue }
+
+func (h house) ModelInfo(name string) (llm.Info, bool) { return h.g.roster().models.Info(name) }
+
 func (h house) Channels() []control.Channel {
 	var out []control.Channel
 	for _, l := range h.g.lines.list {
@@ -97,7 +102,7 @@ func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 	if !ok {
 		return control.Agent{ID: id, Name: string(id)}, false
 	}
-	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Default: id == r.fallback}, true
+	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == r.fallback}, true
 }
 
 func (h house) Agents() []control.Agent {
@@ -140,10 +145,7 @@ func (g *Gateway) queue(key string) lane.Settings {
 			}
 		}
 	}
-	if over.Queue != "" {
-		set.Mode = over.Queue
-	}
-	return set
+	return control.QueueSettings(set, over)
 }
 
 // Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its

@@ -34,6 +34,9 @@ type recorder struct {
 	asking int // number that the next answer of the model will have in the journal
 
 	usage   workspace.Usage // of the steps so far
+	extra   workspace.Usage // of summaries that were made for it
+	over    workspace.Overrides
+	weighed bool // its conversation was looked at for its length
 	resumed bool
 	ended   bool
 }
@@ -102,6 +105,7 @@ func (r *recorder) emit(e agentloop.Event) {
 func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.Step) (agentloop.Boundary, error) {
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
 	r.journal(steps)
+	r.sign.follow(r.trail())
 	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
 	var files fetched
 	for _, st := range steps {
@@ -244,6 +248,10 @@ func (i *interrupted) ended() {
 
 // finish is the unit without its answer.
 func (r *recorder) finish(o agentloop.Outcome) store.Finish {
+	o.Usage = o.Usage.Add(r.extra)
+	if o.TooLong {
+		r.mem.overflowed()
+	}
 	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
 	f := store.Finish{Run: r.run, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
 	if len(o.Steps) == 1 && o.Steps[0].N == 1 && o.Steps[0].Kind == workspace.StepModel {
@@ -288,9 +296,10 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		}
 		text += "\n\n(stopped)"
 	}
-	if r.room.ID == "" || r.line != nil && r.line.local || o.Silent || strings.TrimSpace(text) == "" {
+	if r.room.ID == "" || r.line != nil && r.line.local || o.Silent || strings.TrimSpace(text) == "" || r.over.Send == "off" {
 		return false
 	}
+	text = r.dress(text, f)
 	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.roster.onUnknown}
 	if len(o.Content) > 0 && workspace.PlainText(o.Content) == text {
 		f.AnswerEntry = len(f.Entries) - 1

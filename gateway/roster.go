@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley/agentloop"
@@ -42,7 +43,9 @@ type roster struct {
 type agent struct {
 	ID       workspace.AgentID
 	Name     string
-	Models   []string
+	Models   []string // primary, then fallbacks
+	Choices  []string // further ones that a session may be switched to
+	Sums     string   // the model of role summarizer; empty: the session's
 	MaxSteps int
 	Scope    string
 	Files    workspace.Agent
@@ -66,6 +69,24 @@ func (r *roster) agent(id workspace.AgentID) *agent {
 		return a
 	}
 	return r.agents[r.fallback]
+}
+
+// chain is the models of a turn in the order in which they are asked: the session's own, if it may have it, before the
+// agent's.
+func (r *roster) chain(a *agent, o workspace.Overrides) []string {
+	if o.Model == "" || !slices.Contains(a.Models, o.Model) && !slices.Contains(a.Choices, o.Model) {
+		return a.Models
+	}
+	return append([]string{o.Model}, slices.DeleteFunc(slices.Clone(a.Models), func(name string) bool { return name == o.Model })...)
+}
+
+// summarizers are the models that are asked for a summary.
+func (r *roster) summarizers(a *agent, o workspace.Overrides) []string {
+	chain := r.chain(a, o)
+	if a.Sums == "" {
+		return chain
+	}
+	return append([]string{a.Sums}, slices.DeleteFunc(slices.Clone(chain), func(name string) bool { return name == a.Sums })...)
 }
 
 // newModels opens what the configuration names. What cannot work as far as is known without the network is an error.
@@ -142,7 +163,7 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			names = []string{models[0].Name}
 		}
 		id := workspace.AgentID(a.ID)
-		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files,
+		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, Choices: a.Models, Sums: a.Roles.Summarizer, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files,
 			prompts: g.prompts, tools: set, roster: r, now: g.opt.Now}
 		r.order = append(r.order, id)
 		if a.Default || r.fallback == "" && len(c.Agents) == 1 {

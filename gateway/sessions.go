@@ -22,6 +22,7 @@ type session struct {
 	mu   sync.Mutex
 	ses  workspace.Session
 	hist []workspace.Entry
+	past past
 	said []workspace.ContextLine // by others, since the last turn
 
 	lastSaid  int  // number of the last of them
@@ -103,8 +104,12 @@ func (ss *sessions) load(key string, id workspace.SessionID, run workspace.RunID
 	if err != nil {
 		return nil, err
 	}
-	hist = slices.DeleteFunc(hist, func(e workspace.Entry) bool { return e.RunID == run })
-	s.ses, s.hist = ses, nil
+	was, err := pastOf(ss.store, ses)
+	if err != nil {
+		return nil, err
+	}
+	hist = slices.DeleteFunc(was.inPrompt(hist), func(e workspace.Entry) bool { return e.RunID == run })
+	s.ses, s.hist, s.past = ses, nil, was
 	ss.grow(s, hist)
 	return s, nil
 }

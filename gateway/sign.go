@@ -31,12 +31,15 @@ type sign struct {
 	turn *lane.Turn
 	when signTimes
 
+	thinks bool // it is shown that the model thinks
+
 	timer *time.Timer
 	began time.Time
 
 	mu     sync.Mutex
 	text   strings.Builder // of the model call under way
 	note   string          // why nothing happens
+	steps  string          // what was done so far, in one line; empty: it is not shown
 	dirty  bool
 	open   *workspace.Outbound // the streamed answer; adopted from an earlier boot or made here
 	job    *job
@@ -72,6 +75,19 @@ func (s *sign) see(e agentloop.Event) {
 		s.note, s.dirty = "working: "+e.Tool, true
 	case agentloop.EventWait:
 		s.note, s.dirty = e.Note, true
+	case agentloop.EventThinking:
+		if s.thinks {
+			s.note, s.dirty = "thinking", true
+		}
+	}
+}
+
+// follow takes the line of what was done so far.
+func (s *sign) follow(steps string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.steps != steps {
+		s.steps, s.dirty = steps, true
 	}
 }
 
@@ -209,7 +225,7 @@ func (s *sign) remote() channels.MessageID {
 // grow edits the message to the text so far, or to what is being waited for.
 func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Duration) {
 	s.mu.Lock()
-	text, note, dirty := s.text.String(), s.note, s.dirty
+	text, note, steps, dirty := s.text.String(), s.note, s.steps, s.dirty
 	s.dirty = false
 	s.mu.Unlock()
 	if !dirty {
@@ -218,13 +234,19 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 	post := channels.Post{To: s.room.Address}
 	switch {
 	case strings.TrimSpace(text) != "":
+		if steps != "" {
+			text = steps + "\n\n" + text
+		}
 		spans := markup.Cut(text, s.line.traits)
 		if len(spans) == 0 {
 			return
 		}
 		post.Text, post.Plain = markup.Render(text, spans[0], s.line.traits.Dialect)
-	case note != "":
-		post.Plain = placeholder + " " + note + ", " + since.Round(time.Second).String()
+	case note != "" || steps != "":
+		post.Plain = strings.TrimRight(placeholder+" "+note, " ") + ", " + since.Round(time.Second).String()
+		if steps != "" {
+			post.Plain = steps + "\n" + post.Plain
+		}
 		post.Text, _ = markup.Render(post.Plain, markup.Span{To: len(post.Plain)}, s.line.traits.Dialect)
 	default:
 		return

@@ -53,6 +53,7 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
 	defer timer.Stop()
 	for {
+		ts.compactIfFull(t.Context(), rec)
 		err := ts.attempt(t.Context(), rec)
 		switch {
 		case rec.ended:
@@ -242,8 +243,10 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 		}
 	}
 	rec.room, rec.line = room, l
+	over, _ := rec.mem.overrides()
+	rec.over = over
 	shown := l
-	if l != nil && l.local {
+	if l != nil && l.local || over.Send == "off" {
 		shown = nil // who reads the transcript sees the turn itself
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
@@ -251,10 +254,10 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	t.Run, t.Session, t.SessionID, t.Agent = rec.run.ID, rec.key, rec.run.SessionID, agent.ID
 	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
-	t.Models, t.MaxSteps = agent.Models, agent.MaxSteps
-	if over, _ := rec.mem.overrides(); over.Model != "" {
-		t.Models = append([]string{over.Model}, agent.Models...)
-	}
+	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
+	was, _ := ts.sessions.weight(rec.mem)
+	t.Summary = was.summary
+	rec.sign.thinks = over.Reasoning == "on"
 	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester)
 	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)
 }

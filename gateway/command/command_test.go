@@ -28,10 +28,17 @@ func TestParseReadsNamesAndArguments(t *testing.T) {
 		{"/help@parley_test_bot stop", "help", []string{"stop"}},
 		{"/queue collect", "queue", []string{"collect"}},
 		{"/queue \"collect\"", "queue", []string{"collect"}},
-		{"/queue 'co llect'", "queue", []string{"co llect"}},
-		{"/queue \"\"", "queue", []string{""}},
+		{"/help 'co llect'", "help", []string{"co llect"}},
+		{"/help \"\"", "help", []string{""}},
 		{"/queue\tco\"ll\"ect\n", "queue", []string{"collect"}},
 		{"/id", "whoami", nil},
+		{"/new what's up, \"doc\"", "new", []string{"what's up, \"doc\""}},
+		{"/new  two  spaces ", "new", []string{"two  spaces"}},
+		{"/session rename \"A name\"", "session", []string{"rename", "A name"}},
+		{"/sessions SWITCH it's mine", "session", []string{"switch", "it's mine"}},
+		{"/t HIGH", "think", []string{"high"}},
+		{"/queue collect debounce:2s cap:5 drop:old", "queue", []string{"collect", "debounce:2s", "cap:5", "drop:old"}},
+		{"/queue drop:new", "queue", []string{"drop:new"}},
 		{"/start", "help", nil},
 		{"/start@parley_test_bot deep-link now", "help", nil},
 	} {
@@ -55,7 +62,17 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		{"/stpo", "Did you mean /stop?", command.ErrUnknown},
 		{"/sta", "Did you mean /status?", command.ErrUnknown},
 		{"/quit", "There is no command /quit.", command.ErrUnknown},
-		{"/queue a b", "/queue takes [steer", workspace.ErrInvalid},
+		{"/queue sideways", "There is no queue mode \"sideways\". Modes are steer", workspace.ErrInvalid},
+		{"/queue steer collect", "“collect” is not what /queue takes: [steer", workspace.ErrInvalid},
+		{"/queue cap:none", "“cap:none” is not what /queue takes", workspace.ErrInvalid},
+		{"/queue cap:1000000", "cap is a number of messages from 1 to 1000", workspace.ErrInvalid},
+		{"/queue debounce:1h", "debounce is a time such as 700ms or 2s", workspace.ErrInvalid},
+		{"/queue drop:all", "drop is summarize, old or new", workspace.ErrInvalid},
+		{"/think harder", "“harder” is not what /think takes: [off|minimal", workspace.ErrInvalid},
+		{"/session new", "/session takes [current|list", workspace.ErrInvalid},
+		{"/session current x", "“x” is not what /session takes", workspace.ErrInvalid},
+		{"/session export pdf", "“pdf” is not what /session takes", workspace.ErrInvalid},
+		{"/model a b", "/model takes [list", workspace.ErrInvalid},
 		{"/status now", "/status takes no arguments", workspace.ErrInvalid},
 		{"/help \"stop", "is not closed", workspace.ErrInvalid},
 		{"/" + strings.Repeat("x", 40), "There is no such command.", command.ErrUnknown},
@@ -109,7 +126,8 @@ func TestTableIsWhole(t *testing.T) {
 func TestOnlyWhatChangesTheSessionIsOrdered(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{"/new": true, "/reset": true, "/NEW@bot": true, "/stop": false, "/status": false, "/why": false, "/queue": false,
-		"/queue collect": false, "/help": false, "/whoami": false, "/resume": false, "/nonsense": false, "/new \"": false, "new": false} {
+		"/queue collect": false, "/model": false, "/model list": false, "/model 2": true, "/think": false, "/t high": true, "/retry": true, "/undo": true,
+		"/compact": true, "/session": false, "/session rename x": false, "/help": false, "/whoami": false, "/resume": false, "/nonsense": false, "new": false} {
 		if got := command.Ordered(line); got != want {
 			t.Errorf("%s is ordered: %v", line, got)
 		}
@@ -189,7 +207,7 @@ func TestRenderSpeaksPlainly(t *testing.T) {
 		{"who", control.Who{Person: "ana", Role: workspace.Owner, User: "11", Network: "telegram", Session: "s", Agent: control.Agent{Name: "Ada"}},
 			[]string{"You are `ana` (no name), role **owner**.", "on telegram you are user `11`", "answered by Ada"}, nil},
 		{"queue", control.QueueView{Settings: lane.Settings{Mode: "steer", Cap: 20, Overflow: "new"}, Waiting: []string{strings.Repeat("é", 90) + "\nmore"}, Changed: true},
-			[]string{"Queue mode is now **steer**: at most 20 wait, beyond that the newest is dropped.", "1 message:", strings.Repeat("é", 60) + "…"}, []string{"more"}},
+			[]string{"Queue mode is now **steer**: at most 20 wait, beyond that the newest is dropped; what comes within 0s", "1 message:", strings.Repeat("é", 60) + "…"}, []string{"more"}},
 		{"empty queue", control.QueueView{Settings: lane.Settings{Mode: "collect", Overflow: "old"}}, []string{"Queue mode is **collect**", "the oldest is dropped", "Nothing waits."}, nil},
 		{"fresh", control.Fresh{}, []string{"A fresh session begins."}, nil},
 		{"text", "as it is", []string{"as it is"}, nil},

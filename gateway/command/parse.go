@@ -73,6 +73,11 @@ func (c Command) parse(rest string) (Parsed, error) {
 			return Parsed{}, c.wrong(p.Args[0])
 		}
 	}
+	if c.check != nil {
+		if err := c.check(p.Args); err != nil {
+			return Parsed{}, err
+		}
+	}
 	return p, nil
 }
 
@@ -158,9 +163,12 @@ func Nearest(name string) string {
 	best, least := "", 1<<30
 	for _, c := range Table() {
 		for _, n := range append([]string{c.Name}, c.Aliases...) {
+			if len(n) == 1 {
+				continue // anything is near
+			}
 			d := distance(name, n)
 			if strings.HasPrefix(n, name) || strings.HasPrefix(name, n) {
-				d--
+				d -= 2
 			}
 			if d < least {
 				best, least = c.Name, d

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,7 +22,17 @@ func Render(value any) string {
 	case control.Who:
 		return renderWho(v)
 	case control.Fresh:
-		return "A fresh session begins. What was said before is kept, but I no longer see it."
+		return renderFresh(v)
+	case control.Setting:
+		return renderSetting(v)
+	case control.ModelView:
+		return renderModels(v)
+	case control.Compacted:
+		return renderCompacted(v)
+	case control.Undone:
+		return renderUndone(v)
+	case control.Composed:
+		return renderContext(v)
 	case control.Stopped:
 		return renderStopped(v)
 	case control.Why:
@@ -100,7 +111,11 @@ func renderStatus(v control.Status) string {
 	default:
 		b.WriteString("- idle\n")
 	}
-	for i, name := range v.Agent.Models {
+	chain := v.Chain
+	if len(chain) == 0 {
+		chain = v.Agent.Models
+	}
+	for i, name := range chain {
 		state := "ok"
 		for _, m := range v.Models {
 			if m.Name == name {
@@ -116,6 +131,18 @@ func renderStatus(v control.Status) string {
 	fmt.Fprintf(&b, "- queue mode %s\n", v.Queue.Mode)
 	if o := overrides(v.Overrides); o != "" {
 		fmt.Fprintf(&b, "- changed for this session: %s\n", o)
+	}
+	if v.Activation != "" {
+		fmt.Fprintf(&b, "- changed for this group: activation %s\n", v.Activation)
+	}
+	if v.Switched {
+		b.WriteString("- this chat was switched here: /session switch main leads back\n")
+	}
+	if v.Compacted {
+		b.WriteString("- the older part of the conversation is a summary\n")
+	}
+	if v.Usage.Calls > 0 {
+		fmt.Fprintf(&b, "- this session: %s\n", spentText(v.Usage))
 	}
 	if v.Last != nil {
 		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out%s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
@@ -151,7 +178,12 @@ func modelState(m llm.ModelHealth) string {
 
 func overrides(o workspace.Overrides) string {
 	var list []string
-	for _, x := range [][2]string{{"queue", o.Queue}, {"model", o.Model}, {"think", o.Think}, {"verbose", o.Verbose}} {
+	most := ""
+	if o.Cap > 0 {
+		most = strconv.Itoa(o.Cap)
+	}
+	for _, x := range [][2]string{{"queue", o.Queue}, {"debounce", o.Debounce}, {"cap", most}, {"drop", o.Drop}, {"model", o.Model}, {"think", o.Think},
+		{"verbose", o.Verbose}, {"reasoning", o.Reasoning}, {"usage", o.Usage}, {"send", o.Send}} {
 		if x[1] != "" {
 			list = append(list, x[0]+" "+x[1])
 		}
@@ -244,7 +276,7 @@ func renderQueue(v control.QueueView) string {
 	if v.Changed {
 		head = "Queue mode is now"
 	}
-	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s.", head, v.Mode, v.Cap, overflowText(v.Overflow))
+	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s; what comes within %s joins the message before.", head, v.Mode, v.Cap, overflowText(v.Overflow), v.Debounce)
 	if v.Held != "" { // what it was asked with is taken out of the queue
 		s += "\nThe turn has not begun: " + v.Held + "."
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/gateway/control"
@@ -26,6 +27,27 @@ func sessionOrder(args []string) Order {
 	return Beside
 }
 
+// checkSession wants a name where one is needed.
+func checkSession(args []string) error {
+	what, arg := first(args), ""
+	if len(args) > 1 {
+		arg = args[1]
+	}
+	ok := true
+	switch what {
+	case "new", "switch", "rename":
+		ok = arg != ""
+	case "current":
+		ok = arg == ""
+	case "export":
+		ok = slices.Contains([]string{"", "markdown", "json"}, strings.ToLower(arg))
+	}
+	if !ok {
+		return row("session").wrong(arg)
+	}
+	return nil
+}
+
 func session(ctx context.Context, c *control.Control, call control.Call, args []string) error {
 	what, arg := "current", ""
 	if len(args) > 0 {
@@ -33,9 +55,6 @@ func session(ctx context.Context, c *control.Control, call control.Call, args []
 	}
 	if len(args) > 1 {
 		arg = args[1]
-	}
-	if needs := what == "new" || what == "switch" || what == "rename"; needs && arg == "" || what == "current" && arg != "" {
-		return row("session").wrong("")
 	}
 	var err error
 	switch what {

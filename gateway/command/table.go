@@ -30,6 +30,7 @@ type Command struct {
 	// order and verb say what the arguments change about Order and Verb; nil: nothing.
 	order func(args []string) Order
 	verb  func(args []string) string
+	check func(args []string) error // refuses what Choices cannot; nil: nothing
 	run   func(context.Context, *control.Control, control.Call, []string) error
 }
 
@@ -55,23 +56,63 @@ const (
 
 // Table lists every command in the order of /help.
 func Table() []Command {
+	return append(append(talk(), settings()...), gauges()...)
+}
+
+// talk is what is said about the conversation itself.
+func talk() []Command {
 	return []Command{
 		{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", MaxArgs: 1, run: help},
 		{Name: "commands", Help: "list every command", Example: "/commands", run: commands},
-		{Name: "status", Help: "show agent, model, queue and health", Example: "/status", run: status},
-		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", run: whoami},
-		{Name: "new", Help: "start a fresh session; the old one is kept", Example: "/new", Order: Lane, run: fresh},
+		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: Lane,
+			MaxArgs: 1, Text: true, run: fresh},
 		{Name: "reset", Help: "the same as /new", Example: "/reset", Order: Lane, run: fresh},
 		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", run: stop},
-		{Name: "why", Help: "tell why I answered as I did", Example: "/why", run: why},
-		{Name: "queue", Args: "[steer|followup|collect|interrupt|default]", Help: "show or change how messages during a turn are handled",
-			Example: "/queue collect", MaxArgs: 1, run: queue},
+		{Name: "retry", Help: "ask your last question again", Example: "/retry", Order: Lane, run: retry},
+		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Order: Lane, run: undo},
+		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
+			Order: Lane, MaxArgs: 1, Text: true, run: compact},
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", run: resume},
 		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
 			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", MaxArgs: 2, Text: true, Verb: "session.current",
-			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, run: session},
+			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, check: checkSession, run: session},
 		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", MaxArgs: 1, Verb: "session.export",
 			Choices: []string{"markdown", "json"}, run: export},
+	}
+}
+
+// settings are changed for one session, or for one room, and stay until they are changed again.
+func settings() []Command {
+	return []Command{
+		{Name: "model", Args: "[list|status|<number>|<name>|default]", Help: "show or choose the model of this session", Example: "/model 2", MaxArgs: 1,
+			order: whenSet, verb: modelVerb, run: model},
+		{Name: "models", Help: "list the models to choose from", Example: "/models", run: model},
+		{Name: "think", Aliases: []string{"thinking", "t"}, Args: "[off|minimal|low|medium|high|xhigh|default]", Help: "show or set how hard the model thinks",
+			Example: "/think high", MaxArgs: 1, Choices: []string{"off", "minimal", "low", "medium", "high", "xhigh", "default"}, order: whenSet, verb: showOr("think"), run: think},
+		{Name: "verbose", Aliases: []string{"v"}, Args: "[off|on|full]", Help: "show the steps of each answer, in one line", Example: "/verbose on",
+			MaxArgs: 1, Choices: []string{"off", "on", "full", "default"}, order: whenSet, verb: showOr("verbose"), run: set("verbose")},
+		{Name: "reasoning", Aliases: []string{"reason"}, Args: "[off|on]", Help: "show that the model thinks; what it thinks stays private", Example: "/reasoning on",
+			MaxArgs: 1, Choices: []string{"off", "on", "default"}, order: whenSet, verb: showOr("reasoning"), run: set("reasoning")},
+		{Name: "usage", Args: "[off|tokens|cost|full]", Help: "show what the session has used, or put it under each answer", Example: "/usage full",
+			MaxArgs: 1, Choices: []string{"off", "tokens", "cost", "full", "default"}, order: whenSet, verb: showOr("usage"), run: set("usage")},
+		{Name: "send", Args: "[on|off|inherit]", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off",
+			MaxArgs: 1, Choices: []string{"on", "off", "inherit", "default"}, order: whenSet, verb: showOr("send"), run: set("send")},
+		{Name: "activation", Args: "[mention|always|default]", Help: "answer in this group when mentioned, or always", Example: "/activation always",
+			MaxArgs: 1, Choices: []string{"mention", "always", "default"}, order: atDoorWhenSet, verb: showOr("activation"), run: activation},
+		{Name: "queue", Args: "[steer|followup|collect|interrupt|default] [debounce:<time>] [cap:<number>] [drop:summarize|old|new]",
+			Help: "show or change how messages during a turn are handled", Example: "/queue collect debounce:2s cap:10 drop:old", MaxArgs: 4,
+			verb: showOr("queue"), check: checkQueue, run: queue},
+	}
+}
+
+// gauges only show.
+func gauges() []Command {
+	return []Command{
+		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", run: status},
+		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", MaxArgs: 1,
+			Choices: []string{"list", "detail", "json"}, run: composition},
+		{Name: "why", Help: "tell why I answered as I did", Example: "/why", run: why},
+		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", run: whoami},
 	}
 }
 
@@ -136,8 +177,8 @@ func whoami(ctx context.Context, c *control.Control, call control.Call, _ []stri
 	return err
 }
 
-func fresh(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.NewSession(ctx, call)
+func fresh(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	_, err := c.NewSession(ctx, call, first(args))
 	return err
 }
 
@@ -148,15 +189,6 @@ func stop(ctx context.Context, c *control.Control, call control.Call, _ []string
 
 func why(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
 	_, err := c.Why(ctx, call)
-	return err
-}
-
-func queue(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	mode := ""
-	if len(args) == 1 {
-		mode = strings.ToLower(args[0])
-	}
-	_, err := c.Queue(ctx, call, mode)
 	return err
 }
 

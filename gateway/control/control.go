@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
@@ -61,7 +62,15 @@ type House interface {
 	// Submit journals a message of a local person and returns after the commit.
 	Submit(ctx context.Context, m Submission) (Submitted, error)
 	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)
+	// Queue is how a session handles messages during a turn, QueueDefault how it is configured.
 	Queue(key string) lane.Settings
+	QueueDefault() lane.Settings
+	ModelInfo(name string) (llm.Info, bool)
+	// Compose weighs the session's next prompt.
+	Compose(ctx context.Context, call Call) (Composed, error)
+	// Summarize asks the agent's summarizer, or its model, for a summary of the older part of a session. It ends with
+	// agentloop.ErrStopped when the session is stopped, and with agentloop.ErrShutdown when the gateway is.
+	Summarize(ctx context.Context, call Call, ses workspace.Session, instructions string) (agentloop.Compaction, error)
 	Started() time.Time
 	// Reload reads the configuration again and does not wait.
 	Reload()
@@ -78,6 +87,8 @@ type Agent struct {
 	Name    string            `json:"name"`
 	Models  []string          `json:"models"`
 	Default bool              `json:"default"`
+	// Choices are further models that a session of it may be switched to.
+	Choices []string `json:"choices,omitempty"`
 }
 
 // Channel as people see it.
@@ -109,7 +120,13 @@ func rights(v verb) (least, inGroup workspace.Role) {
 	switch v {
 	case "help", "commands", "status", "whoami", "stop", "why", "resume", "session.current":
 		return workspace.Guest, workspace.Guest
-	case "new", "reset", "queue", "session.new", "session.switch", "session.rename":
+	case "models":
+		return workspace.Guest, workspace.Guest
+	case "model", "think", "verbose", "context":
+		return workspace.Member, workspace.Owner
+	case "send", "activation":
+		return workspace.Owner, workspace.Owner
+	case "new", "reset", "queue", "compact", "retry", "undo", "usage", "reasoning", "session.new", "session.switch", "session.rename":
 		return workspace.Guest, workspace.Owner
 	case "sessions", "session.export":
 		return workspace.Guest, workspace.Nobody

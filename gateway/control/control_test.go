@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
@@ -41,11 +42,21 @@ func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bo
 	return false
 }
 
-func (h *house) Remove(string, ...int64)                        {}
-func (h *house) Offer(inputs ...workspace.Input)                { h.offered = append(h.offered, inputs...) }
-func (h *house) Push(list []workspace.Outbound)                 { h.pushed = append(h.pushed, list...) }
-func (h *house) Forget(string)                                  {}
-func (h *house) PeopleChanged()                                 {}
+func (h *house) Remove(string, ...int64)           {}
+func (h *house) Offer(inputs ...workspace.Input)   { h.offered = append(h.offered, inputs...) }
+func (h *house) Push(list []workspace.Outbound)    { h.pushed = append(h.pushed, list...) }
+func (h *house) Forget(string)                     {}
+func (h *house) PeopleChanged()                    {}
+func (h *house) QueueDefault() lane.Settings       { return lane.Settings{Mode: lane.Steer} }
+func (h *house) ModelInfo(string) (llm.Info, bool) { return llm.Info{}, false }
+func (h *house) Compose(context.Context, control.Call) (control.Composed, error) {
+	return control.Composed{}, nil
+}
+
+func (h *house) Summarize(context.Context, control.Call, workspace.Session, string) (agentloop.Compaction, error) {
+	return agentloop.Compaction{}, agentloop.ErrShort
+}
+
 func (h *house) RoomsChanged()                                  {}
 func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", false }
 func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
@@ -148,9 +159,12 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 	case "resume":
 		return func(c control.Call) error { _, err := w.Resume(ctx, c); return err }
 	case "new", "reset":
-		return func(c control.Call) error { _, err := w.NewSession(ctx, c); return err }
+		return func(c control.Call) error { _, err := w.NewSession(ctx, c, ""); return err }
 	case "queue":
-		return func(c control.Call) error { _, err := w.Queue(ctx, c, lane.Collect); return err }
+		return func(c control.Call) error {
+			_, err := w.Queue(ctx, c, control.QueueChange{Mode: lane.Collect})
+			return err
+		}
 	case "message":
 		return func(c control.Call) error {
 			_, err := w.Message(ctx, control.Submission{Actor: c.Actor, Text: "hello"})
@@ -165,6 +179,24 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 			_, err := w.ListSessions(ctx, c, control.SessionQuery{})
 			return err
 		}
+	case "compact":
+		return func(c control.Call) error { _, err := w.Compact(ctx, c, ""); return err }
+	case "retry":
+		return func(c control.Call) error { _, err := w.Retry(ctx, c); return err }
+	case "undo":
+		return func(c control.Call) error { _, err := w.Undo(ctx, c); return err }
+	case "models":
+		return func(c control.Call) error { _, err := w.Control.Models(ctx, c, true); return err }
+	case "model":
+		return func(c control.Call) error { _, err := w.Model(ctx, c, "default"); return err }
+	case "think":
+		return func(c control.Call) error { _, err := w.Think(ctx, c, "high"); return err }
+	case "verbose", "reasoning", "usage", "send":
+		return func(c control.Call) error { _, err := w.Setting(ctx, c, verb, "default"); return err }
+	case "activation":
+		return func(c control.Call) error { _, err := w.Activation(ctx, c, "default"); return err }
+	case "context":
+		return func(c control.Call) error { _, err := w.Context(ctx, c, ""); return err }
 	case "session.current":
 		return func(c control.Call) error { _, err := w.Current(ctx, c); return err }
 	case "session.new":
@@ -296,7 +328,7 @@ func TestOwnMeansOnlyOnesOwn(t *testing.T) {
 		t.Errorf("ben is told why about %+v, %v", v.Run, err)
 	}
 	w.house.waiting = []workspace.Input{{Person: "ana", Text: "secret of ana"}, {Person: "ben", Text: "ben's"}}
-	if v, err := w.Queue(ctx, ben, ""); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
+	if v, err := w.Queue(ctx, ben, control.QueueChange{}); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
 		t.Errorf("ben sees %q waiting, %v", v.Waiting, err)
 	}
 	if st, err := w.Status(ctx, ben); err != nil || len(st.Channels) != 0 {
@@ -335,11 +367,11 @@ func TestCommandHappensOnce(t *testing.T) {
 	in := w.accept(t, "cmd", "ana", workspace.InputQueued, false).Input
 	c := w.call("ana", workspace.Member, channels.DM)
 	c.Input, c.Render = &in, func(any) string { return "fresh" }
-	first, err := w.NewSession(t.Context(), c)
+	first, err := w.NewSession(t.Context(), c, "")
 	if err != nil || len(w.house.pushed) != 1 || w.house.pushed[0].Text != "fresh" {
 		t.Fatalf("pushed %+v, %v", w.house.pushed, err)
 	}
-	if _, err := w.NewSession(t.Context(), c); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := w.NewSession(t.Context(), c, ""); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("the second time: %v", err)
 	}
 	if ses, err := w.Store.SessionByKey(w.key); err != nil || ses.ID != first.Session || ses.Gen != 2 {

@@ -47,7 +47,7 @@ func (c *Control) ExportSession(ctx context.Context, call Call, key, format stri
 		return x, err
 	}
 	x.Data, x.Inline = b.Bytes(), b.Len() <= maxInline
-	if !x.Inline && call.Room != "" && call.Input != nil {
+	if !x.Inline && call.placed() && call.Input != nil {
 		call.file, x.File = c.House.Attach(call.Room, x.Data)
 	}
 	return x, c.answer(call, x)

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"parley/agentloop"
@@ -37,6 +38,12 @@ type Status struct {
 	Reason    string              `json:"reason,omitempty"`
 	Uptime    time.Duration       `json:"uptime"`
 	Queue     lane.Settings       `json:"queue"`
+	// Chain is the session's models in the order in which they are asked.
+	Chain      []string        `json:"chain"`
+	Activation string          `json:"activation,omitempty"` // of the room; empty: as configured
+	Switched   bool            `json:"switched,omitempty"`   // the chat was led to this session
+	Compacted  bool            `json:"compacted,omitempty"`  // its older part is a summary
+	Usage      workspace.Usage `json:"usage"`
 }
 
 // Status tells how a session and its gateway are. Others than owners see no channels and no causes.
@@ -50,6 +57,13 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Models: c.House.Models(), Health: string(health),
 		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.House.Queue(key)}
 	st.Agent, _ = c.House.Agent(call.Session.Agent)
+	if call.placed() {
+		place, err := c.Store.PlaceIn(call.Room)
+		if err != nil {
+			return Status{}, err
+		}
+		st.Activation, st.Switched = place.Activation, call.home() != call.Session
+	}
 	if owner(call) {
 		st.Channels, st.Reason = c.House.Channels(), reason
 	} else { // what a provider says of a failure may name keys and places
@@ -59,7 +73,10 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	}
 	ses, err := c.Store.SessionByKey(call.Session)
 	if err == nil {
-		st.Gen, st.Overrides = ses.Gen, ses.Overrides
+		st.Gen, st.Overrides, st.Compacted = ses.Gen, ses.Overrides, ses.Compacted > 0
+		if st.Usage, err = c.usage.of(c.Store, ses.ID); err != nil {
+			return Status{}, err
+		}
 		if run, err := c.Store.LastRun(ses.ID); err == nil {
 			st.Last = &run
 		}
@@ -69,6 +86,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	} else if !errors.Is(err, workspace.ErrNotFound) {
 		return Status{}, err
 	}
+	st.Chain = c.choices(call, call.Session.Agent, st.Overrides).Chain
 	return st, c.answer(call, st)
 }
 
@@ -98,22 +116,49 @@ func (c *Control) WhoAmI(_ context.Context, call Call) (Who, error) {
 
 // Fresh is a new generation of a session.
 type Fresh struct {
-	Session workspace.SessionID `json:"session"`
-	Key     string              `json:"key"`
+	Session   workspace.SessionID `json:"session"`
+	Key       string              `json:"key"`
+	Model     string              `json:"model,omitempty"` // that it was begun with
+	Asked     bool                `json:"asked"`           // a message is answered in it at once
+	Overrides workspace.Overrides `json:"overrides"`       // kept from the generation before
 }
 
-// NewSession starts a fresh generation under the same key. What waits in the queue belongs to it.
-func (c *Control) NewSession(_ context.Context, call Call) (Fresh, error) {
+// NewSession starts a fresh generation under the same key. What waits in the queue belongs to it, and what was changed
+// for the session stays. Text may begin with the name of a model, for those who may choose one; the rest is answered.
+func (c *Control) NewSession(_ context.Context, call Call, text string) (Fresh, error) {
 	if err := c.may(call, "new"); err != nil {
 		return Fresh{}, err
 	}
 	key := call.Session.String()
-	did, err := c.commit(call, store.Effect{NewGeneration: call.Session}, func(d store.Did) any { return Fresh{Session: d.Session, Key: key} })
+	v := Fresh{Key: key}
+	was, err := c.overridesOf(call)
 	if err != nil {
-		return Fresh{}, err
+		return v, err
 	}
+	v.Overrides = was
+	effect := store.Effect{NewGeneration: call.Session}
+	if word, rest, _ := strings.Cut(text, " "); word != "" && c.May(call, "model") {
+		if m, ok := find(c.choices(call, call.Session.Agent, was).Choices, word, false); ok {
+			v.Model, text, v.Overrides.Model = m.Name, strings.TrimSpace(rest), m.Name
+			effect.Overrides = &store.SetOverrides{Overrides: v.Overrides}
+		}
+	}
+	if text != "" {
+		if call.Input == nil {
+			return v, workspace.Say(workspace.ErrInvalid, "Send the message by itself, or /new with it as one message.")
+		}
+		effect.Ask, v.Asked = c.again(call, "new", text), true
+	}
+	did, err := c.commit(call, effect, func(d store.Did) any { v.Session = d.Session; return v })
+	if err != nil {
+		return v, err
+	}
+	v.Session = did.Session
 	c.House.Forget(key)
-	return Fresh{Session: did.Session, Key: key}, nil
+	if did.Asked != nil {
+		c.House.Offer(*did.Asked)
+	}
+	return v, nil
 }
 
 // Stopped is what a stop ended.
@@ -204,47 +249,32 @@ type QueueView struct {
 	Held    string   `json:"held,omitempty"` // why the turn has not begun
 }
 
-// Queue shows the queue, or changes its mode for this session; mode "default" forgets the change.
-func (c *Control) Queue(_ context.Context, call Call, mode string) (QueueView, error) {
+// Queue shows the queue, or changes how it is handled in this session.
+func (c *Control) Queue(_ context.Context, call Call, change QueueChange) (QueueView, error) {
 	key := call.Session.String()
-	show := func() QueueView {
-		lv := c.House.Lane(key)
-		v := QueueView{Settings: c.House.Queue(key), Running: lv.Running, Held: lv.Held}
-		for _, in := range lv.Waiting {
-			if owner(call) || in.Person == call.Actor.Person {
-				v.Waiting = append(v.Waiting, in.Text)
-			}
+	lv := c.House.Lane(key)
+	v := QueueView{Settings: c.House.Queue(key), Running: lv.Running}
+	for _, in := range lv.Waiting {
+		if owner(call) || in.Person == call.Actor.Person {
+			v.Waiting = append(v.Waiting, in.Text)
 		}
-		return v
 	}
-	if mode == "" {
+	if change == (QueueChange{}) {
 		if err := c.may(call, "status"); err != nil {
 			return QueueView{}, err
 		}
-		v := show()
 		return v, c.answer(call, v)
 	}
 	if err := c.may(call, "queue"); err != nil {
 		return QueueView{}, err
 	}
-	switch mode {
-	case lane.Steer, lane.Followup, lane.Collect, lane.Interrupt:
-	case "default":
-		mode = ""
-	default:
-		return QueueView{}, workspace.Say(workspace.ErrInvalid, "There is no queue mode %q. Modes are steer, followup, collect, interrupt and default.", mode)
+	if err := change.Check(); err != nil {
+		return QueueView{}, err
 	}
-	ses, err := c.Store.SessionByKey(call.Session)
-	if err != nil {
-		return QueueView{}, workspace.Say(err, "Nothing was said here yet, so there is no queue to change.")
-	}
-	ses.Overrides.Queue = mode
-	v := show()
 	v.Changed = true
-	if mode != "" {
-		v.Mode = mode
-	}
-	_, err = c.commit(call, store.Effect{Overrides: &store.SetOverrides{Session: ses.ID, Overrides: ses.Overrides}}, func(store.Did) any { return v })
-	c.House.Forget(key)
+	err := c.override(call, change.apply, func(o workspace.Overrides) any {
+		v.Settings = QueueSettings(c.House.QueueDefault(), o)
+		return v
+	})
 	return v, err
 }

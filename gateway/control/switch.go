@@ -46,7 +46,7 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 	if err != nil {
 		return Switched{}, err
 	}
-	if call.Room == "" {
+	if !call.placed() {
 		ses, err := c.create(call, NewLocal{Agent: call.Session.Agent, Name: name, Key: commandKey(call)})
 		if err != nil {
 			return Switched{}, err
@@ -79,6 +79,10 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 	return v, err
 }
 
+// placed says that the call comes from a room, whose messages go where the room leads. Local people's messages name their
+// session themselves.
+func (call Call) placed() bool { return call.Room != "" && !call.Read }
+
 func commandKey(call Call) string {
 	if call.Input == nil {
 		return ""
@@ -99,7 +103,7 @@ func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switch
 	if err := c.may(call, "session.switch"); err != nil {
 		return Switched{}, err
 	}
-	if call.Room == "" {
+	if !call.placed() {
 		return Switched{}, workspace.Say(workspace.ErrInvalid, "Here each message names its session: choose one in the list, or with parley chat --session NAME.")
 	}
 	home := call.home()

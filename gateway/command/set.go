@@ -1,0 +1,321 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"parley/agentloop/llm"
+	"parley/gateway/control"
+)
+
+// first is the first argument, or nothing.
+func first(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// whenSet is the order of a setting: shown at once, changed in its place.
+func whenSet(args []string) Order {
+	if len(args) == 0 || args[0] == "list" || args[0] == "status" {
+		return Beside
+	}
+	return Lane
+}
+
+func atDoorWhenSet(args []string) Order {
+	if len(args) == 0 {
+		return Beside
+	}
+	return Door
+}
+
+// showOr is the right of a setting: looking at it needs no more than /status does.
+func showOr(name string) func([]string) string {
+	return func(args []string) string {
+		if args != nil && len(args) == 0 {
+			return "status"
+		}
+		return name
+	}
+}
+
+func modelVerb(args []string) string {
+	if args != nil && (len(args) == 0 || args[0] == "list" || args[0] == "status") {
+		return "models"
+	}
+	return "model"
+}
+
+func model(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	what := first(args)
+	switch strings.ToLower(what) {
+	case "", "list":
+		_, err := c.Models(ctx, call, false)
+		return err
+	case "status":
+		_, err := c.Models(ctx, call, true)
+		return err
+	case "default":
+		what = "default"
+	}
+	_, err := c.Model(ctx, call, what)
+	return err
+}
+
+func think(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	_, err := c.Think(ctx, call, first(args))
+	return err
+}
+
+// set is a setting that is one word.
+func set(name string) func(context.Context, *control.Control, control.Call, []string) error {
+	return func(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+		_, err := c.Setting(ctx, call, name, first(args))
+		return err
+	}
+}
+
+func activation(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	_, err := c.Activation(ctx, call, first(args))
+	return err
+}
+
+func queue(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	change, err := queueChange(args)
+	if err == nil {
+		_, err = c.Queue(ctx, call, change)
+	}
+	return err
+}
+
+// queueChange reads a mode and options in any order.
+func queueChange(args []string) (q control.QueueChange, err error) {
+	for _, arg := range args {
+		name, value, option := strings.Cut(strings.ToLower(arg), ":")
+		switch {
+		case option && value != "" && name == "debounce" && q.Debounce == "":
+			q.Debounce = value
+		case option && name == "cap" && q.Cap == 0:
+			if q.Cap, err = strconv.Atoi(value); err != nil || q.Cap < 1 {
+				return q, row("queue").wrong(arg)
+			}
+		case option && value != "" && name == "drop" && q.Drop == "":
+			q.Drop = value
+		case !option && name != "" && q.Mode == "":
+			q.Mode = name
+			if name == "reset" {
+				q.Mode = "default"
+			}
+		default:
+			return q, row("queue").wrong(arg)
+		}
+	}
+	return q, nil
+}
+
+func checkQueue(args []string) error {
+	change, err := queueChange(args)
+	if err == nil {
+		err = change.Check()
+	}
+	return err
+}
+
+func compact(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	_, err := c.Compact(ctx, call, first(args))
+	return err
+}
+
+func retry(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
+	_, err := c.Retry(ctx, call)
+	return err
+}
+
+func undo(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
+	_, err := c.Undo(ctx, call)
+	return err
+}
+
+func composition(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	_, err := c.Context(ctx, call, first(args))
+	return err
+}
+
+func renderSetting(v control.Setting) string {
+	value := v.Value
+	names := map[string]string{"verbose": "off", "reasoning": "off", "usage": "off", "send": "inherit: answers are sent", "activation": "as configured", "think": "the model's own"}
+	if value == "" {
+		value = names[v.Name]
+	}
+	is := "is"
+	if v.Changed {
+		is = "is now"
+	}
+	s := fmt.Sprintf("%s %s **%s**.", strings.ToUpper(v.Name[:1])+v.Name[1:], is, value)
+	if more := settingMeans(v); more != "" {
+		s += " " + more
+	}
+	if v.Note != "" {
+		s += "\n" + v.Note
+	}
+	if v.Usage != nil && !v.Changed {
+		s += "\nThis session so far: " + spentText(*v.Usage) + "."
+	}
+	return s
+}
+
+// settingMeans is what follows from a value, where its word does not say it.
+func settingMeans(v control.Setting) string {
+	switch v.Name + " " + v.Value {
+	case "verbose on":
+		return "Each answer begins with the tools that I used, in one line that grows while I work."
+	case "verbose full":
+		return "Each answer begins with the tools that I used, what with and to what end."
+	case "reasoning on":
+		return "You see that the model thinks. What it thinks stays private: it never leaves the gateway."
+	case "reasoning ":
+		return "What a model thinks stays private either way; on shows only that it does."
+	case "send off":
+		return "Answers stay in the transcript; commands are still answered here."
+	case "activation always":
+		return "I answer every message here."
+	case "activation mention":
+		return "I answer here when I am mentioned or answered to."
+	}
+	return ""
+}
+
+func renderModels(v control.ModelView) string {
+	var b strings.Builder
+	switch {
+	case v.Changed:
+		fmt.Fprintf(&b, "From now on this session asks **%s**.", v.Chain[0])
+		if len(v.Chain) > 1 {
+			fmt.Fprintf(&b, " If it does not answer: %s.", strings.Join(v.Chain[1:], ", "))
+		}
+		return b.String()
+	case v.Gone:
+		fmt.Fprintf(&b, "The model `%s`, which was chosen here, is not configured any more; I ask the agent's own.\n", v.Override)
+	}
+	for _, m := range v.Choices {
+		mark := ""
+		if m.Current {
+			mark = " ← in use"
+		}
+		if m.Default {
+			mark += " (default)"
+		}
+		fmt.Fprintf(&b, "%d. **%s**%s", m.N, m.Name, mark)
+		if v.Detailed {
+			b.WriteString(modelDetail(m))
+		} else if m.Down {
+			b.WriteString(", cooling down")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("/model and a number or name chooses; /model default goes back.")
+	return b.String()
+}
+
+func modelDetail(m control.ModelChoice) string {
+	var list []string
+	if m.Model != "" && m.Model != m.Name {
+		list = append(list, "`"+m.Model+"`")
+	}
+	if m.Window > 0 {
+		list = append(list, fmt.Sprintf("window of %d tokens", m.Window))
+	}
+	switch {
+	case m.Offline:
+		list = append(list, "no model at all: the built-in responder")
+	case m.Thinks == llm.Yes:
+		list = append(list, "can be told how hard to think")
+	case m.Thinks == llm.No:
+		list = append(list, "cannot be told how hard to think")
+	}
+	switch {
+	case m.Down && m.Error != "":
+		list = append(list, "cooling down: "+m.Error)
+	case m.Down:
+		list = append(list, "cooling down")
+	case m.Error != "":
+		list = append(list, "last error: "+m.Error)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
+}
+
+func renderFresh(v control.Fresh) string {
+	s := "A fresh session begins"
+	if v.Model != "" {
+		s += " with the model **" + v.Model + "**"
+	}
+	s += ". What was said before is kept, but I no longer see it."
+	if o := overrides(v.Overrides); o != "" {
+		s += " Settings stay: " + o + "."
+	}
+	return s
+}
+
+func renderCompacted(v control.Compacted) string {
+	return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)", plural(v.Turns, "exchange"), v.Before, v.After,
+		v.Model, spentText(v.Usage))
+}
+
+func renderUndone(v control.Undone) string {
+	if v.Again {
+		return fmt.Sprintf("I answer “%s” again.", v.Said)
+	}
+	return fmt.Sprintf("“%s” and my answer are out of what I see. The record keeps them.", v.Said)
+}
+
+func renderContext(v control.Composed) string {
+	if v.Form == "json" {
+		b, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return "It cannot be written as JSON."
+		}
+		return "```json\n" + string(b) + "\n```"
+	}
+	var b strings.Builder
+	share := 0
+	if v.Window > 0 {
+		share = 100 * v.Used() / v.Window
+	}
+	fmt.Fprintf(&b, "The next prompt to `%s` is about **%d tokens**, %d %% of its window of %d; %d are kept for the answer. (Estimates: four bytes a token.)\n",
+		v.Model, v.Used(), share, v.Window, v.Output)
+	fmt.Fprintf(&b, "- who I am, with my files: %d\n- tools: %d in %d\n- date, place, person: %d\n", v.System, len(v.Schemas), v.Tools, v.Volatile)
+	if v.Summary > 0 {
+		fmt.Fprintf(&b, "- summary of what was said earlier: %d\n", v.Summary)
+	}
+	fmt.Fprintf(&b, "- conversation: %s in %d", plural(v.Messages, "message"), v.History)
+	if v.Free() < 0 {
+		b.WriteString("\nThat is too long: the older part is summed up, or left out. /compact does it now.")
+	}
+	if v.Form != "detail" {
+		return b.String()
+	}
+	b.WriteString("\n\n**Files**")
+	for _, f := range v.Files {
+		fmt.Fprintf(&b, "\n- `%s`: %d", f.Name, f.Tokens)
+		if f.Note != "" {
+			b.WriteString(" (" + f.Note + ")")
+		}
+	}
+	b.WriteString("\n\n**Tools**")
+	for _, t := range v.Schemas {
+		fmt.Fprintf(&b, "\n- `%s`: %d", t.Name, t.Tokens)
+	}
+	b.WriteString("\n\n**Conversation**")
+	for _, role := range []string{"user", "assistant", "tool"} {
+		fmt.Fprintf(&b, "\n- %s: %d", role, v.Roles[role])
+	}
+	return b.String()
+}

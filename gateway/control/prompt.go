@@ -1,0 +1,257 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"parley/agentloop"
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// File is an agent's file in the prompt.
+type File struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
+	Note   string `json:"note,omitempty"` // why it is cut or missing
+}
+
+// Composed is what the session's next prompt is made of.
+type Composed struct {
+	agentloop.Composition
+	Model   string `json:"model"`
+	Files   []File `json:"files"`
+	Session string `json:"session"`
+	Form    string `json:"-"` // list, detail or json
+}
+
+// Context tells what the session's next prompt is made of, about.
+func (c *Control) Context(ctx context.Context, call Call, form string) (Composed, error) {
+	if err := c.may(call, "context"); err != nil {
+		return Composed{}, err
+	}
+	v, err := c.House.Compose(ctx, call)
+	if err != nil {
+		return v, err
+	}
+	v.Form = form
+	return v, c.answer(call, v)
+}
+
+// Compacted is what a summary took the place of.
+type Compacted struct {
+	Turns  int
+	Before int // tokens, about
+	After  int
+	Usage  workspace.Usage
+	Model  string
+}
+
+// Compact has a model sum up the older part of the conversation; the summary takes its place in the prompt, and the
+// record stays. Until the commit nothing is changed: after a crash the command is done again.
+func (c *Control) Compact(ctx context.Context, call Call, instructions string) (Compacted, error) {
+	if err := c.may(call, "compact"); err != nil {
+		return Compacted{}, err
+	}
+	ses, err := c.Store.SessionByKey(call.Session)
+	if err != nil {
+		return Compacted{}, workspace.Say(err, "Nothing was said here yet.")
+	}
+	got, err := c.House.Summarize(ctx, call, ses, instructions)
+	switch {
+	case errors.Is(err, agentloop.ErrShort):
+		return Compacted{}, workspace.Say(err, "There is nothing yet that a summary would make shorter.")
+	case errors.Is(err, agentloop.ErrStopped):
+		return Compacted{}, workspace.Say(err, "Stopped. Nothing was changed.")
+	case errors.Is(err, agentloop.ErrShutdown):
+		return Compacted{}, err
+	case err != nil:
+		return Compacted{}, workspace.Say(err, "%s Nothing was changed.", agentloop.Explain(err))
+	}
+	v := Compacted{Turns: got.Turns, Before: got.Before, After: got.After, Usage: got.Usage, Model: got.Model}
+	mark := &store.Mark{Session: ses.ID, Body: CompactionEntry(got), Was: ses.Compacted}
+	if _, err := c.commit(call, store.Effect{Mark: mark}, func(store.Did) any { return v }); err != nil {
+		return v, err
+	}
+	c.House.Forget(call.Session.String())
+	return v, nil
+}
+
+// CompactionEntry is how a summary stands in the transcript.
+func CompactionEntry(got agentloop.Compaction) workspace.EntryBody {
+	return workspace.EntryBody{Type: workspace.EventCompacted, To: got.To, Reason: got.Model, Content: []workspace.Content{{Kind: workspace.Text, Text: got.Summary}}}
+}
+
+// Undone is the exchange that the prompt leaves out from now on.
+type Undone struct {
+	Said  string // what the person had said
+	Again bool   // it is asked once more
+}
+
+// exchange is a turn of the transcript.
+type exchange struct {
+	run      workspace.RunID
+	from, to int64
+	last     int64 // of the whole transcript
+	said     []string
+	body     []workspace.EntryBody
+}
+
+// lastExchange finds the newest turn that the prompt still holds.
+func (c *Control) lastExchange(ses workspace.Session) (x exchange, err error) {
+	list, err := c.Store.LastEntries(ses.ID, 1000)
+	if err != nil {
+		return x, err
+	}
+	out := LeftOut(list)
+	upto := int64(0)
+	if ses.Compacted > 0 {
+		mark, err := c.Store.Entries(ses.ID, ses.Compacted-1, 1)
+		if err != nil {
+			return x, err
+		}
+		if len(mark) == 1 {
+			upto = mark[0].Body.To
+		}
+	}
+	for i := len(list) - 1; i >= 0 && x.from == 0; i-- {
+		e := list[i]
+		x.last = max(x.last, e.N)
+		switch {
+		case out(e.N) || e.RunID == "" || x.run != "" && e.RunID != x.run:
+		case e.N <= upto:
+			return exchange{}, workspace.Say(workspace.ErrNotFound, "What was said before is in the summary already; it cannot be taken out of it.")
+		case x.run == "":
+			x.run, x.to = e.RunID, e.N
+		}
+		if e.RunID == x.run && x.run != "" && !out(e.N) {
+			if e.Role == workspace.RoleUser {
+				x.said = append([]string{e.Body.Plain()}, x.said...)
+			}
+			if e.Role == workspace.RoleEvent && e.Body.Type == "turn.started" {
+				x.from = e.N
+			}
+		}
+	}
+	if x.from == 0 || len(x.said) == 0 {
+		return exchange{}, workspace.Say(workspace.ErrNotFound, "There is nothing here to take back.")
+	}
+	return x, nil
+}
+
+// LeftOut says which entries the events of a transcript leave out of the prompt.
+func LeftOut(list []workspace.Entry) func(n int64) bool {
+	type span struct{ from, to int64 }
+	var spans []span
+	for _, e := range list {
+		if e.Role == workspace.RoleEvent && e.Body.Type == workspace.EventUndone {
+			spans = append(spans, span{e.Body.From, e.Body.To})
+		}
+	}
+	return func(n int64) bool {
+		for _, s := range spans {
+			if n >= s.from && n <= s.to {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// Undo takes the last exchange out of the prompt; the record stays.
+func (c *Control) Undo(_ context.Context, call Call) (Undone, error) {
+	if err := c.may(call, "undo"); err != nil {
+		return Undone{}, err
+	}
+	ses, x, err := c.mine(call)
+	if err != nil {
+		return Undone{}, err
+	}
+	v := Undone{Said: oneLine(strings.Join(x.said, " "), previewLength)}
+	if _, err := c.commit(call, store.Effect{Mark: x.mark(ses)}, func(store.Did) any { return v }); err != nil {
+		return v, err
+	}
+	c.House.Forget(call.Session.String())
+	return v, nil
+}
+
+func (x exchange) mark(ses workspace.Session) *store.Mark {
+	return &store.Mark{Session: ses.ID, Last: x.last, Body: workspace.EntryBody{Type: workspace.EventUndone, From: x.from, To: x.to}}
+}
+
+// mine is the last exchange, if the caller may take it back: their own, for owners anybody's.
+func (c *Control) mine(call Call) (ses workspace.Session, x exchange, err error) {
+	if ses, err = c.Store.SessionByKey(call.Session); err != nil {
+		return ses, x, workspace.Say(err, "Nothing was said here yet.")
+	}
+	if x, err = c.lastExchange(ses); err != nil {
+		return ses, x, err
+	}
+	run, err := c.Store.Run(x.run)
+	if err == nil && !owner(call) && run.Requester != call.Actor.Person {
+		err = workspace.Say(workspace.ErrDenied, "The last question was somebody else's.")
+	}
+	return ses, x, err
+}
+
+// Retry takes the last exchange out of the prompt and asks the same again. It is asked in the name of who asked before,
+// and so only they may (T10).
+func (c *Control) Retry(_ context.Context, call Call) (Undone, error) {
+	if err := c.may(call, "retry"); err != nil {
+		return Undone{}, err
+	}
+	if call.Input == nil {
+		return Undone{}, workspace.Say(workspace.ErrInvalid, "A retry is a message: send /retry.")
+	}
+	ses, x, err := c.mine(call)
+	if err != nil {
+		return Undone{}, err
+	}
+	run, err := c.Store.Run(x.run)
+	if err != nil {
+		return Undone{}, err
+	}
+	if run.Requester != call.Actor.Person {
+		return Undone{}, workspace.Say(workspace.ErrDenied, "The last question was somebody else's. Only they can ask it again.")
+	}
+	inputs, err := c.Store.RunInputs(x.run)
+	if err != nil {
+		return Undone{}, err
+	}
+	ask := c.again(call, "retry", strings.Join(x.said, "\n\n"))
+	for _, in := range inputs {
+		ask.Input.Data.Attachments = append(ask.Input.Data.Attachments, in.Data.Attachments...)
+		if ask.Input.Data.Quote == nil {
+			ask.Input.Data.Quote = in.Data.Quote
+		}
+	}
+	if len(inputs) > 0 { // what a person wrote, without the lines that were added for the model
+		var texts []string
+		for _, in := range inputs {
+			texts = append(texts, in.Text)
+		}
+		ask.Input.Text = strings.Join(texts, "\n\n")
+	}
+	v := Undone{Said: oneLine(ask.Input.Text, previewLength), Again: true}
+	did, err := c.commit(call, store.Effect{Mark: x.mark(ses), Ask: ask}, func(store.Did) any { return v })
+	if err != nil {
+		return v, err
+	}
+	c.House.Forget(call.Session.String())
+	if did.Asked != nil {
+		c.House.Offer(*did.Asked)
+	}
+	return v, nil
+}
+
+// again is a message that a command asks for its sender: with their rights, in their room, and once.
+func (c *Control) again(call Call, why, text string) *store.Arrival {
+	in := *call.Input
+	in.ID, in.Key, in.Kind = workspace.InputID(c.Store.IDs().New()), why+":"+string(call.Input.ID), channels.KindMessage
+	in.Mode, in.State, in.Reason, in.Text, in.Seq, in.RunID, in.TargetKey = workspace.ModeTurn, workspace.InputQueued, "", text, 0, "", ""
+	in.Binding.Rule = why
+	in.Data = workspace.InputData{Message: in.Data.Message, User: in.Data.User, Channel: in.Data.Channel}
+	return &store.Arrival{Input: in, Key: call.Session}
+}
