@@ -1,12 +1,12 @@
+import './ui/tokens.css'
+import './ui/base.css'
+import './ui/ui.css'
+import './shell/shell.css'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app'
 import { codeOf, who } from './store/app'
 import { followTheme } from './ui/theme'
-import './ui/tokens.css'
-import './ui/base.css'
-import './ui/ui.css'
-import './shell/shell.css'
 
 followTheme()
 const code = codeOf()

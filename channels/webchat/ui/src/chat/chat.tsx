@@ -95,7 +95,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
     const all = stored.filter(r => r.kind === 'user' && r.run === row.run) as (Row & { kind: 'user' })[]
     void fork(asked, all.map(r => textOf(r.item)).join('\n\n'), all.flatMap(r => filesOf(r)))
   }, [stored, fork])
-  const acts = useMemo<Acts>(() => ({ edit: search.gen ? undefined : setEditing, again: search.gen ? undefined : again, showRun, branches }), [search.gen, again, showRun, branches])
+  const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : again, showRun, branches }), [search.gen, session?.local, again, showRun, branches])
 
   const posts = useAtom(postsOf).filter(p => p.session === key && !search.gen)
   const waits = useReason(view.t, sent, online)
@@ -245,16 +245,16 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
 
 const sentence = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1)
 
-// Announce tells a screen reader what came, once it is whole.
+// Announce tells a screen reader that something came. What it says is read from the answer itself, once it is whole.
 function Announce({ rows, name, running }: { rows: readonly Row[]; name: string; running: boolean }) {
   const [text, set] = useState('')
   const was = useRef<string>(undefined)
   const last = rows.findLast(r => r.kind === 'answer' || r.kind === 'error' || r.kind === 'end' || r.kind === 'command')
   useEffect(() => {
-    if (was.current !== undefined && last && last.id !== was.current) set(last.kind === 'answer' ? `${name}: ${last.text.slice(0, 1500)}` : last.kind === 'end' ? 'The run has ended.' : last.kind === 'command' || last.kind === 'error' ? last.text.slice(0, 500) : '')
+    if (was.current !== undefined && last && last.id !== was.current) set(last.kind === 'answer' ? `${name} has answered.` : last.kind === 'command' ? 'The command was answered.' : 'The run has ended.')
     was.current = last?.id ?? ''
   }, [last, name])
-  return <div className="sr-only" aria-live="polite" role="log" aria-label="New answers">{running && was.current === undefined ? '' : text}</div>
+  return <div className="sr-only" role="status">{running && was.current === undefined ? '' : text}</div>
 }
 
 function Header({ title, sub, session }: { title: string; sub?: string; session?: Session }) {

@@ -15,6 +15,7 @@ import { Steps } from './steps'
 
 // What a row may do. Undefined: not here (an old generation is only read).
 export type Acts = {
+  names: boolean // say who wrote: others do too
   edit?: (row: Row & { kind: 'user' }) => void
   again?: (asked: number) => void
   showRun: (run: string) => void
@@ -23,7 +24,7 @@ export type Acts = {
 
 export const RowView = memo(function RowView({ row, acts, name }: { row: Row; acts: Acts; name: string }) {
   switch (row.kind) {
-    case 'day': return <div className="day" role="separator"><span>{new Date(row.at).toLocaleDateString(undefined, { weekday: 'long', day: 'numeric', month: 'long' })}</span></div>
+    case 'day': return <div className="day" role="separator"><span>{dayName(row.at)}</span></div>
     case 'user': return <User row={row} acts={acts} />
     case 'answer': return <Answer row={row} acts={acts} name={name} />
     case 'steps': return <Steps calls={row.calls} over={row.over} />
@@ -36,19 +37,25 @@ export const RowView = memo(function RowView({ row, acts, name }: { row: Row; ac
 
 const clock = (at: string) => new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' })
 
+function dayName(at: string): string {
+  const d = new Date(at), now = new Date()
+  if (d.toDateString() === now.toDateString()) return 'Today'
+  return d.toLocaleDateString(undefined, { weekday: 'long', day: 'numeric', month: 'long', ...(d.getFullYear() === now.getFullYear() ? {} : { year: 'numeric' }) })
+}
+
 function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
   const text = textOf(row.item)
   const files = (row.item.parts ?? []).filter(p => p.blob || p.ref)
   return (
-    <article className="msg user" aria-label={`${row.item.name ?? 'You'}, ${clock(row.at)}`}>
-      {row.item.name && <div className="msg-name small faint">{row.item.name}</div>}
+    <article className="msg user" aria-label={`${(acts.names && row.item.name) || 'You'}, ${clock(row.at)}`}>
+      {row.item.name && acts.names && <div className="msg-name small faint">{row.item.name}</div>}
       <Quoted parts={row.item.quoted} />
       <Files parts={files} />
       {text && <div className="bubble" dir="auto">{text}</div>}
       <div className="msg-foot">
+        <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit and send again" onClick={() => { acts.edit?.(row) }} />}</span>
         <Branches b={acts.branches(row.sequence)} />
         <time className="faint small num" dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
-        <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit and send again" onClick={() => { acts.edit?.(row) }} />}</span>
       </div>
     </article>
   )
@@ -86,8 +93,9 @@ export function Files({ parts }: { parts: Part[] }) {
 }
 
 function Answer({ row, acts, name }: { row: Row & { kind: 'answer' }; acts: Acts; name: string }) {
+  const [came] = useState(row.growing) // before somebody's eyes: it is read out when it is whole
   return (
-    <article className="msg answer" aria-label={`${name}${row.at ? `, ${clock(row.at)}` : ', is answering'}`} aria-busy={row.growing || undefined}>
+    <article className="msg answer" aria-label={`${name}${row.at ? `, ${clock(row.at)}` : ', is answering'}`} aria-live={came ? 'polite' : undefined} aria-busy={row.growing || undefined}>
       <Markdown text={row.text} growing={row.growing} />
       <Files parts={row.files} />
       {row.partial && <p className="cut small"><Icon name="stop" />{row.reason && row.reason !== 'stopped' ? `Cut off: ${row.reason}` : 'Stopped here'}</p>}
@@ -112,8 +120,8 @@ function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
       <span className="foot-facts small faint num">
         {states[foot.state] && <span className="badge warn">{states[foot.state]}{foot.reason && foot.reason !== 'stopped' ? `: ${foot.reason}` : ''}</span>}
         {run?.model && <span>{run.model}</span>}
-        {run && <span title={`${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
-        {run && <span>{cost(run.usage.totalCostUsd)}</span>}
+        {run && <span title={`Tokens: ${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
+        {run && <span title={run.usage.totalCostUsd === null ? 'No price is known for this model' : 'Cost of the run'}>{cost(run.usage.totalCostUsd)}</span>}
         {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
         <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
       </span>

@@ -17,6 +17,8 @@ import { useNow } from '../ui/time'
 import { SessionMenu } from './menu'
 import './sessions.css'
 
+const mac = /Mac|iP(hone|ad)/.test(navigator.platform)
+
 // SideBar: the agent, its sessions of every channel, what needs the person, and the pages.
 export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose: () => void }) {
   const go = useNavigate()
@@ -30,7 +32,7 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
         <div className="side-search">
           <Icon name="search" />
           <input className="field" type="search" placeholder="Search" aria-label="Search sessions" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
-          <button type="button" className="kbd" aria-label="Go to a session, page or command (Ctrl K)" onClick={onPalette}>Ctrl K</button>
+          <button type="button" className="kbd" aria-label="Go to a session, page or command (Ctrl K)" onClick={onPalette}>{mac ? '⌘K' : 'Ctrl K'}</button>
         </div>
       </div>
       {query ? <Found query={query} /> : <All />}
@@ -147,6 +149,9 @@ function useNeighbours(items: readonly Session[], current: string | undefined) {
   }, [items, current, go])
 }
 
+// plainly is a line of Markdown without its marks.
+const plainly = (s: string): string => s.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[*`#>]+/g, '').replace(/\s+/g, ' ').trim()
+
 const networks: Record<string, string> = { telegram: 'Telegram', slack: 'Slack', discord: 'Discord', whatsapp: 'WhatsApp', webchat: 'WebChat', api: 'API' }
 
 function One({ session: s, current }: { session: Session; current: boolean }) {
@@ -160,7 +165,7 @@ function One({ session: s, current }: { session: Session; current: boolean }) {
         <Icon name={networkIcon(s.local === false ? s.network : undefined)} />
         <span className="side-words">
           <span className="side-title truncate" dir="auto">{title}</span>
-          <span className="side-preview truncate" dir="auto">{s.preview || where}</span>
+          <span className="side-preview truncate" dir="auto">{plainly(s.preview ?? '') || where}</span>
         </span>
         {s.running ? <span className="pulse" title="Running" /> : unread ? <span className="dot accent" title="Unread" /> : null}
       </Link>

@@ -20,8 +20,9 @@ export function cost(usd: number | null | undefined): string {
   return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2)}`
 }
 
-// lasted: 0.4 s, 12 s, 3 min 5 s, 2 h 10 min.
+// lasted: 40 ms, 1.4 s, 12 s, 3 min 5 s, 2 h 10 min.
 export function lasted(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`
   if (ms < 10_000) return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`
   const s = Math.round(ms / 1000)
   if (s < 60) return `${s} s`
