@@ -52,6 +52,9 @@ type Session struct {
 	Hidden bool
 	// Compacted is the number of the entry whose summary stands for what came before; 0: none.
 	Compacted int64
+	// ForkedFrom is the generation that this one began as a copy of, up to the entry ForkedBefore; empty: of none.
+	ForkedFrom   SessionID
+	ForkedBefore int64
 }
 
 // Overrides are what people changed for one session; zero values mean the configured default.

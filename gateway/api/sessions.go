@@ -144,6 +144,9 @@ type generationView struct {
 	Sequence   int64      `json:"sequence"`        // of its newest event
 	Preview    string     `json:"preview"`
 	Usage      usage      `json:"usage"`
+	// ForkedFrom is the generation that this one parted from, before its event ForkedBefore; left out: it began with nothing.
+	ForkedFrom   string `json:"forked_from,omitempty"`
+	ForkedBefore int64  `json:"forked_before,omitempty"`
 }
 
 func (s *server) listGenerations(w http.ResponseWriter, r *http.Request) error {
@@ -153,7 +156,8 @@ func (s *server) listGenerations(w http.ResponseWriter, r *http.Request) error {
 	}
 	var views []generationView
 	for _, g := range found {
-		v := generationView{SessionID: g.SessionID, Generation: g.Generation, Created: g.Created.UTC(), Sequence: g.Sequence, Preview: g.Preview, Usage: usageOf(g.Usage)}
+		v := generationView{SessionID: g.SessionID, Generation: g.Generation, Created: g.Created.UTC(), Sequence: g.Sequence, Preview: g.Preview, Usage: usageOf(g.Usage),
+			ForkedFrom: g.ForkedFrom, ForkedBefore: g.ForkedBefore}
 		if g.Ended != nil {
 			v.Ended = moment(*g.Ended)
 		}

@@ -228,6 +228,7 @@ func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) 
 	if err != nil {
 		return SessionItem{}, err
 	}
+	fork.Session = ses.ID
 	did, err := c.Store.RunCommand(store.Command{Effect: store.Effect{Stop: c.stopAll(call, ses), Fork: fork}})
 	if errors.Is(err, workspace.ErrConflict) {
 		return SessionItem{}, workspace.Say(err, "That session has just begun anew. Look again.")
@@ -254,6 +255,9 @@ type Generation struct {
 	Sequence   int64           `json:"sequence"`        // of its newest event
 	Preview    string          `json:"preview"`
 	Usage      workspace.Usage `json:"usage"`
+	// ForkedFrom is the generation that this one parted from, before its event ForkedBefore.
+	ForkedFrom   string `json:"forked_from,omitempty"`
+	ForkedBefore int64  `json:"forked_before,omitempty"`
 }
 
 // Generations lists those of a session, newest first; what was deleted is not among them.
@@ -278,7 +282,8 @@ func (c *Control) Generations(_ context.Context, call Call, key string) ([]Gener
 		if err != nil {
 			return nil, err
 		}
-		view := Generation{SessionID: it.SessionID, Generation: it.Generation, Created: g.Created, Sequence: it.Sequence, Preview: it.Preview, Usage: it.Usage}
+		view := Generation{SessionID: it.SessionID, Generation: it.Generation, Created: g.Created, Sequence: it.Sequence, Preview: it.Preview, Usage: it.Usage,
+			ForkedFrom: string(g.ForkedFrom), ForkedBefore: g.ForkedBefore}
 		if !g.Ended.IsZero() {
 			view.Ended = &g.Ended
 		}

@@ -357,7 +357,7 @@ func (s *Store) RoomByAddress(a channels.Address) (r workspace.Room, err error) 
 	return r, err
 }
 
-const sessionColumns = `id, key, gen, agent, name, created, ended, hidden, compacted, overrides, usage`
+const sessionColumns = `id, key, gen, agent, name, created, ended, hidden, compacted, forked_from, forked_before, overrides, usage`
 
 func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error) {
 	var out []workspace.Session
@@ -365,7 +365,7 @@ func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error)
 		var ses workspace.Session
 		var key, overrides, usage string
 		var created, ended int64
-		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &ended, &ses.Hidden, &ses.Compacted, &overrides, &usage)
+		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &ended, &ses.Hidden, &ses.Compacted, &ses.ForkedFrom, &ses.ForkedBefore, &overrides, &usage)
 		if err != nil {
 			return err
 		}

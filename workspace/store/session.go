@@ -33,11 +33,12 @@ type Delete struct {
 	Session workspace.SessionID
 }
 
-// Fork begins a new generation of a key with a copy of what stands before entry Before of the newest one. Make it with
+// Fork begins a new generation of a key with a copy of what stands before entry Before of another one. Make it with
 // Store.Fork, which reads the copy.
 type Fork struct {
 	Key     workspace.Key
-	Session workspace.SessionID
+	Session workspace.SessionID // the newest generation
+	From    workspace.SessionID // the one that is copied
 	Before  int64
 	Origin  string // as Create's
 
@@ -163,7 +164,7 @@ func (t *tx) newest(key workspace.Key, seen workspace.SessionID) (session, error
 // would have nothing in it. The unit that stores it is Effect.Fork. It returns workspace.ErrNotFound when the
 // transcript does not reach that far.
 func (s *Store) Fork(key workspace.Key, session workspace.SessionID, before int64, origin string) (*Fork, error) {
-	f := &Fork{Key: key, Session: session, Before: before, Origin: origin}
+	f := &Fork{Key: key, Session: session, From: session, Before: before, Origin: origin}
 	last, err := s.LastEntries(session, 1)
 	if err != nil {
 		return nil, err
@@ -222,6 +223,9 @@ func (t *tx) fork(f Fork, did *Did) error {
 		return err
 	}
 	did.Session = next.id
+	if err := t.one("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before, string(next.id)); err != nil {
+		return err
+	}
 	if f.compacted > 0 {
 		if err := t.one("keep the summary", `UPDATE sessions SET compacted = ? WHERE id = ?`, f.compacted, string(next.id)); err != nil {
 			return err

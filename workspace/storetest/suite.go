@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"NewTakesWhatWaitsAlong", newGeneration},
 		{"NewKeepsWhatWasSet", newKeeps},
 		{"AForkCopiesWhatIsBefore", forkCopies},
+		{"AForkGoesBackToAnOlderGeneration", forkGoesBack},
 		{"AForkCutsATurnWhole", forkCuts},
 		{"AForkHappensOnce", forkOnce},
 		{"ADeletedSessionIsHiddenUntilItSpeaks", deleteHides},

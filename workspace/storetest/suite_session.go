@@ -96,6 +96,9 @@ func forkCopies(t *testing.T, s *store.Store) {
 	if got := told(t, s, old.ID); got != before {
 		t.Errorf("the old generation now says %s", got)
 	}
+	if ses, err := s.Session(did.Session); err != nil || ses.ForkedFrom != old.ID || ses.ForkedBefore != 6 {
+		t.Errorf("it parted from %s before %d, %v", ses.ForkedFrom, ses.ForkedBefore, err)
+	}
 	if got := input(t, s, waiting.Input.ID); got.SessionID != did.Session {
 		t.Errorf("what waited stayed in %s", got.SessionID)
 	}
@@ -113,6 +116,29 @@ func forkCopies(t *testing.T, s *store.Store) {
 	}
 	if got, err := s.RunEntries(old.ID, run.ID); err != nil || len(got) != 4 {
 		t.Errorf("the first run has %d lines, %v", len(got), err)
+	}
+}
+
+func forkGoesBack(t *testing.T, s *store.Store) {
+	c := NewChat(1)
+	say(t, s, c, "m:1:1", "one", "1")
+	old := newestOf(t, s, c)
+	first, err := s.Fork(c.Key, old.ID, 2, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := do(t, s, store.Effect{Fork: first}).Session
+	back, err := s.Fork(c.Key, old.ID, 5, "") // the generation that was left
+	if err != nil {
+		t.Fatal(err)
+	}
+	back.Session = newest
+	did := do(t, s, store.Effect{Fork: back})
+	if got, want := told(t, s, did.Session), "event:turn.started user:one assistant:1 event:turn.ended"; got != want {
+		t.Errorf("the copy: %s", got)
+	}
+	if ses, err := s.Session(did.Session); err != nil || ses.ForkedFrom != old.ID || ses.ForkedBefore != 5 || ses.Gen != 3 {
+		t.Errorf("%+v, %v", ses, err)
 	}
 }
 

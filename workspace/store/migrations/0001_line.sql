@@ -31,6 +31,7 @@ CREATE TABLE sessions (
   id TEXT PRIMARY KEY, key TEXT NOT NULL, gen INTEGER NOT NULL, agent TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', partition INTEGER NOT NULL,
   created INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0, overrides TEXT NOT NULL DEFAULT '{}', usage TEXT NOT NULL DEFAULT '{}',
   hidden INTEGER NOT NULL DEFAULT 0, compacted INTEGER NOT NULL DEFAULT 0, origin TEXT,
+  forked_from TEXT NOT NULL DEFAULT '', forked_before INTEGER NOT NULL DEFAULT 0,
   UNIQUE (key, gen)
 );
 CREATE INDEX sessions_live ON sessions (id) WHERE ended = 0;

@@ -126,6 +126,9 @@ export type Generation = {
   sequence: number
   preview: string
   usage: Usage
+  /** ForkedFrom is the generation that this one parted from, before its event ForkedBefore; left out: it began with nothing. */
+  forked_from?: string
+  forked_before?: number
 }
 
 export type Item = {
