@@ -24,5 +24,5 @@ export default defineConfig({
       '/v1': { target: gateway, changeOrigin: true, ws: true, headers: { origin: gateway } },
     },
   },
-  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'] },
+  test: { environment: 'jsdom', include: ['src/**/*.test.{ts,tsx}'], testTimeout: 120_000 },
 })

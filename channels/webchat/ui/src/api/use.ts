@@ -19,8 +19,8 @@ export function forget() { kept.clear() }
 export type Loaded<T> = { data: T | undefined; error: Error | undefined; loading: boolean; reload: () => void }
 
 // useApi reads a path of the API: at once, again every so many ms if told, when the window is looked at again, and on
-// reload. A null path reads nothing. While it is read again the old data stays.
-export function useApi<T>(path: string | null, { every }: { every?: number } = {}): Loaded<T> {
+// reload, and when again is another value. A null path reads nothing. While it is read again the old data stays.
+export function useApi<T>(path: string | null, { every, again: what }: { every?: number; again?: unknown } = {}): Loaded<T> {
   const [state, set] = useState<{ path: string | null; data?: T; error?: Error; loading: boolean }>({ path: null, loading: false })
   const [turn, again] = useState(0)
   const reload = useCallback(() => { again(n => n + 1) }, [])
@@ -33,7 +33,7 @@ export function useApi<T>(path: string | null, { every }: { every?: number } = {
       (error: unknown) => { if (!stop.signal.aborted) set(s => ({ ...s, error: error as Error, loading: false })) },
     )
     return () => { stop.abort() }
-  }, [path, turn])
+  }, [path, turn, what])
   useEffect(() => {
     if (path === null) return
     const look = () => { if (document.visibilityState === 'visible') reload() }
@@ -49,7 +49,7 @@ export function useApi<T>(path: string | null, { every }: { every?: number } = {
 // the query parameter given by name ("after"; of a log "offset").
 export function usePages<T>(path: string | null, parameter = 'after'): Loaded<T[]> & { more?: () => void; fetching: boolean } {
   const first = useApi<List<T>>(path)
-  const [rest, setRest] = useState<{ of?: List<T>; items: T[]; next?: string; fetching: boolean; error?: Error }>({ items: [], fetching: false })
+  const [rest, setRest] = useState<{ of?: List<T>; items: T[]; next?: string | null; fetching: boolean; error?: Error }>({ items: [], fetching: false })
   const mine = rest.of === first.data ? rest : { items: [], next: first.data?.next, fetching: false, error: undefined }
   const busy = useRef(false)
   const next = mine.next

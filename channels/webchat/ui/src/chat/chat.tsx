@@ -24,6 +24,7 @@ import { Icon, networkIcon } from '../ui/icon'
 import { useTitle } from '../ui/page'
 import { Failed, Note } from '../ui/states'
 import { toast } from '../ui/toast'
+import { pointsOf, type Point } from './branches'
 import { Composer, type ComposerHandle } from './composer'
 import { EditMessage } from './edit'
 import { Outgoing, RowView, Waiting, type Acts } from './row-view'
@@ -180,53 +181,23 @@ function useFork(key: string, generation: string | undefined) {
   }, [go, key, generation])
 }
 
-// useBranches knows which messages have other versions: generations that were forked before them.
+// useBranches knows which messages have other versions.
 function useBranches(key: string, shown: string | undefined, newest: string, stored: readonly Row[]): Acts['branches'] {
   const go = useNavigate()
-  const { data } = useApi<List<Generation>>(newest ? `/v1/sessions/${segment(key)}/generations?at=${newest}` : null)
+  const here = shown ?? newest
+  const { data } = useApi<List<Generation>>(here ? `/v1/sessions/${segment(key)}/generations` : null, { again: here })
   return useMemo(() => {
-    const all = data?.items ?? []
-    const here = shown ?? newest
-    const points = branchPoints(all, here, stored)
+    const latest = data?.items.reduce((a, g) => (g.generation > a.generation ? g : a))?.session_id
+    const at = new Map<number, Point>()
+    for (const p of pointsOf(data?.items ?? [], here)) {
+      const row = stored.find(r => r.kind === 'user' && r.sequence >= p.before) // behind the beginning of its turn
+      if (row?.kind === 'user') at.set(row.sequence, p)
+    }
     return sequence => {
-      const of = points.get(sequence)
-      if (!of) return undefined
-      const at = of.indexOf(here)
-      if (at < 0 || of.length < 2) return undefined
-      const latest = all.reduce((a, g) => (g.generation > a.generation ? g : a), all[0] as Generation).session_id
-      return { at: at + 1, of: of.length, go: n => { const to = of[n - 1]; void go({ to: '/chat/$key', params: { key }, search: to === latest ? {} : { gen: to } }) } }
+      const p = at.get(sequence)
+      return p && { at: p.at + 1, of: p.versions.length, go: n => { const to = p.newest[n - 1]; void go({ to: '/chat/$key', params: { key }, search: to === latest ? {} : { gen: to } }) } }
     }
-  }, [data, shown, newest, stored, go, key])
-}
-
-// branchPoints says for each message where versions part which generations stand beside each other there.
-export function branchPoints(all: readonly Generation[], here: string, stored: readonly Row[]): Map<number, string[]> {
-  const points = new Map<number, string[]>()
-  const by = new Map(all.map(g => [g.session_id, g]))
-  const users = stored.filter(r => r.kind === 'user') as (Row & { kind: 'user' })[]
-  const ancestor = (id: string, before: number): string => { // the generation that a fork before this event came from in the end
-    let g = by.get(id)
-    while (g?.forked_from && (g.forked_before ?? 0) >= before && by.has(g.forked_from)) {
-      if (g.forked_before === before) return ancestor(g.forked_from, before)
-      if ((g.forked_before ?? 0) > before) g = by.get(g.forked_from)
-    }
-    return g?.session_id ?? id
-  }
-  const lines = new Map<string, string[]>()
-  for (const g of all) {
-    if (!g.forked_from || !g.forked_before || !by.has(g.forked_from)) continue
-    const at = `${ancestor(g.forked_from, g.forked_before)}/${g.forked_before}`
-    lines.set(at, [...(lines.get(at) ?? []), g.session_id])
-  }
-  for (const [at, forks] of lines) {
-    const cut = at.lastIndexOf('/')
-    const root = at.slice(0, cut), before = Number(at.slice(cut + 1))
-    const versions = [root, ...forks.sort((a, b) => (by.get(a)?.generation ?? 0) - (by.get(b)?.generation ?? 0))]
-    if (!versions.includes(here)) continue
-    const user = users.find(u => u.sequence >= before)
-    if (user) points.set(user.sequence, versions)
-  }
-  return points
+  }, [data, here, stored, go, key])
 }
 
 // useReason is why nothing is to be seen, in words.
@@ -236,7 +207,7 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
     const m = sent.find(x => x.state === 'stored')
     return m && online ? { text: 'Waiting for its turn', since: m.at } : undefined
   }
-  if (!online) return { text: 'Cut off: the answer goes on at the gateway, and is here when the line is back', since: begun }
+  if (!online) return { text: 'Cut off. What is answered meanwhile is here when the line is back', since: begun }
   if (t.status) return { text: sentence(t.status.text), since: t.status.since }
   if (t.grown.some(g => g.text)) return undefined
   if (t.calls.size) return undefined

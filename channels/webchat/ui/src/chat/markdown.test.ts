@@ -107,7 +107,7 @@ describe('hostile Markdown', () => {
 
   test('anything', () => {
     const bits = fc.constantFrom(...hostile, '<', '>', '"', "'", '`', '```\n', '\n', '\n\n', '|', '](', '[', '![', '*', '**', '_', '&#x', ';', '<!--', '-->', '</', 'javascript:', ' ')
-    fc.assert(fc.property(fc.array(fc.oneof(bits, fc.string()), { maxLength: 12 }), parts => { check(render(parts.join(''))) }), { numRuns: 400 })
+    fc.assert(fc.property(fc.array(fc.oneof(bits, fc.string()), { maxLength: 12 }), parts => { check(render(parts.join(''))) }), { numRuns: 200 })
   })
 
   test.each([

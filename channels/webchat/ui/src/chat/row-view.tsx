@@ -119,11 +119,11 @@ function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
       </span>
       <span className="foot-facts small faint num">
         {states[foot.state] && <span className="badge warn">{states[foot.state]}{foot.reason && foot.reason !== 'stopped' ? `: ${foot.reason}` : ''}</span>}
+        <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
+        {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
         {run?.model && <span>{run.model}</span>}
         {run && <span title={`Tokens: ${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
         {run && <span title={run.usage.totalCostUsd === null ? 'No price is known for this model' : 'Cost of the run'}>{cost(run.usage.totalCostUsd)}</span>}
-        {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
-        <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
       </span>
     </div>
   )

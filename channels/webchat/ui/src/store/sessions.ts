@@ -6,7 +6,7 @@ import { line } from './line'
 import { Saved } from './saved'
 
 // The sessions of the chosen agent, of every channel, newest first. The live line keeps them true.
-export type Sessions = { items: readonly Session[]; next?: string; state: 'loading' | 'ready' | 'failed'; error?: Error }
+export type Sessions = { items: readonly Session[]; next?: string | null; state: 'loading' | 'ready' | 'failed'; error?: Error }
 
 export const sessions = new Atom<Sessions>({ items: [], state: 'loading' })
 
