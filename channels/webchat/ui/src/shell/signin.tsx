@@ -1,6 +1,7 @@
 import { useState } from 'react'
 import { Problem } from '../api/http'
-import { signIn, who } from '../store/app'
+import { invitation, signIn, who } from '../store/app'
+import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
 import { Icon } from '../ui/icon'
@@ -10,24 +11,26 @@ import { Note } from '../ui/states'
 const command = 'parley webchat'
 
 // SignIn is what somebody sees who is not signed in: with a code from the link one click, without one how to get a link.
-export function SignIn({ code }: { code: string }) {
-  const [state, set] = useState<{ busy: boolean; problem?: string; used: boolean }>({ busy: false, used: false })
+export function SignIn() {
+  const code = useAtom(invitation)
+  const [state, set] = useState<{ busy: boolean; problem?: string; of?: string; used?: boolean }>({ busy: false })
   useTitle('Sign in')
   const enter = async () => {
-    set({ busy: true, used: false })
+    set({ busy: true })
     try {
       await signIn(code)
     } catch (err) {
       const used = err instanceof Problem && err.status < 500 && err.status !== 429
-      set({ busy: false, used, problem: used ? 'This link was used before, or is older than ten minutes. Each link signs in one browser, once.' : (err as Error).message })
+      set({ busy: false, used, of: code, problem: used ? 'This link was used before, or is older than ten minutes. Each link signs in one browser, once.' : (err as Error).message })
     }
   }
-  const fresh = code !== '' && !state.used
+  const mine = state.of === code // what is said of an older link is over
+  const fresh = code !== '' && !(mine && state.used)
   return (
     <main className="door"><div className="door-in">
       <svg className="door-logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M8 7h16a3 3 0 0 1 3 3v9a3 3 0 0 1-3 3h-7l-6 5v-5H8a3 3 0 0 1-3-3v-9a3 3 0 0 1 3-3z" /></svg>
       <h1>{fresh ? 'Sign in to Parley' : 'You are signed out'}</h1>
-      {state.problem && <Note kind="bad">{state.problem}</Note>}
+      {mine && state.problem && <Note kind="bad">{state.problem}</Note>}
       {fresh
         ? <><p className="soft">This browser will stay signed in for 30 days. Only do this on a computer that is yours.</p>
           <Button kind="primary" autoFocus busy={state.busy} onClick={() => { void enter() }}>Sign in</Button></>

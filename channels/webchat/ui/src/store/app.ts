@@ -40,18 +40,27 @@ export async function who(): Promise<void> {
   }
 }
 
-// codeOf takes the one-time code out of the address, and out of the history with it.
-export function codeOf(): string {
-  const m = /^#code=([\w-]+)$/.exec(location.hash)
-  if (!m) return ''
-  history.replaceState(history.state, '', location.pathname + location.search)
-  return m[1] ?? ''
+// invitation is the one-time code of the link that brought this browser here, until it is used.
+export const invitation = new Atom('')
+
+// followInvitations takes the code out of the address, and out of the history with it: when the page loads, and when a
+// new link is opened in a window that is here already, which changes nothing but the fragment.
+export function followInvitations() {
+  const take = () => {
+    const m = /^#code=([\w-]+)$/.exec(location.hash)
+    if (!m) return
+    history.replaceState(history.state, '', location.pathname + location.search)
+    invitation.set(m[1] ?? '')
+  }
+  take()
+  window.addEventListener('hashchange', take)
 }
 
 // signIn changes the code for a cookie. It throws what went wrong.
 export async function signIn(code: string): Promise<void> {
   await call('/v1/sign-in', { method: 'POST', body: { code } })
   await who()
+  invitation.set('')
 }
 
 export async function signOut(): Promise<void> {
