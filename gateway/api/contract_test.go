@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -145,6 +146,9 @@ func (s *strangers) Run(ctx context.Context, in channels.Intake) error {
 
 func (s *strangers) Send(_ context.Context, p channels.Post) (channels.MessageID, error) {
 	s.sent <- p
+	if strings.HasPrefix(string(p.To.Peer), "gone") {
+		return "", &channels.Error{Class: channels.PeerGone, Err: errors.New("they left")}
+	}
 	return "1", nil
 }
 
@@ -222,6 +226,11 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	}
 	do(200, "POST", "/v1/pairings/"+pairings[0].(map[string]any)["id"].(string)+"/approve", `{"as":"member"}`)
 	do(200, "POST", "/v1/pairings/"+pairings[1].(map[string]any)["id"].(string)+"/deny", "")
+	net.write(t, "gone1", "hello")
+	net.write(t, "gone2", "hello")
+	letters := waitFor(t, 2, func() []any { return do(200, "GET", "/v1/outbound?state=dead", "")["items"].([]any) })
+	do(200, "POST", "/v1/outbound/"+letters[0].(map[string]any)["id"].(string)+"/drop", "")
+	do(200, "POST", "/v1/outbound/"+letters[1].(map[string]any)["id"].(string)+"/retry", "")
 	code := do(201, "POST", "/v1/sign-in/codes", "")["code"].(string)
 	noToken := func(q *http.Request) { q.Header.Del("Authorization") }
 	do(204, "POST", "/v1/sign-in", `{"code":"`+code+`"}`, noToken)
@@ -242,6 +251,21 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+// waitFor asks until a list holds so many.
+func waitFor(t *testing.T, n int, ask func() []any) []any {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for range 1000 {
+		if list := ask(); len(list) == n {
+			return list
+		}
+		<-again.C
+	}
+	t.Fatalf("there are never %d", n)
+	return nil
 }
 
 // streams reads one event of each stream and holds it against the document.

@@ -30,7 +30,7 @@ var named = map[string]any{
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
 	"Event": event{}, "Agent": control.Agent{}, "Channel": control.Channel{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
-	"Explained": control.Explained{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "Config": control.Config{},
+	"Explained": control.Explained{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "Config": control.Config{},
 	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Part": part{},
 	"SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
@@ -41,8 +41,9 @@ var parameters = map[string]*jsonschema.Schema{
 	"limit": number0("how many at most", 1, 500), "after": text("where to go on: next of the page before"), "offset": number0("line to begin with, counted from 0", 0, 1<<53),
 	"before": number0("only events before this number, the newest of them", 0, 1<<53),
 	"agent":  text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
-	"state": {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
-	"q":     text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
+	"state":   {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
+	"letters": {Type: "string", Enum: []any{"dead", "unknown", "parked"}, Description: "only in this state"},
+	"q":       text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
 	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
 	"by":    {Type: "string", Enum: []any{"day", "agent", "person", "model"}, Description: "what each item sums; day when left out"},
 	"from":  {Type: "string", Format: "date", Description: "first day, UTC; 30 days back when left out"}, "to": {Type: "string", Format: "date", Description: "last day, UTC; today when left out"},
@@ -143,7 +144,11 @@ func operationView(rt route, op operation, types *types) object {
 		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
 	}
 	for _, name := range strings.Fields(op.query) {
-		s, known := parameters[name]
+		name, alias, other := strings.Cut(name, "=")
+		if !other {
+			alias = name
+		}
+		s, known := parameters[alias]
 		if !known {
 			types.t.Errorf("%s: nobody knows the parameter %s", rt.pattern, name)
 			continue

@@ -34,7 +34,7 @@ const sseMedia = "text/event-stream"
 // operations are by the pattern of their route. A test holds them and the routes together.
 func operations() map[string]operation {
 	all := map[string]operation{}
-	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), peopleOperations(), pageOperations()} {
+	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), peopleOperations(), pageOperations()} {
 		for pattern, op := range some {
 			all[pattern] = op
 		}
@@ -84,6 +84,14 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/config":          {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
 		"POST /v1/config/reload":  {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
 		"POST /v1/backup":         {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},
+	}
+}
+
+func letterOperations() map[string]operation {
+	return map[string]operation{
+		"GET /v1/outbound":             {"outbound", "List answers that could not be delivered", "state=letters limit after", nil, one(200, list[control.Letter]{}), ""},
+		"POST /v1/outbound/{id}/retry": {"outbound", "Send one again", "", emptyRequest{}, one(200, control.Letter{}), ""},
+		"POST /v1/outbound/{id}/drop":  {"outbound", "Give one up", "", emptyRequest{}, one(200, control.Letter{}), ""},
 	}
 }
 

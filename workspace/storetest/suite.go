@@ -64,6 +64,8 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"ContextIsNotATurn", contextLines},
 		{"NewestMessagesOfRooms", newest},
 		{"ARoomThatMoved", movedRoom},
+		{"ListsForOperators", lists},
+		{"AnAnswerIsKeptUnderItsKey", answers},
 		{"NothingAfterClose", afterClose},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,6 +21,8 @@ export type Agent = {
   name: string
   models: string[]
   default: boolean
+  /** Choices are further models that a session of it may be switched to. */
+  choices?: string[]
 }
 
 export type ApproveRequest = {
@@ -149,6 +151,27 @@ export type Item = {
 
 export type ItemData = {
   item: Item
+}
+
+export type Letter = {
+  id: string
+  short: string
+  /** of its first part that lies */
+  state: string
+  error?: string
+  /** network:account:kind:peer */
+  room: string
+  title?: string
+  kind: string
+  run_id?: string
+  text: string
+  /** all of it */
+  parts: number
+  /** of them */
+  sent: number
+  /** of the part that lies */
+  tries: number
+  created: string
 }
 
 export type LogItem = {

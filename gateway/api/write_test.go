@@ -1,0 +1,134 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/channels"
+	"parley/gateway"
+)
+
+func keyed(key string) func(*http.Request) {
+	return func(q *http.Request) { q.Header.Set("Idempotency-Key", key) }
+}
+
+func TestAWriteWithAKeyHappensOnceAlsoOverARestart(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	const body = `{"name":"Trip"}`
+	var mu sync.Mutex
+	answers := map[string]int{}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			a := r.ask("POST", "/v1/sessions", body, keyed("k"))
+			mu.Lock()
+			defer mu.Unlock()
+			answers[fmt.Sprint(a.StatusCode, a.body)]++
+		})
+	}
+	all.Wait()
+	if len(answers) != 1 {
+		t.Fatalf("answers: %v", answers)
+	}
+	r.stop()
+	r.run(nil)
+	again := r.ask("POST", "/v1/sessions", body, keyed("k"))
+	if answers[fmt.Sprint(again.StatusCode, again.body)] != 8 || again.StatusCode != http.StatusCreated || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("after a restart: %d %s, was %v", again.StatusCode, again.body, answers)
+	}
+	if n := len(r.ask("GET", "/v1/sessions", "", nil).fields(t)["items"].([]any)); n != 1 {
+		t.Errorf("%d sessions were made", n)
+	}
+	r.ask("POST", "/v1/sessions", `{"name":"Other"}`, keyed("k")).wantProblem(t, 409, "idempotency_conflict")
+	r.ask("PATCH", "/v1/sessions/agent:assistant:local:Trip", `{"name":"x"}`, keyed("k")).wantProblem(t, 409, "idempotency_conflict")
+	r.ask("POST", "/v1/sessions", body, keyed(strings.Repeat("k", 201))).wantProblem(t, 400, "invalid")
+	r.ask("POST", "/v1/sessions", body, func(q *http.Request) { q.Header["Idempotency-Key"] = []string{"a", "b"} }).wantProblem(t, 400, "invalid")
+}
+
+func TestARefusalIsRepeatedAndADecisionIsNotMadeTwice(t *testing.T) {
+	t.Parallel()
+	net := newStrangers()
+	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+	for range 2 {
+		r.ask("DELETE", "/v1/sessions/agent:assistant:local:none", "", keyed("gone")).wantProblem(t, 404, "not_found")
+	}
+	net.write(t, "7", "hello")
+	id := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)[0].(map[string]any)["id"].(string)
+	first := r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("yes"))
+	again := r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("yes"))
+	if first.StatusCode != 200 || again.StatusCode != 200 || first.body != again.body {
+		t.Errorf("%d %s, then %d %s", first.StatusCode, first.body, again.StatusCode, again.body)
+	}
+	r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("another")).wantProblem(t, 422, "refused")
+}
+
+func TestWritesArePacedAndReadsAreNot(t *testing.T) {
+	t.Parallel()
+	clock := &fakeClock{at: time.Now()}
+	r := start(t, setup{yaml: `gateway: {listen: "127.0.0.1:0", writes_per_second: 1}`, opt: func(o *gateway.Options) { o.Now = clock.now }})
+	write := func() answer { return r.ask("PATCH", "/v1/sessions/agent:assistant:local:none", `{"name":"x"}`, nil) }
+	for range 20 {
+		write().wantProblem(t, 404, "not_found")
+	}
+	late := write()
+	late.wantProblem(t, 429, "rate_limited")
+	if late.Header.Get("Retry-After") != "1" {
+		t.Errorf("Retry-After %q", late.Header.Get("Retry-After"))
+	}
+	if a := r.ask("GET", "/v1/agents", "", nil); a.StatusCode != 200 {
+		t.Errorf("a read: %d", a.StatusCode)
+	}
+	clock.add(time.Second)
+	write().wantProblem(t, 404, "not_found")
+	write().wantProblem(t, 429, "rate_limited")
+}
+
+func TestHeadEndsAndWrongMethodsHearAllThatAreRight(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	for _, path := range []string{"/v1/agents", "/healthz", "/v1/sessions/agent:assistant:local:main/events", "/v1/logs/events"} {
+		a := r.ask("HEAD", path, "", nil)
+		if a.StatusCode != 200 || a.body != "" || a.Header.Get("Content-Type") == "" {
+			t.Errorf("HEAD %s: %d %q %q", path, a.StatusCode, a.Header.Get("Content-Type"), a.body)
+		}
+	}
+	if a := r.ask("HEAD", "/v1/runs/none/events", "", nil); a.StatusCode != 404 {
+		t.Errorf("HEAD of a run that is not there: %d", a.StatusCode)
+	}
+	for path, want := range map[string]string{"/v1/sessions/x": "GET, HEAD, PATCH, DELETE", "/v1/sessions": "GET, HEAD, POST", "/v1/backup": "POST"} {
+		a := r.ask("PUT", path, "{}", nil)
+		a.wantProblem(t, 405, "method")
+		if a.Header.Get("Allow") != want {
+			t.Errorf("%s allows %q, want %q", path, a.Header.Get("Allow"), want)
+		}
+	}
+}
+
+func TestTheLogIsReadLiveAndFromANumber(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	list := r.ask("GET", "/v1/logs?level=debug&limit=500", "", nil).fields(t)["items"].([]any)
+	last := 0 // an empty log begins with 1
+	if len(list) > 0 {
+		last = int(list[len(list)-1].(map[string]any)["n"].(float64))
+	}
+	body, err := r.c.Stream(t.Context(), http.MethodGet, fmt.Sprintf("/v1/logs/events?after=%d", last), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	r.write("agents: [{id: other}]")
+	r.g.Reload()
+	buf := make([]byte, 4096)
+	n, err := io.ReadAtLeast(body, buf, 20)
+	if err != nil || !strings.HasPrefix(string(buf[:n]), fmt.Sprintf("id: %d\nevent: line\ndata: {", last+1)) {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+	r.ask("GET", "/v1/logs?level=shout", "", nil).wantProblem(t, 400, "invalid")
+}
