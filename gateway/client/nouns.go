@@ -1,0 +1,263 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// List is a page of a list; Next goes into After of the next one, nil: there is none.
+type List[T any] struct {
+	Items []T     `json:"items"`
+	Next  *string `json:"next"`
+}
+
+// Usage of model calls; Cost is nil when a model has no known price.
+type Usage struct {
+	InputTokens      int      `json:"inputTokens"`
+	OutputTokens     int      `json:"outputTokens"`
+	CacheReadTokens  int      `json:"cacheReadTokens"`
+	CacheWriteTokens int      `json:"cacheWriteTokens"`
+	Cost             *float64 `json:"totalCostUsd"`
+	DurationMS       int64    `json:"durationMs"`
+}
+
+// Session is the newest generation of a session.
+type Session struct {
+	Key         string    `json:"key"`
+	SessionID   string    `json:"session_id"`
+	Generation  int       `json:"generation"`
+	Generations int       `json:"generations"`
+	Agent       string    `json:"agent"`
+	Name        string    `json:"name"`
+	Given       string    `json:"given"`
+	Local       bool      `json:"local"`
+	Channel     string    `json:"channel"`
+	Network     string    `json:"network"`
+	Kind        string    `json:"kind"`
+	Peer        string    `json:"peer"`
+	Thread      string    `json:"thread"`
+	Person      string    `json:"person"`
+	Sequence    int64     `json:"sequence"`
+	Preview     string    `json:"preview"`
+	Created     time.Time `json:"created"`
+	Updated     time.Time `json:"updated"`
+	Running     bool      `json:"running"`
+	Waiting     int       `json:"waiting"`
+	Usage       Usage     `json:"usage"`
+}
+
+// Generation is one life of a session; the present one has not Ended.
+type Generation struct {
+	SessionID  string     `json:"session_id"`
+	Generation int        `json:"generation"`
+	Created    time.Time  `json:"created"`
+	Ended      *time.Time `json:"ended"`
+	Sequence   int64      `json:"sequence"`
+	Preview    string     `json:"preview"`
+	Usage      Usage      `json:"usage"`
+}
+
+// RunItem is a run in a list.
+type RunItem struct {
+	ID            string     `json:"id"`
+	Agent         string     `json:"agent"`
+	Session       string     `json:"session"`
+	SessionID     string     `json:"session_id"`
+	Generation    int        `json:"generation"`
+	Source        string     `json:"source"`
+	Requester     string     `json:"requester"`
+	RequesterName string     `json:"requester_name"`
+	Role          string     `json:"role"`
+	State         string     `json:"state"`
+	Reason        string     `json:"reason"`
+	Model         string     `json:"model"`
+	Said          string     `json:"said"`
+	Started       time.Time  `json:"started"`
+	Ended         *time.Time `json:"ended"`
+	Tries         int        `json:"tries"`
+	TaskID        string     `json:"task_id"`
+	ParentRun     string     `json:"parent_run"`
+	Usage         Usage      `json:"usage"`
+}
+
+// Person is somebody who is known.
+type Person struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Role       string     `json:"role"`
+	TZ         string     `json:"tz"`
+	Configured bool       `json:"configured"`
+	Created    *time.Time `json:"created"`
+	Accounts   []struct {
+		Network    string `json:"network"`
+		Account    string `json:"account"`
+		User       string `json:"user"`
+		Name       string `json:"name"`
+		Configured bool   `json:"configured"`
+	} `json:"accounts"`
+}
+
+// Route is a rule, in the order in which they are asked; the last is the default agent, which is no assignment.
+type Route struct {
+	Precedence int             `json:"precedence"`
+	N          int             `json:"n"`
+	Rule       string          `json:"rule"`
+	Match      json.RawMessage `json:"match"`
+	Agent      string          `json:"agent"`
+	Session    string          `json:"session"`
+	Fanout     []string        `json:"fanout"`
+	Fallback   bool            `json:"fallback"`
+}
+
+// UsageItem is what the runs of one day, agent, person or model cost.
+type UsageItem struct {
+	Key       string  `json:"key"`
+	Name      string  `json:"name"`
+	Runs      int     `json:"runs"`
+	Failed    int     `json:"failed"`
+	Unpriced  int     `json:"unpriced"`
+	KnownCost float64 `json:"knownCostUsd"`
+	Usage     Usage   `json:"usage"`
+}
+
+// UsageSum is a sum over whole days, UTC.
+type UsageSum struct {
+	By    string      `json:"by"`
+	From  string      `json:"from"`
+	To    string      `json:"to"`
+	Items []UsageItem `json:"items"`
+	Next  *string     `json:"next"`
+	Total UsageItem   `json:"total"`
+}
+
+// LogItem is a line of the daemon's own log.
+type LogItem struct {
+	N       int64             `json:"n"`
+	Time    time.Time         `json:"time"`
+	Level   string            `json:"level"`
+	Message string            `json:"message"`
+	Attrs   map[string]string `json:"attrs"`
+}
+
+// Config is the configuration in force, without secrets.
+type Config struct {
+	Path   string          `json:"path"`
+	YAML   string          `json:"yaml"`
+	Values json.RawMessage `json:"values"`
+}
+
+// Query is what narrows a list; what is empty does not. Names are those of the API's parameters.
+type Query map[string]string
+
+func (q Query) path(base string) string {
+	v := url.Values{}
+	for name, text := range q {
+		if text != "" {
+			v.Set(name, text)
+		}
+	}
+	if len(v) == 0 {
+		return base
+	}
+	return base + "?" + v.Encode()
+}
+
+// Page is a query for so many items after the last one of the page before.
+func (q Query) Page(limit int, after string) Query {
+	out := Query{"after": after}
+	if limit > 0 {
+		out["limit"] = strconv.Itoa(limit)
+	}
+	for name, text := range q {
+		out[name] = text
+	}
+	return out
+}
+
+func get[T any](ctx context.Context, c *Client, path string) (v T, err error) {
+	return v, c.Get(ctx, path, &v)
+}
+
+// Sessions lists sessions, the last used first; q: agent, q, limit, after.
+func (c *Client) Sessions(ctx context.Context, q Query) (List[Session], error) {
+	return get[List[Session]](ctx, c, q.path("/v1/sessions"))
+}
+
+// Session reads one by its key.
+func (c *Client) Session(ctx context.Context, key string) (Session, error) {
+	return get[Session](ctx, c, sessionPath(key))
+}
+
+func sessionPath(key string) string { return "/v1/sessions/" + url.PathEscape(key) }
+
+// NewSession makes a local session; all may be empty. The idempotency key finds the session that it made.
+func (c *Client) NewSession(ctx context.Context, agent, name, idempotencyKey string) (s Session, err error) {
+	return s, c.do(ctx, http.MethodPost, "/v1/sessions", keyed(idempotencyKey), map[string]string{"agent": agent, "name": name}, &s)
+}
+
+// RenameSession gives a session its title; empty takes it away.
+func (c *Client) RenameSession(ctx context.Context, key, name string) (s Session, err error) {
+	return s, c.do(ctx, http.MethodPatch, sessionPath(key), nil, map[string]string{"name": name}, &s)
+}
+
+// DeleteSession ends and hides a session; the record stays.
+func (c *Client) DeleteSession(ctx context.Context, key string) error {
+	return c.do(ctx, http.MethodDelete, sessionPath(key), nil, nil, nil)
+}
+
+// Generations lists the lives of a session, newest first.
+func (c *Client) Generations(ctx context.Context, key string) (List[Generation], error) {
+	return get[List[Generation]](ctx, c, sessionPath(key)+"/generations")
+}
+
+// ForkSession begins a generation with what stands before an event of the newest one.
+func (c *Client) ForkSession(ctx context.Context, key string, before int64, idempotencyKey string) (s Session, err error) {
+	return s, c.do(ctx, http.MethodPost, sessionPath(key)+"/fork", keyed(idempotencyKey), map[string]int64{"before": before}, &s)
+}
+
+func keyed(key string) http.Header {
+	h := http.Header{}
+	if key != "" {
+		h.Set("Idempotency-Key", key)
+	}
+	return h
+}
+
+// Runs lists runs, newest first; q: agent, session, state, requester, limit, after.
+func (c *Client) Runs(ctx context.Context, q Query) (List[RunItem], error) {
+	return get[List[RunItem]](ctx, c, q.path("/v1/runs"))
+}
+
+// People lists those who are known; q: limit, after.
+func (c *Client) People(ctx context.Context, q Query) (List[Person], error) {
+	return get[List[Person]](ctx, c, q.path("/v1/people"))
+}
+
+// Person reads one of them.
+func (c *Client) Person(ctx context.Context, id string) (Person, error) {
+	return get[Person](ctx, c, "/v1/people/"+url.PathEscape(id))
+}
+
+// Routes lists the rules in the order in which they are asked.
+func (c *Client) Routes(ctx context.Context) (List[Route], error) {
+	return get[List[Route]](ctx, c, "/v1/routes")
+}
+
+// Usage sums what runs cost; q: by, from, to, agent, person, model.
+func (c *Client) Usage(ctx context.Context, q Query) (UsageSum, error) {
+	return get[UsageSum](ctx, c, q.path("/v1/usage"))
+}
+
+// Config is what the gateway runs with.
+func (c *Client) Config(ctx context.Context) (Config, error) {
+	return get[Config](ctx, c, "/v1/config")
+}
+
+// Logs lists lines of the daemon's log; q: level, limit, after.
+func (c *Client) Logs(ctx context.Context, q Query) (List[LogItem], error) {
+	return get[List[LogItem]](ctx, c, q.path("/v1/logs"))
+}
