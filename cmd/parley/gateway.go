@@ -61,6 +61,9 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 			}
 			started = nil
 			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\nWebChat: %s\n", g.URL(), g.SignInURL())
+			if err := tellManager("READY=1"); err != nil {
+				log.Warn("service manager is not told", "err", err)
+			}
 			log.Info("ready", "url", g.URL(), "version", version, "config", src.Current().Path, "data", src.Current().DataDir)
 		case err := <-g.Failed():
 			log.Error("gateway cannot go on", "err", err)
@@ -71,6 +74,7 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 				continue
 			}
 			log.Info("stopping", "signal", s.String())
+			_ = tellManager("STOPPING=1") // it is only shown
 			if started != nil {
 				cancel()
 				if err := <-started; err != nil {

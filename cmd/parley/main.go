@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	_ "time/tzdata" // zones of people, also where the system has none
 
 	"github.com/spf13/cobra"
 )
@@ -69,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.dataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
 	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
 	root.AddCommand(
-		a.onboardCommand(), a.gatewayCommand(), a.doctorCommand(), a.configCommand(),
+		a.onboardCommand(), a.gatewayCommand(), a.serviceCommand(), a.doctorCommand(), a.configCommand(),
 		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
 		a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
 		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.outboundCommand(),

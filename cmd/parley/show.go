@@ -112,7 +112,12 @@ func status(ctx context.Context, cl *client.Client, session string) (st shownSta
 
 func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{Use: "status", Short: "Show how the running gateway is", Args: cobra.NoArgs}
+	var check bool
+	c.Flags().BoolVar(&check, "check", false, "say nothing; exit code 0 when messages are taken and can be answered")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if check {
+			return a.ready(c.Context())
+		}
 		return fetch(c.Context(), a, "/v1/status", func(st shownStatus) error {
 			fmt.Fprintf(a.out, "store %s, up %s\n", st.Health, time.Duration(st.Uptime)*time.Second)
 			for _, m := range st.Models {
@@ -129,6 +134,16 @@ func (a *app) statusCommand() *cobra.Command {
 		})
 	}
 	return a.jsonFlag(c)
+}
+
+// ready fails with the reason when the gateway cannot do its work.
+func (a *app) ready(ctx context.Context) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return hint(cl.Get(ctx, "/readyz", nil))
 }
 
 func (a *app) channelCommand() *cobra.Command {

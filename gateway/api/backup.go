@@ -14,7 +14,7 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request) (err error) {
 	if err := decode(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "parley-backup-") // not in the data directory: it would hold itself
+	dir, err := os.MkdirTemp("", ".parley-backup-") // by this name it leaves itself out where $TMPDIR is the data directory
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,8 @@ func passing(name string) bool {
 	switch {
 	case name == "lock", name == "ballast", strings.HasPrefix(name, "receipts."):
 		return true
+	case strings.HasPrefix(name, ".parley-"): // what is in the making, this very backup perhaps
+		return true
 	}
 	return !strings.Contains(name, "/") && (strings.HasSuffix(name, ".db-wal") || strings.HasSuffix(name, ".db-shm") || strings.HasSuffix(name, ".db-journal"))
 }
