@@ -87,6 +87,7 @@ func TestStopEndsAFetchThatHangs(t *testing.T) {
 	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang, Times: 1})
 	r.send(ana, 11, "read it", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
 	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.until("typing", func(v telegramtest.View) bool { return len(v.Actions(ana.ID)) > 0 })
 	r.say(ana, 11, "/stop")
 	r.wait(ana, 1)
 	r.say(ana, 11, "hello")
@@ -98,6 +99,26 @@ func TestStopEndsAFetchThatHangs(t *testing.T) {
 		t.Errorf("inputs %q", got)
 	}
 	r.tg.ClearFaults()
+}
+
+func TestEditDuringAFetchIsWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana := r.person(11)
+	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang})
+	id := r.send(ana, 11, "read it", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
+	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.tg.EditIn(ana.ID, id, "count its letters")
+	r.stored("the edit", `SELECT text FROM inputs ORDER BY seq`, "count its letters", "count its letters")
+	r.tg.ClearFaults()
+	if got := texts(r.wait(ana, 1)); !strings.HasPrefix(got[0], "echo: count its letters\n\n[attached file: inbox/a.txt") {
+		t.Errorf("%q", got)
+	}
+	r.say(ana, 11, "next")
+	r.wait(ana, 2)
+	if b := r.llm.Bodies(); strings.Contains(b[1], "read it") || !strings.Contains(b[1], "count its letters") {
+		t.Error("the next turn sees another text")
+	}
 }
 
 // A text that is followed at once by its picture is one turn, and the picture is in it.

@@ -71,7 +71,7 @@ func (r *recorder) restart(ctx context.Context) error {
 	if len(inputs) == 0 {
 		return nil
 	}
-	files, ok := r.gather(ctx, inputs)
+	inputs, files, ok := r.gather(ctx, inputs)
 	if !ok {
 		return nil
 	}
@@ -85,12 +85,12 @@ func (r *recorder) restart(ctx context.Context) error {
 }
 
 // gather fetches what further inputs carry. It is false when the turn was ended meanwhile: then they are not its own.
-func (r *recorder) gather(ctx context.Context, inputs []workspace.Input) (fetched, bool) {
-	files, err := r.ts.gather(ctx, r, inputs, r.turn.History)
+func (r *recorder) gather(ctx context.Context, inputs []workspace.Input) ([]workspace.Input, fetched, bool) {
+	now, files, err := r.ts.gather(ctx, r, inputs, r.turn.History)
 	if err != nil {
 		r.lane.Forgo(inputs)
 	}
-	return files, err == nil
+	return now, files, err == nil
 }
 
 func (r *recorder) emit(e agentloop.Event) {
@@ -125,7 +125,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	if boundary {
 		inputs := r.lane.Boundary()
 		var ok bool
-		if files, ok = r.gather(ctx, inputs); ok && len(inputs) > 0 {
+		if inputs, files, ok = r.gather(ctx, inputs); ok && len(inputs) > 0 {
 			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.content), true
 		}
 	}

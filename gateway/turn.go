@@ -82,10 +82,12 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 	if errors.Is(err, store.ErrClosed) {
 		return
 	}
-	if !stopped(err) {
+	if errors.Is(err, agentloop.ErrShutdown) {
+		return // what was queued or running is so at the next boot
+	}
+	if gone := ts.giveBack(t); !gone && !errors.Is(err, agentloop.ErrStopped) {
 		ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
 	}
-	defer ts.giveBack(t)
 	was, ok := t.Interrupted.(*interrupted)
 	if !ok {
 		return
@@ -97,25 +99,26 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 	was.ended()
 }
 
-// stopped says that a turn was ended on purpose before it began: its inputs are cancelled, or wait for the next boot.
-func stopped(err error) bool {
-	return errors.Is(err, agentloop.ErrStopped) || errors.Is(err, agentloop.ErrShutdown) || errors.Is(err, context.Canceled)
-}
-
-// giveBack returns those inputs of a turn that are still queued, so that nothing newer overtakes them.
-func (ts *turns) giveBack(t *lane.Turn) {
+// giveBack returns those inputs of a turn that are still queued, so that nothing newer overtakes them. It says whether
+// any was ended meanwhile: stopped or deleted, while its files were fetched.
+func (ts *turns) giveBack(t *lane.Turn) (gone bool) {
 	var list []workspace.Input
 	for _, in := range t.Inputs {
 		now, err := ts.store.Input(in.ID)
 		if err != nil {
 			ts.log.Error("input cannot be read", "input", in.ID, "err", err)
-			return // the sweeper offers them all
+			return false // the sweeper offers them all
 		}
-		if now.State == workspace.InputQueued {
+		switch now.State {
+		case workspace.InputQueued:
 			list = append(list, now)
+		case workspace.InputTaken: // by the run that this turn was to replace
+		default:
+			gone = true
 		}
 	}
 	t.GiveBack(list)
+	return gone
 }
 
 // attempt runs the loop once. A panic in it is the turn's failure and nobody else's.

@@ -109,6 +109,20 @@ func (t *Turn) Forgo(inputs []workspace.Input) {
 	})
 }
 
+// Renew puts newer versions of inputs that the turn has taken in their places.
+func (t *Turn) Renew(inputs []workspace.Input) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.Inputs = slices.Clone(t.Inputs)
+	for i := range t.Inputs {
+		for _, in := range inputs {
+			if in.Seq == t.Inputs[i].Seq {
+				t.Inputs[i] = in
+			}
+		}
+	}
+}
+
 // Restart begins the next try after agentloop.ErrRestart and returns the messages that it takes as well.
 func (t *Turn) Restart() []workspace.Input {
 	t.lanes.mu.Lock()

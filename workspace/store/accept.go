@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 
 	"parley/channels"
@@ -216,6 +217,9 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		return t.replaceText(target, "", "deleted")
 	case target.State == workspace.InputQueued || target.State == workspace.InputStale:
 		in.State = workspace.InputNoted
+		if now := in.Data.Attachments; len(now) > 0 && !slices.Equal(now, target.Data.Attachments) { // the file was replaced as well
+			target.Data.Attachments, target.Data.Heard = in.Data.Attachments, nil
+		}
 		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputTaken:
 		in.State = workspace.InputQueued // told at the next boundary

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/agentloop"
+	"parley/channels"
+	"parley/workspace"
+)
+
+// newestPicture is the number of the newest picture of a transcript.
+func newestPicture(hist []workspace.Entry) int {
+	for i := len(hist) - 1; i >= 0; i-- {
+		for _, c := range slices.Backward(hist[i].Body.Content) {
+			if c.Nth > 0 {
+				return c.Nth
+			}
+		}
+	}
+	return 0
+}
+
+// gather fetches what inputs carry, for a turn that is about to take them, and returns the inputs as they are then: they
+// may have been edited meanwhile. Its error is the cause with which the turn was ended; then nothing may be committed.
+func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.Input, hist []workspace.Entry) ([]workspace.Input, fetched, error) {
+	if !anyCarries(inputs) {
+		return inputs, fetched{}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	turn := rec.lane.Context()
+	// A further message does not end this: what is fetched is wanted by the next try as well.
+	defer context.AfterFunc(turn, func() {
+		for _, cause := range []error{agentloop.ErrStopped, agentloop.ErrShutdown} {
+			if errors.Is(context.Cause(turn), cause) {
+				cancel(cause)
+			}
+		}
+	})()
+	agent := rec.roster.agent(rec.key.Agent)
+	who := workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role}
+	inputs = ts.newest(inputs)
+	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who), hear: rec.roster.hearing, nth: newestPicture(hist), inputs: inputs})
+	if ctx.Err() != nil {
+		return nil, fetched{}, context.Cause(ctx)
+	}
+	inputs = ts.newest(inputs)
+	rec.lane.Renew(inputs)
+	return inputs, got, nil
+}
+
+// newest reads inputs again: an edit replaces the text of one that waits, and a transcript is kept with it.
+func (ts *turns) newest(inputs []workspace.Input) []workspace.Input {
+	list := slices.Clone(inputs)
+	for i := range list {
+		if now, err := ts.store.Input(list[i].ID); err == nil { // else the commit will fail as well
+			list[i].Text, list[i].Data = now.Text, now.Data
+		}
+	}
+	return list
+}
+
+// gatherFirst is gather for a turn that has no run yet. Meanwhile typing is shown.
+func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []workspace.Input) (fetched, error) {
+	if !anyCarries(inputs) {
+		return fetched{}, nil
+	}
+	var hist []workspace.Entry
+	ses, err := ts.store.SessionByKey(rec.key)
+	switch {
+	case errors.Is(err, workspace.ErrNotFound):
+	case err != nil:
+		return fetched{}, err
+	default:
+		if mem, err := ts.sessions.load(rec.lane.Key, ses.ID, rec.run.ID); err == nil {
+			hist = ts.sessions.append(mem, nil)
+		}
+	}
+	defer ts.typing(ctx, inputs[0].RoomID, rec.roster.signs.typing)()
+	_, got, err := ts.gather(ctx, rec, inputs, hist)
+	return got, err
+}
+
+// typing is shown in a room from after on, until the returned function is called.
+func (ts *turns) typing(ctx context.Context, room workspace.RoomID, after time.Duration) (stop func()) {
+	addr, err := ts.deliver.Address(room)
+	if room == "" || err != nil {
+		return func() {}
+	}
+	l := ts.lines.find(addr)
+	if l == nil || l.traits.TypingEvery <= 0 {
+		return func() {}
+	}
+	typer, ok := channels.As[channels.Typer](l.channel)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer guard(l.log, "typing")
+		for wait := after; channels.Sleep(ctx, wait); wait = l.traits.TypingEvery {
+			if err := typer.ShowTyping(ctx, addr); err != nil {
+				l.log.Debug("typing is not shown", "err", err)
+			}
+		}
+	})
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// say tells people what could not be had. It comes after the commit that holds the rest: a crash in between costs the
+// sentence, and the model knows.
+func (ts *turns) say(rec *recorder, got fetched) {
+	for _, n := range got.notices {
+		if n.in.RoomID == "" {
+			continue // a local surface shows the transcript
+		}
+		key := n.key
+		if key == "" {
+			key = "input:" + string(n.in.ID) + ":files"
+		} else {
+			key = "session:" + string(rec.run.SessionID) + ":" + key
+		}
+		out, err := ts.store.Outbound(notice(key, n.in.RoomID, workspace.OutNotice, n.text))
+		if err != nil {
+			ts.log.Error("notice cannot be stored", "run", rec.run.ID, "err", err)
+			continue
+		}
+		ts.deliver.PushAll(out)
+	}
+}
