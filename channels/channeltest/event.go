@@ -3,6 +3,7 @@ package channeltest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -162,8 +163,8 @@ func largerRefused(r *rig) {
 	}
 	a := in.Attachments[0]
 	a.Size = 10
-	if got, err := r.read(a); err == nil {
-		r.t.Errorf("10 bytes announced, %d given", len(got))
+	if got, err := r.read(a); !errors.Is(err, channels.ErrTooLarge) {
+		r.t.Errorf("10 bytes announced, %d given: %v, want ErrTooLarge", len(got), err)
 	}
 }
 

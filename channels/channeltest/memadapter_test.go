@@ -368,7 +368,7 @@ func (a *memAdapter) Open(_ context.Context, at channels.Attachment) (io.ReadClo
 		data = data[:len(data)/2]
 	}
 	if int64(len(data)) > at.Size && !a.is("opens more than announced") {
-		return nil, errLong
+		return nil, channels.ErrTooLarge
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
 }

@@ -20,8 +20,8 @@ const (
 	// MaxEdge is the longer side of a picture as models get it, in pixels: more is scaled down by the providers
 	// (https://platform.claude.com/docs/en/build-with-claude/vision) and only costs.
 	MaxEdge = 1568
-	// maxDecode is the memory that decoding one picture may take, in bytes: a 48-megapixel photo just fits.
-	maxDecode = 128 << 20
+	// maxDecode is the memory that one picture may take, in bytes: a 40-megapixel photo just fits.
+	maxDecode = 96 << 20
 	// maxLossless is the size above which a picture that came without loss is kept with some.
 	maxLossless = 1 << 20
 	quality     = 85
