@@ -369,7 +369,7 @@ func (d *fakeDesk) File(_ Person, ref string) (channels.Attachment, error) {
 func (d *fakeDesk) Open(_ context.Context, a channels.Attachment) (io.ReadCloser, error) {
 	data := d.bytes(a.ID)
 	if int64(len(data)) > a.Size {
-		return nil, errors.New("larger than it said")
+		return nil, channels.ErrTooLarge
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
