@@ -255,7 +255,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.parking = newParking(g)
 	g.deliver.parking = g.parking
-	g.control = &control.Control{Store: g.store, House: house{g}, Now: g.opt.Now}
+	g.control = &control.Control{Store: g.store, Blobs: g.blobs, House: house{g}, Now: g.opt.Now}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()

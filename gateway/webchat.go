@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"parley/channels"
 	"parley/channels/webchat"
@@ -96,15 +99,32 @@ func (d desk) Takes(to channels.Address) error {
 	return nil
 }
 
-func (d desk) File(webchat.Person, string) (channels.Attachment, error) {
-	return channels.Attachment{}, workspace.Say(workspace.ErrNotFound, "There is no such file.")
+func (d desk) File(who webchat.Person, ref string) (channels.Attachment, error) {
+	return d.g.control.Attachment(d.g.base, d.call(who), ref)
 }
 
-func (d desk) Open(context.Context, channels.Attachment) (io.ReadCloser, error) {
-	return nil, workspace.ErrNotFound
+// Open reads what a message carries: its reference was checked when the message was taken.
+func (d desk) Open(_ context.Context, a channels.Attachment) (io.ReadCloser, error) {
+	path, err := d.g.blobs.Path(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || a.Size > 0 && info.Size() > a.Size {
+		return nil, errors.Join(fmt.Errorf("open attachment: %w", channels.ErrTooLarge), err, f.Close())
+	}
+	return f, nil
 }
 
-func (d desk) Offer(webchat.Person, channels.File) (string, error) { return "", workspace.ErrNotFound }
+// Offer gives the reference under which owners fetch a kept file.
+func (d desk) Offer(_ webchat.Person, f channels.File) (string, error) {
+	ref := filepath.Base(f.Path)
+	_, err := d.g.blobs.Path(ref)
+	return ref, err
+}
 
 // localActor is a person who came by a sign-in or the token, with the role that they have now.
 func (g *Gateway) localActor(id workspace.PersonID) workspace.Actor {

@@ -58,6 +58,7 @@ type server struct {
 	turns   turns
 	closing chan struct{}
 	counts  counts
+	uploads chan struct{} // a place for each that comes in
 }
 
 type counts struct{ requests, refused, streams, slow atomic.Int64 }
@@ -81,6 +82,8 @@ func routes() []route {
 		{"GET /v1/me", false, (*server).me},
 		{"GET /v1/live", false, (*server).live},
 		{"POST /v1/messages", false, (*server).postMessage},
+		{"POST /v1/files", false, (*server).putFile},
+		{"GET /v1/files/{ref}", false, (*server).getFile},
 		{"GET /v1/runs", false, (*server).listRuns},
 		{"GET /v1/runs/{id}", false, (*server).getRun},
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
@@ -126,7 +129,7 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{})}
+	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{}), uploads: make(chan struct{}, uploadsAtOnce)}
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.Handle(rt.pattern, s.endpoint(rt))

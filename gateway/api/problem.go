@@ -46,6 +46,8 @@ func problemOf(err error) *problem {
 	switch {
 	case errors.Is(err, control.ErrOtherBody):
 		return fault(http.StatusConflict, "idempotency_conflict", detail)
+	case errors.Is(err, channels.ErrTooLarge):
+		return fault(http.StatusRequestEntityTooLarge, "too_large", detail)
 	case errors.Is(err, workspace.ErrNotFound):
 		return fault(http.StatusNotFound, "not_found", detail)
 	case errors.Is(err, control.ErrTooLarge):

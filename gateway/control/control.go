@@ -18,6 +18,7 @@ import (
 	"parley/gateway/logbook"
 	"parley/routes"
 	"parley/workspace"
+	"parley/workspace/blob"
 	"parley/workspace/store"
 )
 
@@ -105,6 +106,7 @@ type Channel struct {
 // Control is the verbs over a store and a running gateway. Safe for concurrent use.
 type Control struct {
 	Store *store.Store
+	Blobs *blob.Store
 	House House
 	Now   func() time.Time
 
@@ -130,7 +132,7 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Guest, workspace.Owner
 	case "sessions", "session.export":
 		return workspace.Guest, workspace.Nobody
-	case "message", "session.read", "run.read", "me", "describe", "session.create", "session.fork", "session.delete":
+	case "message", "session.read", "run.read", "me", "describe", "session.create", "session.fork", "session.delete", "file.put", "file.get":
 		return workspace.Member, workspace.Nobody
 	}
 	return workspace.Owner, workspace.Nobody

@@ -108,9 +108,14 @@ CREATE INDEX answers_created ON answers (created);
 CREATE TABLE audit (chain TEXT NOT NULL, n INTEGER NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (chain, n));
 CREATE TABLE usage (day TEXT NOT NULL, scope TEXT NOT NULL, tokens INTEGER NOT NULL, usd DOUBLE PRECISION, PRIMARY KEY (day, scope));
 CREATE TABLE blobs (ref TEXT PRIMARY KEY, size INTEGER NOT NULL, mime TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL);
+CREATE TABLE uploads (
+  ref TEXT NOT NULL, person_id TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, mime TEXT NOT NULL, size INTEGER NOT NULL, created INTEGER NOT NULL,
+  PRIMARY KEY (ref, person_id)
+) WITHOUT ROWID;
+CREATE INDEX uploads_person ON uploads (person_id, created);
 CREATE TABLE memory (id TEXT PRIMARY KEY, agent TEXT NOT NULL, scope TEXT NOT NULL, body TEXT NOT NULL, created INTEGER NOT NULL);
 
 -- +goose Down
-DROP TABLE memory; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE answers; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
+DROP TABLE memory; DROP TABLE uploads; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE answers; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
 DROP TABLE slots; DROP TABLE tasks; DROP TABLE approvals; DROP TABLE parts; DROP TABLE outbound; DROP TABLE entries; DROP TABLE steps;
 DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE accounts; DROP TABLE people;

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley/gateway/control"
+)
+
+const (
+	uploadWithin  = 5 * time.Minute // for the whole body
+	uploadsAtOnce = 8
+)
+
+// fileView is an uploaded file. Put its ref into a message.
+type fileView struct {
+	Ref  string `json:"ref"`
+	Name string `json:"name"` // made safe
+	MIME string `json:"mime"` // by its bytes
+	Size int64  `json:"size"`
+}
+
+// putFile keeps the body of the request.
+func (s *server) putFile(w http.ResponseWriter, r *http.Request) error {
+	select {
+	case s.uploads <- struct{}{}:
+		defer func() { <-s.uploads }()
+	default:
+		p := fault(http.StatusServiceUnavailable, "busy", "Too many files are coming in. Try again in a few seconds.")
+		p.after = 5
+		return p
+	}
+	rc := http.NewResponseController(w)
+	if err := rc.SetReadDeadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what it says is a hint
+	body := http.MaxBytesReader(w, r.Body, control.MaxFile+1)
+	u, err := s.opt.Control.PutFile(r.Context(), s.call(r), r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
+	if err != nil {
+		return err
+	}
+	reply(w, http.StatusCreated, fileView{u.Ref, u.Name, u.MIME, u.Size})
+	return nil
+}
+
+// getFile sends a kept file. It is a stranger's: a browser shows it only where it is a picture, sound or plain text, and
+// never as a page of this origin.
+func (s *server) getFile(w http.ResponseWriter, r *http.Request) error {
+	u, f, err := s.opt.Control.OpenFile(r.Context(), s.call(r), r.PathValue("ref"), r.URL.Query().Get("name"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := w.Header()
+	kind, how := "application/octet-stream", "attachment"
+	if harmless(u.MIME) {
+		kind, how = u.MIME, "inline"
+	}
+	if kind == "text/plain" {
+		kind += "; charset=utf-8"
+	}
+	h.Set("Content-Type", kind)
+	h.Set("Content-Disposition", mime.FormatMediaType(how, map[string]string{"filename": u.Name}))
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("ETag", fmt.Sprintf("%q", u.Ref))
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	http.ServeContent(w, r, "", time.Time{}, f)
+	return nil
+}
+
+// harmless are the types that a browser may show itself: nothing in them runs.
+func harmless(mime string) bool {
+	switch mime {
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain", "video/mp4", "video/webm", "video/ogg", "application/ogg":
+		return true
+	}
+	return strings.HasPrefix(mime, "audio/")
+}

@@ -1,0 +1,14 @@
+package workspace
+
+import "time"
+
+// Upload is a file that a person gave to Parley itself, through a page or the API. What is in it lies in the blob store.
+type Upload struct {
+	Ref     string // of the blob
+	Person  PersonID
+	Kind    string // image, audio, video, file
+	Name    string // made safe
+	MIME    string // by its bytes
+	Size    int64
+	Created time.Time
+}
