@@ -161,8 +161,12 @@ func forPage(r *http.Request) bool {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch first {
-	case "v1", "channels", "healthz", "readyz", "metrics", "mcp", "hooks", "debug":
+	case "v1", "healthz", "readyz", "metrics", "mcp", "hooks", "debug", "openapi.json":
 		return false
+	case "channels": // below it are networks' own calls
+		if r.URL.Path != "/channels" {
+			return false
+		}
 	case "", "assets", "favicon.ico", "favicon.svg", "manifest.webmanifest", "robots.txt":
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/channels"
 	"parley/gateway/control"
 )
 
@@ -83,4 +84,27 @@ func harmless(mime string) bool {
 		return true
 	}
 	return strings.HasPrefix(mime, "audio/")
+}
+
+// fileRequest names an uploaded file.
+type fileRequest struct {
+	Ref string `json:"ref"`
+}
+
+const maxFiles = 10 // in one message
+
+// attached are the files that a message carries.
+func (s *server) attached(r *http.Request, refs []fileRequest) ([]channels.Attachment, error) {
+	if len(refs) > maxFiles {
+		return nil, fault(http.StatusBadRequest, "invalid", fmt.Sprintf("A message carries at most %d files.", maxFiles))
+	}
+	var list []channels.Attachment
+	for _, f := range refs {
+		a, err := s.opt.Control.Attachment(r.Context(), s.call(r), f.Ref)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, a)
+	}
+	return list, nil
 }

@@ -19,10 +19,11 @@ const maxWait = 600
 const lookAgain = 5 * time.Second
 
 type messageRequest struct {
-	Agent   string `json:"agent,omitempty"`   // by id; left out: the default agent
-	Session string `json:"session,omitempty"` // a name, or a whole key; left out: main
-	Text    string `json:"text"`
-	Wait    int    `json:"wait,omitempty"` // seconds until the answer comes without the end of the turn, at most 600
+	Agent   string        `json:"agent,omitempty"`   // by id; left out: the default agent
+	Session string        `json:"session,omitempty"` // a name, or a whole key; left out: main
+	Text    string        `json:"text"`
+	Files   []fileRequest `json:"files,omitempty"` // that were uploaded, at most 10
+	Wait    int           `json:"wait,omitempty"`  // seconds until the answer comes without the end of the turn, at most 600
 }
 
 // accepted is the answer to a message that is journalled.
@@ -46,8 +47,12 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 		return fault(http.StatusBadRequest, "invalid", "Send one Idempotency-Key.")
 	}
 	call := s.call(r)
+	files, err := s.attached(r, req.Files)
+	if err != nil {
+		return err
+	}
 	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
-		Session: req.Session, Text: req.Text, Key: key, Hash: hash(req)})
+		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req)})
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,11 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 
 // hash is of what the message says: a client may come back for the same message with another wait.
 func hash(req messageRequest) string {
-	sum := sha256.Sum256([]byte(req.Agent + "\x00" + req.Session + "\x00" + req.Text))
+	text := req.Agent + "\x00" + req.Session + "\x00" + req.Text
+	for _, f := range req.Files {
+		text += "\x00" + f.Ref
+	}
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -33,7 +33,7 @@ var named = map[string]any{
 	"Explained": control.Explained{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "Config": control.Config{},
 	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Part": part{},
-	"SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
+	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
 }
 
 // parameters of queries.
@@ -44,6 +44,7 @@ var parameters = map[string]*jsonschema.Schema{
 	"state":   {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
 	"letters": {Type: "string", Enum: []any{"dead", "unknown", "parked"}, Description: "only in this state"},
 	"q":       text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
+	"name":  text("what to call the file"),
 	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
 	"by":    {Type: "string", Enum: []any{"day", "agent", "person", "model"}, Description: "what each item sums; day when left out"},
 	"from":  {Type: "string", Format: "date", Description: "first day, UTC; 30 days back when left out"}, "to": {Type: "string", Format: "date", Description: "last day, UTC; today when left out"},
@@ -164,7 +165,12 @@ func operationView(rt route, op operation, types *types) object {
 	if len(params) > 0 {
 		v["parameters"] = params
 	}
-	if op.body != nil && op.body != (emptyRequest{}) {
+	binary := object{"schema": &jsonschema.Schema{Type: "string", Format: "binary"}}
+	switch op.body {
+	case nil, emptyRequest{}:
+	case rawBody{}:
+		v["requestBody"] = object{"required": true, "content": object{anyMedia: binary}}
+	default:
 		v["requestBody"] = object{"required": types.needed(op.body), "content": object{"application/json": object{"schema": types.of(reflect.TypeOf(op.body), false)}}}
 	}
 	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[problem](), false)}}}}
@@ -174,6 +180,8 @@ func operationView(rt route, op operation, types *types) object {
 			media := op.media
 			schema := types.of(reflect.TypeOf(reply), false)
 			switch {
+			case media == anyMedia:
+				schema = &jsonschema.Schema{Type: "string", Format: "binary"}
 			case media == "":
 				media = "application/json"
 			case media == sseMedia: // each event's data is one of these

@@ -29,7 +29,13 @@ type (
 
 func one(status int, v any) map[int]any { return map[int]any{status: v} }
 
-const sseMedia = "text/event-stream"
+const (
+	sseMedia = "text/event-stream"
+	anyMedia = "*/*"
+)
+
+// rawBody is a file as it is.
+type rawBody struct{}
 
 // operations are by the pattern of their route. A test holds them and the routes together.
 func operations() map[string]operation {
@@ -111,6 +117,8 @@ func pageOperations() map[string]operation {
 		"POST /v1/sign-in/codes": {"page", "Make a way in for one browser", "", emptyRequest{}, one(201, codeView{}), ""},
 		"POST /v1/sign-out":      {"page", "End the sign-in that asks", "", emptyRequest{}, one(204, nil), ""},
 		"GET /v1/me":             {"page", "Say who asks", "", nil, one(200, meView{}), ""},
+		"POST /v1/files":         {"page", "Upload a file that a message may carry", "name", rawBody{}, one(201, fileView{}), ""},
+		"GET /v1/files/{ref}":    {"page", "Fetch a file", "name", nil, one(200, rawBody{}), anyMedia},
 		"GET /v1/live":           {"page", "The live line, a WebSocket", "", nil, one(101, nil), ""},
 	}
 }

@@ -111,6 +111,19 @@ export type Explained = {
   rules: Tried[]
 }
 
+export type File = {
+  ref: string
+  /** made safe */
+  name: string
+  /** by its bytes */
+  mime: string
+  size: number
+}
+
+export type FileRequest = {
+  ref: string
+}
+
 export type ForkRequest = {
   /** number of the first event that is not taken along */
   before: number
@@ -221,6 +234,8 @@ export type MessageRequest = {
   /** a name, or a whole key; left out: main */
   session?: string
   text: string
+  /** that were uploaded, at most 10 */
+  files?: FileRequest[]
   /** seconds until the answer comes without the end of the turn, at most 600 */
   wait?: number
 }
