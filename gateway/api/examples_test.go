@@ -130,7 +130,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 		if err := like(e.method+" "+e.path, e.want, have); err != nil {
 			t.Error(err)
 		}
-		for name, field := range map[string]string{"{run}": "run_id", "{code}": "code"} {
+		for name, field := range map[string]string{"{run}": "run_id", "{code}": "code", "{file}": "ref"} {
 			if v, ok := have[field].(string); ok && fill[name] == "" {
 				fill[name] = v
 			}
