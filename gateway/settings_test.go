@@ -1,0 +1,276 @@
+package gateway_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+	"parley/gateway"
+	"parley/tools"
+)
+
+// listener is a model that keeps what it was asked and says which of its names was called.
+type listener struct {
+	mu     sync.Mutex
+	bodies []string
+	tool   string // called for "work"
+	refuse int    // summaries that it fails
+}
+
+const summaryMark = "You write the summary"
+
+func (l *listener) answer(q *llmtest.Request) llmtest.Reply {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bodies = append(l.bodies, string(q.Body))
+	chat := q.Chat()
+	switch {
+	case strings.Contains(string(q.Body), summaryMark) && l.refuse > 0:
+		l.refuse--
+		return llmtest.Reply{Status: 401}
+	case strings.Contains(string(q.Body), summaryMark):
+		return llmtest.Reply{Text: "They spoke of the blue door.", Usage: llmtest.Usage{Prompt: 1000, Completion: 10}}
+	case l.tool != "" && strings.Contains(q.LastUser(), "work") && q.Round() == 0:
+		return llmtest.Reply{Calls: []llmtest.Call{{Name: l.tool, Args: `{"n":7}`}}}
+	}
+	return llmtest.Reply{Text: chat.Model + " says " + q.LastUser(), Usage: llmtest.Usage{Prompt: 100, Completion: 20}, Reasoning: "hm"}
+}
+
+// last is the newest request.
+func (l *listener) last() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bodies[len(l.bodies)-1]
+}
+
+// twoModels is a rig whose agent has model m, and may be switched to big.
+func twoModels(t *testing.T, l *listener, agent string, opt func(*gateway.Options)) *rig {
+	t.Helper()
+	r := newRig(t, setup{script: l.answer, extra: owners, opt: opt})
+	r.stop()
+	conf := strings.Replace(r.config(), "model: test-1}]", fmt.Sprintf("model: test-1}, {name: big, api: openai, base_url: %q, model: gpt-5-large}]", r.modelURL()), 1)
+	r.write(strings.Replace(conf, "default: true, model: m", "default: true, model: m, models: [big]"+agent, 1))
+	r.start(opt)
+	return r
+}
+
+func TestSettingsOfASessionActAndStay(t *testing.T) {
+	t.Parallel()
+	l := &listener{}
+	r := twoModels(t, l, "", nil)
+	chat := r.person(1)
+	has(t, r.ask(chat, 1, "hello"), "test-1 says hello")
+	has(t, r.ask(chat, 1, "/models"), "1. m ← in use (default)", "2. big")
+	has(t, r.ask(chat, 1, "/model nothing"), "There is no model")
+	has(t, r.ask(chat, 1, "/model 3"), "There is no model")
+	has(t, r.ask(chat, 1, "/model 2"), "asks big", "If it does not answer: m")
+	has(t, r.ask(chat, 1, "one"), "gpt-5-large says one")
+	has(t, r.ask(chat, 1, "/think"), "the model's own")
+	has(t, r.ask(chat, 1, "/think xhigh"), "Think is now xhigh")
+	r.ask(chat, 1, "two")
+	has(t, l.last(), `"reasoning_effort":"xhigh"`)
+	has(t, r.ask(chat, 1, "/usage full"), "Usage is now full")
+	has(t, r.ask(chat, 1, "three"), "gpt-5-large says three", "big: 100 in, 20 out", "session: 400 in, 80 out")
+	r.stop()
+	r.start(nil)
+	has(t, r.ask(chat, 1, "/status"), "model big, think xhigh, usage full", "this session: 400 tokens in, 80 out")
+	has(t, r.ask(chat, 1, "/new"), "A fresh session begins.", "Settings stay: model big, think xhigh, usage full")
+	has(t, r.ask(chat, 1, "four"), "gpt-5-large says four", "session: 100 in, 20 out")
+	has(t, r.ask(chat, 1, "/model default"), "asks m")
+	has(t, r.ask(chat, 1, "/usage off"), "Usage is now off")
+	if got := r.ask(chat, 1, "five"); got != "test-1 says five" {
+		t.Errorf("five: %q", got)
+	}
+	// A model that is taken out of the configuration is passed over, and said so.
+	r.ask(chat, 1, "/model big")
+	r.stop()
+	r.write(strings.Replace(r.config(), "models: [big]", "models: []", 1))
+	r.start(nil)
+	has(t, r.ask(chat, 1, "six"), "test-1 says six")
+	has(t, r.ask(chat, 1, "/models"), "not configured any more")
+}
+
+func TestNewTakesAModelAndAText(t *testing.T) {
+	t.Parallel()
+	l := &listener{}
+	r := twoModels(t, l, "", nil)
+	chat := r.person(1)
+	r.ask(chat, 1, "an old question")
+	r.say(chat, 1, "/new big what's new?")
+	got := r.wait(chat, 3)
+	has(t, got[1].Text, "A fresh session begins with the model big")
+	has(t, got[2].Text, "gpt-5-large says what's new?")
+	if strings.Contains(l.last(), "an old question") {
+		t.Error("the fresh session still sees the old one")
+	}
+	r.say(chat, 1, "/new biggest question of all")
+	has(t, r.wait(chat, 5)[4].Text, "says biggest question of all")
+	r.stored("each is asked once", `SELECT COUNT(*) FROM inputs WHERE key LIKE 'new:%'`, "2")
+}
+
+func TestRetryAndUndoTakeTheLastExchangeBack(t *testing.T) {
+	t.Parallel()
+	l := &listener{}
+	r := twoModels(t, l, "", nil)
+	chat := r.person(1)
+	has(t, r.ask(chat, 1, "/undo"), "nothing here to take back")
+	r.ask(chat, 1, "the first")
+	r.ask(chat, 1, "the second")
+	r.say(chat, 1, "/retry")
+	got := r.wait(chat, 5)
+	has(t, got[3].Text, "I answer “the second” again")
+	has(t, got[4].Text, "test-1 says the second")
+	if n := strings.Count(l.last(), "the second"); n != 1 {
+		t.Errorf("the model saw the question %d times: %s", n, l.last())
+	}
+	has(t, r.ask(chat, 1, "/undo"), "“the second” and my answer are out")
+	r.stop()
+	r.start(nil)
+	r.ask(chat, 1, "the third")
+	if body := l.last(); strings.Contains(body, "the second") || !strings.Contains(body, "the first") {
+		t.Errorf("after undo the model saw %s", body)
+	}
+	has(t, r.ask(chat, 1, "/undo"), "the third")
+	has(t, r.ask(chat, 1, "/undo"), "the first")
+	has(t, r.ask(chat, 1, "/undo"), "nothing here to take back")
+	has(t, r.ask(chat, 1, "/export"), "the first", "the second", "the third")
+}
+
+// T10: in a group nobody's question is asked again with another's rights.
+func TestT10_RetryIsForWhoAskedAndUndoForOwners(t *testing.T) {
+	t.Parallel()
+	r := twoModels(t, &listener{}, "", nil)
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	r.person(1)
+	has(t, r.ask(group, 2, "@"+r.tg.Bot().Username+" hi"), "says")
+	has(t, r.ask(group, 2, "/retry"), "only an owner")
+	has(t, r.ask(group, 1, "/retry"), "somebody else's")
+	has(t, r.ask(group, 1, "/undo"), "out of what I see")
+}
+
+func TestCompactPutsASummaryInItsPlace(t *testing.T) {
+	t.Parallel()
+	l := &listener{refuse: 2} // the summarizer, and the agent's model behind it
+	r := twoModels(t, l, ", roles: {summarizer: big}", nil)
+	chat := r.person(1)
+	has(t, r.ask(chat, 1, "/compact"), "nothing yet that a summary would make shorter")
+	for i := range 4 {
+		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("about the blue door ", 20)))
+	}
+	has(t, r.ask(chat, 1, "/compact keep the colours"), "its key was refused", "Nothing was changed")
+	has(t, r.ask(chat, 1, "/compact keep the colours"), "I summed up 2 exchanges", "big: 1000 tokens in")
+	has(t, l.last(), "keep the colours", `"gpt-5-large"`, "question 1")
+	if strings.Contains(l.last(), "question 2") {
+		t.Error("the newest exchanges were summed up too")
+	}
+	check := func(what string) {
+		t.Helper()
+		r.ask(chat, 1, what)
+		if body := l.last(); !strings.Contains(body, "They spoke of the blue door.") || strings.Contains(body, "question 1") || !strings.Contains(body, "question 3") {
+			t.Errorf("%s: the model saw %s", what, body)
+		}
+	}
+	check("before the restart")
+	r.stop()
+	r.start(nil)
+	check("after the restart")
+	has(t, r.ask(chat, 1, "/status"), "older part of the conversation is a summary")
+	has(t, r.ask(chat, 1, "/context"), "summary of what was said earlier")
+	has(t, r.ask(chat, 1, "/context json"), `"summary": `, `"window": 128000`)
+	r.stored("the record stays", `SELECT COUNT(*) FROM entries WHERE role = 'user'`, "6")
+	has(t, r.ask(chat, 1, "/new"), "fresh session")
+	r.ask(chat, 1, "afresh")
+	if strings.Contains(l.last(), "blue door") {
+		t.Error("the summary came along into a fresh session")
+	}
+}
+
+// A conversation that fills its model's window is summed up before the turn, without being asked.
+func TestAFullWindowIsSummedUp(t *testing.T) {
+	t.Parallel()
+	l := &listener{}
+	r := twoModels(t, l, "", nil)
+	r.stop()
+	r.write(strings.Replace(r.config(), "model: test-1}", "model: test-1, context_window: 16000, max_output_tokens: 1000}", 1))
+	r.start(nil)
+	chat := r.person(1)
+	for i := range 20 {
+		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("many words ", 340)))
+	}
+	if !strings.Contains(l.last(), "They spoke of the blue door.") || strings.Contains(l.last(), "left out to fit") {
+		t.Errorf("the model saw %d bytes: %.3000s", len(l.last()), l.last())
+	}
+	got := r.rows(`SELECT COUNT(*) > 0, MAX(s.compacted) > 0 FROM entries e JOIN sessions s ON s.id = e.session_id WHERE e.body LIKE '{"type":"compacted"%'`)
+	if got[0] != "1|1" {
+		t.Errorf("stored: %q", got)
+	}
+}
+
+func TestVerboseShowsStepsAndUsageIsBesideTheTranscript(t *testing.T) {
+	t.Parallel()
+	l := &listener{tool: "look"}
+	look := testTool{name: "look", call: lookAround}
+	r := twoModels(t, l, "", func(o *gateway.Options) { o.Tools = []tools.Tool{look} })
+	chat := r.person(1)
+	if got := r.ask(chat, 1, "work"); strings.Contains(got, "look") {
+		t.Errorf("without being asked: %q", got)
+	}
+	has(t, r.ask(chat, 1, "/v on"), "Verbose is now on")
+	has(t, r.ask(chat, 1, "work"), "look ✓\n\ntest-1 says work")
+	has(t, r.ask(chat, 1, "/verbose full"), "what with")
+	has(t, r.ask(chat, 1, "work"), `look {"n":7} ✓ nothing to see`)
+	r.stored("the transcript holds none of it", `SELECT COUNT(*) FROM entries WHERE body LIKE '%✓%'`, "0")
+}
+
+func TestSendOffKeepsAnswersInTheTranscript(t *testing.T) {
+	t.Parallel()
+	r := twoModels(t, &listener{}, "", nil)
+	chat, guest := r.person(1), r.person(2)
+	r.ask(guest, 2, "hello")
+	has(t, r.ask(guest, 2, "/send off"), "Only owners may do that")
+	r.ask(chat, 1, "hello")
+	has(t, r.ask(chat, 1, "/send off"), "Send is now off")
+	r.say(chat, 1, "in silence")
+	r.stored("the answer is in the transcript", `SELECT COUNT(*) FROM entries WHERE role = 'assistant' AND body LIKE '%says in silence%'`, "1")
+	has(t, r.ask(chat, 1, "/send inherit"), "answers are sent")
+	has(t, r.ask(chat, 1, "aloud"), "says aloud")
+	if got := r.rows(`SELECT COUNT(*) FROM outbound WHERE kind = 'answer'`); got[0] != "3" {
+		t.Errorf("%s answers were sent", got[0])
+	}
+}
+
+func TestActivationDecidesWhatAGroupIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := twoModels(t, &listener{}, "", nil)
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	chat := r.person(1)
+	has(t, r.ask(chat, 1, "/activation always"), "/activation is for groups")
+	has(t, r.ask(group, 1, "/activation"), "as configured")
+	has(t, r.ask(group, 2, "/activation always"), "Only owners may do that")
+	has(t, r.ask(group, 1, "/activation always"), "I answer every message here")
+	has(t, r.ask(group, 2, "no name in it"), "says")
+	r.stop()
+	r.start(nil)
+	has(t, r.ask(group, 2, "nor in this"), "says")
+	has(t, r.ask(group, 1, "/status"), "activation always")
+	has(t, r.ask(group, 1, "/activation mention"), "when I am mentioned")
+	r.say(group, 2, "only context now")
+	r.stored("it is context", `SELECT state FROM inputs WHERE text = 'only context now'`, "context")
+}
+
+func TestQueueOptionsAct(t *testing.T) {
+	t.Parallel()
+	r := twoModels(t, &listener{}, "", nil)
+	chat := r.person(1)
+	r.ask(chat, 1, "hello")
+	has(t, r.ask(chat, 1, "/queue collect debounce:2s cap:3 drop:new"), "collect", "at most 3 wait", "newest is dropped", "within 2s")
+	has(t, r.ask(chat, 1, "/queue cap:4"), "collect", "at most 4 wait")
+	r.stop()
+	r.start(nil)
+	has(t, r.ask(chat, 1, "/queue"), "collect", "at most 4 wait", "within 2s")
+	has(t, r.ask(chat, 1, "/status"), "queue collect, debounce 2s, cap 4, drop new")
+	has(t, r.ask(chat, 1, "/queue default"), "steer", "at most 20 wait")
+}
