@@ -15,6 +15,8 @@ import (
 	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
+	"parley/gateway/command"
+	"parley/gateway/control"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -107,6 +109,12 @@ func (g *Gateway) SignInURL() string { return g.URL() + g.api.SignInPath() }
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 	return api.New(api.Options{Page: webchat.Page(), Live: g.live, TLS: c.Gateway.TLS.Cert != "", Version: g.opt.Version,
 		Control: g.control, Feed: &g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
+		Commands: func(call control.Call) (list []api.Command) {
+			for _, c := range command.Shown(g.control, call) {
+				list = append(list, api.Command{Name: c.Name, Aliases: append([]string{}, c.Aliases...), Args: c.Args, Help: c.Help, Example: c.Example})
+			}
+			return list
+		},
 		Hosts:  func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
 		Writes: func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
 		Owner: func() workspace.Actor {

@@ -24,21 +24,22 @@ import (
 
 // Options of the API. All are needed but Metrics and Now.
 type Options struct {
-	Control *control.Control
-	Feed    *Feed
-	Token   func() string          // in force now; empty: nobody gets in
-	Hosts   func() []string        // names beside loopback by which it may be reached
-	Owner   func() workspace.Actor // for whom the token speaks
-	Addr    string                 // where it listens, host:port
-	TLS     bool                   // it speaks TLS itself
-	Version string
-	Page    http.Handler    // what browsers get outside the API: the page and its files; nil: nothing
-	Live    LiveLine        // the live line; nil: there is none
-	Ready   func() error    // nil: messages are taken and can be answered; the error's text is shown
-	Metrics func(io.Writer) // writes further metrics as Prometheus text
-	Writes  func() int      // how many one person may send from one place in a second; 0: as many as they like
-	Log     *slog.Logger
-	Now     func() time.Time
+	Control  *control.Control
+	Feed     *Feed
+	Token    func() string          // in force now; empty: nobody gets in
+	Hosts    func() []string        // names beside loopback by which it may be reached
+	Owner    func() workspace.Actor // for whom the token speaks
+	Addr     string                 // where it listens, host:port
+	TLS      bool                   // it speaks TLS itself
+	Version  string
+	Page     http.Handler                 // what browsers get outside the API: the page and its files; nil: nothing
+	Live     LiveLine                     // the live line; nil: there is none
+	Ready    func() error                 // nil: messages are taken and can be answered; the error's text is shown
+	Commands func(control.Call) []Command // what the caller may type; nil: nothing
+	Metrics  func(io.Writer)              // writes further metrics as Prometheus text
+	Writes   func() int                   // how many one person may send from one place in a second; 0: as many as they like
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // Server serves the API until Close ends its streams and waiters.
@@ -100,6 +101,7 @@ func routes() []route {
 		{"GET /v1/sessions/{key}/events", false, (*server).sessionEvents},
 		{"GET /v1/status", false, (*server).status},
 		{"GET /v1/agents", false, (*server).listAgents},
+		{"GET /v1/commands", false, (*server).listCommands},
 		{"GET /v1/channels", false, (*server).listChannels},
 		{"GET /v1/routes", false, (*server).listRoutes},
 		{"POST /v1/routes/explain", false, (*server).explainRoute},

@@ -81,6 +81,7 @@ func gatewayOperations() map[string]operation {
 		"GET /openapi.json":       {"gateway", "This document", "", nil, one(200, map[string]any{}), ""},
 		"GET /v1/status":          {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
 		"GET /v1/agents":          {"agents", "List the configured agents", "", nil, one(200, list[control.Agent]{}), ""},
+		"GET /v1/commands":        {"messages", "List the slash commands that the caller may use", "", nil, one(200, list[Command]{}), ""},
 		"GET /v1/channels":        {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
 		"GET /v1/routes":          {"routes", "List the routes in the order in which they are asked", "", nil, one(200, list[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain": {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},

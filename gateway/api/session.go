@@ -9,6 +9,28 @@ import (
 	"parley/workspace"
 )
 
+// Command is a slash command that may be typed in a message.
+type Command struct {
+	Name    string   `json:"name"` // without the slash
+	Aliases []string `json:"aliases"`
+	Args    string   `json:"args"` // what may follow, as help shows it
+	Help    string   `json:"help"`
+	Example string   `json:"example"`
+}
+
+// listCommands lists what the caller may use in a session of their own.
+func (s *server) listCommands(w http.ResponseWriter, r *http.Request) error {
+	call := s.call(r)
+	if err := s.opt.Control.Text(r.Context(), call, "commands", ""); err != nil {
+		return err
+	}
+	items := []Command{}
+	if s.opt.Commands != nil {
+		items = append(items, s.opt.Commands(call)...)
+	}
+	return whole[Command](w)(items, nil)
+}
+
 func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
 	return whole[control.Agent](w)(s.opt.Control.Agents(r.Context(), s.call(r)))
 }

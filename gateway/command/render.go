@@ -77,10 +77,7 @@ func helpText(c *control.Control, call control.Call) string {
 
 func list(c *control.Control, call control.Call) string {
 	var b strings.Builder
-	for _, cmd := range Table() {
-		if !c.May(call, cmd.right(nil)) {
-			continue
-		}
+	for _, cmd := range Shown(c, call) {
 		name := "/" + cmd.Name
 		if cmd.Args != "" {
 			name += " " + cmd.Args
@@ -94,6 +91,9 @@ func explain(c Command) string {
 	s := fmt.Sprintf("`/%s` — %s.\nExample: `%s`", strings.TrimSpace(c.Name+" "+c.Args), c.Help, c.Example)
 	if len(c.Aliases) > 0 {
 		s += "\nAlso: /" + strings.Join(c.Aliases, ", /")
+	}
+	if text := c.more(); text != "" {
+		s += "\n\n" + text
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/channels"
@@ -20,6 +21,7 @@ type Command struct {
 	Args    string // as shown in help
 	Help    string // one line
 	Example string
+	Wrong   string // a line that it refuses, for the documentation; empty: it takes anything
 	Verb    string // of docs/rights.md; empty: Name
 	Order   Order
 	// MaxArgs is how many arguments there may be. With Text the last of them is the rest of the line as it was written.
@@ -62,21 +64,21 @@ func Table() []Command {
 // talk is what is said about the conversation itself.
 func talk() []Command {
 	return []Command{
-		{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", MaxArgs: 1, run: help},
-		{Name: "commands", Help: "list every command", Example: "/commands", run: commands},
+		{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", Wrong: "/help a b", MaxArgs: 1, run: help},
+		{Name: "commands", Help: "list every command", Example: "/commands", Wrong: "/commands all", run: commands},
 		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: Lane,
 			MaxArgs: 1, Text: true, run: fresh},
-		{Name: "reset", Help: "the same as /new", Example: "/reset", Order: Lane, run: fresh},
-		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", run: stop},
-		{Name: "retry", Help: "ask your last question again", Example: "/retry", Order: Lane, run: retry},
-		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Order: Lane, run: undo},
+		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all", Order: Lane, run: fresh},
+		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", run: stop},
+		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again", Order: Lane, run: retry},
+		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all", Order: Lane, run: undo},
 		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
 			Order: Lane, MaxArgs: 1, Text: true, run: compact},
-		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", run: resume},
+		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all", run: resume},
 		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
-			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", MaxArgs: 2, Text: true, Verb: "session.current",
+			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true, Verb: "session.current",
 			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, check: checkSession, run: session},
-		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", MaxArgs: 1, Verb: "session.export",
+		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1, Verb: "session.export",
 			Choices: []string{"markdown", "json"}, run: export},
 	}
 }
@@ -84,23 +86,23 @@ func talk() []Command {
 // settings are changed for one session, or for one room, and stay until they are changed again.
 func settings() []Command {
 	return []Command{
-		{Name: "model", Args: "[list|status|<number>|<name>|default]", Help: "show or choose the model of this session", Example: "/model 2", MaxArgs: 1,
+		{Name: "model", Args: "[list|status|<number>|<name>|default]", Help: "show or choose the model of this session", Example: "/model 2", Wrong: "/model 1 2", MaxArgs: 1,
 			order: whenSet, verb: modelVerb, run: model},
-		{Name: "models", Help: "list the models to choose from", Example: "/models", run: model},
+		{Name: "models", Help: "list the models to choose from", Example: "/models", Wrong: "/models 2", run: model},
 		{Name: "think", Aliases: []string{"thinking", "t"}, Args: "[off|minimal|low|medium|high|xhigh|default]", Help: "show or set how hard the model thinks",
-			Example: "/think high", MaxArgs: 1, Choices: []string{"off", "minimal", "low", "medium", "high", "xhigh", "default"}, order: whenSet, verb: showOr("think"), run: think},
-		{Name: "verbose", Aliases: []string{"v"}, Args: "[off|on|full]", Help: "show the steps of each answer, in one line", Example: "/verbose on",
+			Example: "/think high", Wrong: "/think harder", MaxArgs: 1, Choices: []string{"off", "minimal", "low", "medium", "high", "xhigh", "default"}, order: whenSet, verb: showOr("think"), run: think},
+		{Name: "verbose", Aliases: []string{"v"}, Args: "[off|on|full]", Help: "show the steps of each answer, in one line", Example: "/verbose on", Wrong: "/verbose loud",
 			MaxArgs: 1, Choices: []string{"off", "on", "full", "default"}, order: whenSet, verb: showOr("verbose"), run: set("verbose")},
-		{Name: "reasoning", Aliases: []string{"reason"}, Args: "[off|on]", Help: "show that the model thinks; what it thinks stays private", Example: "/reasoning on",
+		{Name: "reasoning", Aliases: []string{"reason"}, Args: "[off|on]", Help: "show that the model thinks; what it thinks stays private", Example: "/reasoning on", Wrong: "/reasoning stream",
 			MaxArgs: 1, Choices: []string{"off", "on", "default"}, order: whenSet, verb: showOr("reasoning"), run: set("reasoning")},
-		{Name: "usage", Args: "[off|tokens|cost|full]", Help: "show what the session has used, or put it under each answer", Example: "/usage full",
+		{Name: "usage", Args: "[off|tokens|cost|full]", Help: "show what the session has used, or put it under each answer", Example: "/usage full", Wrong: "/usage all",
 			MaxArgs: 1, Choices: []string{"off", "tokens", "cost", "full", "default"}, order: whenSet, verb: showOr("usage"), run: set("usage")},
-		{Name: "send", Args: "[on|off|inherit]", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off",
+		{Name: "send", Args: "[on|off|inherit]", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off", Wrong: "/send never",
 			MaxArgs: 1, Choices: []string{"on", "off", "inherit", "default"}, order: whenSet, verb: showOr("send"), run: set("send")},
-		{Name: "activation", Args: "[mention|always|default]", Help: "answer in this group when mentioned, or always", Example: "/activation always",
+		{Name: "activation", Args: "[mention|always|default]", Help: "answer in this group when mentioned, or always", Example: "/activation always", Wrong: "/activation sometimes",
 			MaxArgs: 1, Choices: []string{"mention", "always", "default"}, order: atDoorWhenSet, verb: showOr("activation"), run: activation},
 		{Name: "queue", Args: "[steer|followup|collect|interrupt|default] [debounce:<time>] [cap:<number>] [drop:summarize|old|new]",
-			Help: "show or change how messages during a turn are handled", Example: "/queue collect debounce:2s cap:10 drop:old", MaxArgs: 4,
+			Help: "show or change how messages during a turn are handled", Example: "/queue collect debounce:2s cap:10 drop:old", Wrong: "/queue sideways", MaxArgs: 4,
 			verb: showOr("queue"), check: checkQueue, run: queue},
 	}
 }
@@ -108,11 +110,11 @@ func settings() []Command {
 // gauges only show.
 func gauges() []Command {
 	return []Command{
-		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", run: status},
-		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", MaxArgs: 1,
+		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", Wrong: "/status now", run: status},
+		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", Wrong: "/context all", MaxArgs: 1,
 			Choices: []string{"list", "detail", "json"}, run: composition},
-		{Name: "why", Help: "tell why I answered as I did", Example: "/why", run: why},
-		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", run: whoami},
+		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not", run: why},
+		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", Wrong: "/whoami now", run: whoami},
 	}
 }
 
@@ -141,6 +143,11 @@ func Run(ctx context.Context, c *control.Control, call control.Call, line string
 		return err
 	}
 	return nil
+}
+
+// Shown lists the commands of which the caller may use anything, in the order of the table.
+func Shown(c *control.Control, call control.Call) []Command {
+	return slices.DeleteFunc(Table(), func(cmd Command) bool { return !c.May(call, cmd.right(nil)) && !c.May(call, cmd.right([]string{})) })
 }
 
 // Menu is the table for a network's own command menu.

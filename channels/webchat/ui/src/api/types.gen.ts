@@ -52,6 +52,16 @@ export type CodeRequest = {
   code: string
 }
 
+export type Command = {
+  /** without the slash */
+  name: string
+  aliases: string[]
+  /** what may follow, as help shows it */
+  args: string
+  help: string
+  example: string
+}
+
 export type Config = {
   /** the file; empty: there is none, all is default */
   path: string
