@@ -170,6 +170,9 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	}
 	g.stops.push("store", func(context.Context) error { return g.store.Close() })
 	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs"))
+	if err := g.blobs.Tidy(); err != nil {
+		g.log.Warn("half files of an earlier start are left", "err", err)
+	}
 	g.people, g.sessions, g.places = newPeople(g.store), newSessions(g.store), &places{store: g.store}
 	return g.syncPeople(c)
 }

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"parley/channels"
 	"parley/channels/telegram/telegramtest"
+	"parley/gateway/control"
+	"parley/workspace/blob"
 )
 
 // send is a message with one file.
@@ -152,5 +155,30 @@ func TestReplyToAPictureBringsThePicture(t *testing.T) {
 	r.wait(group, 1)
 	if b := r.llm.Bodies(); len(b) != 1 || !strings.Contains(b[0], "[attached image of the quoted message: inbox/image.jpg, image/jpeg") || !strings.Contains(b[0], "data:image/jpeg;base64,") {
 		t.Errorf("%d calls: %.2000q", len(b), b)
+	}
+}
+
+// A program's files are blobs already; a reference that is none leads nowhere.
+func TestFileOfAProgramIsTakenFromTheBlobs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ref, err := blob.New(filepath.Join(r.dir, "data", "blobs")).Put([]byte("numbers\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []channels.Attachment{{ID: ref, Kind: "file", Name: "a.csv"}, {ID: "../../token", Kind: "file", Name: "b"}, {ID: strings.Repeat("0", 64), Kind: "file", Name: "c"}} {
+		if _, err := r.g.Control().Message(t.Context(), control.Submission{Actor: operator().Actor, Text: "read it", Files: []channels.Attachment{f}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.stored("the turns", `SELECT state, count(*) FROM inputs GROUP BY state`, "answered|3")
+	b := strings.Join(r.llm.Bodies(), "\n")
+	for _, want := range []string{"[attached file: inbox/a.csv, text/plain, 8 bytes]", "[attached file b.bin is missing: it could not be downloaded]", "[attached file c.bin is missing: it could not be downloaded]"} {
+		if !strings.Contains(b, want) {
+			t.Errorf("no model was told %q", want)
+		}
+	}
+	if got := r.inboxes(); len(got) != 1 {
+		t.Errorf("files %q", got)
 	}
 }

@@ -54,7 +54,7 @@ func (s *Store) Take(r io.Reader, limit int64) (k Kept, err error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return Kept{}, fmt.Errorf("make blob folder: %w", err)
 	}
-	f, err := os.CreateTemp(s.dir, "new-*")
+	f, err := os.CreateTemp(s.dir, half)
 	if err != nil {
 		return Kept{}, fmt.Errorf("keep blob: %w", err)
 	}
@@ -88,6 +88,21 @@ func (s *Store) Take(r io.Reader, limit int64) (k Kept, err error) {
 	}
 	return k, errors.Join(syncDir(filepath.Dir(name)), syncDir(s.dir))
 }
+
+// Tidy removes what a crash left half done. Nothing else may use the folder meanwhile.
+func (s *Store) Tidy() error {
+	left, err := filepath.Glob(filepath.Join(s.dir, half))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	if err != nil {
+		return fmt.Errorf("tidy blobs: %w", err)
+	}
+	return nil
+}
+
+// half is the pattern of files that are being written.
+const half = "new-*"
 
 // reader remembers why reading ended early.
 type reader struct {

@@ -60,6 +60,28 @@ func TestT18_TakeStopsAtItsLimitAndKeepsNothing(t *testing.T) {
 	}
 }
 
+func TestTidyRemovesHalfFilesOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := New(dir)
+	if err := New(filepath.Join(dir, "absent")).Tidy(); err != nil {
+		t.Error(err)
+	}
+	ref, err := s.Put([]byte("whole"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "new-123"), []byte("ha"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tidy(); err != nil || files(t, dir) != 1 {
+		t.Errorf("%v, %d files", err, files(t, dir))
+	}
+	if data, err := s.Read(ref); err != nil || string(data) != "whole" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 type neverEnding struct{}
 
 func (neverEnding) Read(p []byte) (int, error) { return len(p), nil }
