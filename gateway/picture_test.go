@@ -131,7 +131,7 @@ func TestModelThatSeesNothingStillAnswers(t *testing.T) {
 }
 
 // What a guest sends stays in the guest's session: neither a name, nor a path, nor the tools of another reach it.
-func TestT11_FilesStayInTheirSession(t *testing.T) {
+func TestE11_FilesStayInTheirSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
 		if q.Round() == 0 && strings.Contains(q.LastUser(), "list") {
