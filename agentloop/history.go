@@ -157,13 +157,22 @@ func (t *inTurn) upTo(n int) []llm.Message {
 // this run's own steps the journal is the record, so that only their place is read here. Every call gets its
 // result behind it, wherever the transcript has it, and results without their call are left out.
 func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind string) ([]unit, *inTurn) {
-	results := resultsByCall(history)
-	past := units{make([]unit, 0, len(history)/2+1), make([]llm.Message, len(history)+2)}
+	return (*Known)(nil).split(history, run, peerKind)
+}
+
+func (k *Known) split(history []workspace.Entry, run workspace.RunID, peerKind string) ([]unit, *inTurn) {
+	from, past := k.begin(history, peerKind)
+	results := resultsByCall(history[from:])
 	now := &inTurn{}
-	step, view := 0, viewOf(history, run)
-	for i := range history {
+	step, view, ended := 0, viewOf(history, from, run), false
+	for i := from; i < len(history); i++ {
 		e := &history[i]
+		past.at = i
 		mine := run != "" && e.RunID == run
+		if mine && !ended {
+			ended = true
+			k.keep(history, from, peerKind, &past)
+		}
 		switch {
 		case mine && e.Role == workspace.RoleUser:
 			step = max(step, e.StepN)
@@ -193,6 +202,8 @@ func splitHistory(history []workspace.Entry, run workspace.RunID, peerKind strin
 type units struct {
 	list  []unit
 	spare []llm.Message // for the usual two of a unit, allocated at once
+	at    int           // the entry that is looked at
+	last  int           // the entry with which the last unit begins
 }
 
 // add begins a new unit with each user's message that follows something else.
@@ -206,7 +217,7 @@ func (u *units) add(m llm.Message) {
 		if len(u.spare) >= 2 {
 			one.messages, u.spare = u.spare[:0:2], u.spare[2:]
 		}
-		u.list, last = append(u.list, one), last+1
+		u.list, last, u.last = append(u.list, one), last+1, u.at
 	}
 	u.list[last].messages = append(u.list[last].messages, m)
 	u.list[last].size += messageSize(m)

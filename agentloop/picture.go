@@ -33,11 +33,11 @@ type view struct {
 	cut  int // none up to this number
 }
 
-// viewOf looks from the newest picture of earlier turns backwards. Numbers only rise; where one does not, counting began
+// viewOf looks from the newest picture of earlier turns backwards to the entry since; before it there is none. Numbers only rise; where one does not, counting began
 // anew, and what stands before is out of view.
-func viewOf(history []workspace.Entry, run workspace.RunID) view {
+func viewOf(history []workspace.Entry, since int, run workspace.RunID) view {
 	v, last := view{}, 0
-	for i := len(history) - 1; i >= 0; i-- {
+	for i := len(history) - 1; i >= since; i-- {
 		e := &history[i]
 		if e.Role != workspace.RoleUser || run != "" && e.RunID == run {
 			continue

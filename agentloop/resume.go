@@ -11,7 +11,7 @@ import (
 // resume rebuilds the conversation from the transcript and the journal of an earlier try, and runs what that try
 // left open: pure calls again, planned ones now, a started call with outside effect never (it becomes unknown).
 func (p *pass) resume(ctx context.Context) error {
-	past, now := splitHistory(p.turn.History, p.turn.Run, p.turn.PeerKind)
+	past, now := p.turn.Known.split(p.turn.History, p.turn.Run, p.turn.PeerKind)
 	p.conv.past, p.conv.used, p.conv.summary = past, now.used, summaryMessage(p.turn.Summary)
 	steps := slices.Clone(p.turn.Journal)
 	slices.SortStableFunc(steps, func(a, b workspace.Step) int { return a.N - b.N })

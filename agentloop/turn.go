@@ -39,6 +39,7 @@ type Turn struct {
 	Volatile string
 	Summary  string            // stands for what came before History; empty: nothing did
 	History  []workspace.Entry // the transcript with this turn's inputs last; events are skipped
+	Known    *Known            `json:"-"` // what earlier turns made of History; nil: nothing
 	Journal  []workspace.Step  // of an earlier try of this run, in order
 	Think    string            // how hard to think: llm.Request.Think
 	Models   []string          // primary, then fallbacks

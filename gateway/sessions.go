@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"parley/agentloop"
 	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -23,6 +24,7 @@ type session struct {
 	ses  workspace.Session
 	hist []workspace.Entry
 	past past
+	told agentloop.Known         // what the loop made of hist
 	said []workspace.ContextLine // by others, since the last turn
 
 	lastSaid  int  // number of the last of them
@@ -189,7 +191,7 @@ func (ss *sessions) grow(s *session, entries []workspace.Entry) {
 const maxSessions = 20_000
 
 func entrySize(e workspace.Entry) int {
-	n := 300
+	n := 350
 	for _, c := range e.Body.Content {
 		n += 150 + len(c.Text) + len(c.Args)
 	}

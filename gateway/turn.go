@@ -261,6 +261,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	was, _ := ts.sessions.weight(rec.mem)
 	t.Summary = was.summary
 	rec.sign.thinks = over.Reasoning == "on"
+	t.Known = &rec.mem.told
 	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester)
 	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)
 }
