@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
+	"parley/workspace"
 )
 
 // quiet keeps signs out of the way of a test about queues.
@@ -47,10 +49,33 @@ func TestSteerHandsTheMessageToTheRunningTurn(t *testing.T) {
 	}
 }
 
-// queued waits until n messages wait in the journal behind a turn.
+// queued waits until n messages wait in the journal behind a turn, and their lanes know of it: they are told after the
+// commit.
 func (r *rig) queued(n int) {
 	r.t.Helper()
 	r.stored(fmt.Sprintf("%d queued", n), `SELECT count(*) FROM inputs WHERE state = 'queued'`, fmt.Sprint(n))
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !r.offered() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			r.t.Fatal("a lane does not know of what is queued")
+		}
+	}
+}
+
+// offered says whether every queued message is in its session's lane.
+func (r *rig) offered() bool {
+	for _, row := range r.rows(`SELECT s.key, i.seq FROM inputs i JOIN sessions s ON s.id = i.session_id WHERE i.state = 'queued' AND i.mode = 'turn'`) {
+		key, seq, _ := strings.Cut(row, "|")
+		lane := r.g.Control().House.Lane(key)
+		if !slices.ContainsFunc(append(lane.Waiting, lane.Run...), func(in workspace.Input) bool { return fmt.Sprint(in.Seq) == seq }) {
+			return false
+		}
+	}
+	return true
 }
 
 func TestFollowupAnswersOneByOne(t *testing.T) {

@@ -1,0 +1,68 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+)
+
+// What comes with a file during a turn goes where its mode says, with the file.
+func TestFileThatComesDuringATurn(t *testing.T) {
+	t.Parallel()
+	for mode, runs := range map[string]string{"steer": "1", "interrupt": "1", "collect": "2", "followup": "2"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			g := newGate()
+			r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: " + mode + "}}" + quiet})
+			ana := r.person(11)
+			r.say(ana, 11, "work")
+			receive(t, g.called, "the tool call")
+			r.send(ana, 11, "and look at this", telegramtest.File{Type: "photo", Data: photo(t, 30, 20)})
+			if mode != "interrupt" {
+				r.queued(1)
+				close(g.open)
+			}
+			r.stored("the end", `SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE state NOT IN ('queued', 'taken')`, "2|"+runs)
+			if mode == "interrupt" {
+				close(g.open)
+			}
+			b := r.llm.Bodies()
+			for _, want := range []string{"data:image/jpeg;base64,", "and look at this", "inbox/image.jpg"} {
+				if !strings.Contains(b[len(b)-1], want) {
+					t.Errorf("the last of %d calls does not hold %q", len(b), want)
+				}
+			}
+		})
+	}
+}
+
+// A turn that another boot finishes shows its picture again, without fetching it again.
+func TestResumedTurnShowsItsPicture(t *testing.T) {
+	t.Parallel()
+	hold, asked := make(chan struct{}), make(chan int, 4)
+	r := newRig(t, setup{extra: quiet, script: func(q *llmtest.Request) llmtest.Reply {
+		asked <- q.N
+		if q.N == 1 {
+			<-hold
+		}
+		return llmtest.Echo(q)
+	}})
+	defer close(hold)
+	ana := r.person(11)
+	r.send(ana, 11, "look", telegramtest.File{Type: "photo", Data: photo(t, 30, 20)})
+	receive(t, asked, "a model call")
+	r.halt()
+	r.start(nil)
+	if got := texts(r.wait(ana, 1)); !strings.Contains(got[0], "30×20") {
+		t.Errorf("%q", got)
+	}
+	b := r.llm.Bodies()
+	if len(b) != 2 || !strings.Contains(b[1], "data:image/jpeg;base64,") {
+		t.Errorf("%d calls", len(b))
+	}
+	if n := r.tg.View().Calls("getFile"); n != 1 {
+		t.Errorf("fetched %d times", n)
+	}
+}
