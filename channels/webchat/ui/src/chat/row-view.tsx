@@ -53,7 +53,7 @@ function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
       <Files parts={files} />
       {text && <div className="bubble" dir="auto">{text}</div>}
       <div className="msg-foot">
-        <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit and send again" onClick={() => { acts.edit?.(row) }} />}</span>
+        <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit message" onClick={() => { acts.edit?.(row) }} />}</span>
         <Branches b={acts.branches(row.sequence)} />
         <time className="faint small num" dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
       </div>
@@ -114,7 +114,7 @@ function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
     <div className="msg-foot">
       <span className="msg-acts">
         <Copy text={row.text} label="Copy answer" />
-        {acts.again && row.asked !== undefined && <IconButton icon="again" label="Answer again" onClick={() => { acts.again?.(row.asked ?? 0) }} />}
+        {acts.again && row.asked !== undefined && <IconButton icon="again" label="Regenerate answer" onClick={() => { acts.again?.(row.asked ?? 0) }} />}
         <IconButton icon="run" label="Show the run" onClick={() => { acts.showRun(foot.run) }} />
       </span>
       <span className="foot-facts small faint num">

@@ -17,13 +17,25 @@ type Props = {
 }
 
 const near = 80 // pixels from the end that count as the end
+const ahead = 1500 // pixels from the beginning at which the page before is read
+
+// newSince counts what came behind a line.
+function newSince(lines: Line[], id: string | undefined): number {
+  let n = 0
+  for (let i = lines.length - 1; i >= 0; i--) {
+    const l = lines[i] as Line
+    if (l.id === id) return n
+    if (l.counts) n++
+  }
+  return 0
+}
 
 // TranscriptView draws the lines that are in view. It stays at the end only for who is there; above, what one reads does
 // not move, whatever comes.
 export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: Props) {
   const box = useRef<HTMLDivElement>(null)
   const [atEnd, setAtEnd] = useState(true)
-  const [seen, setSeen] = useState(0) // lines that counted when the reader left the end
+  const [left, setLeft] = useState<string>() // the last line when the reader left the end
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => box.current,
@@ -38,7 +50,6 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
   })
   const toEnd = (behavior: ScrollBehavior = 'auto') => { virtual.scrollToEnd({ behavior }) }
   useImperativeHandle(ref, () => ({ toEnd: () => { toEnd() }, focus: () => { box.current?.focus() } }))
-  const counted = lines.reduce((n, l) => n + (l.counts ? 1 : 0), 0)
   const first = useRef(true)
   useEffect(() => {
     if (!first.current || !lines.length) return
@@ -51,16 +62,16 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
     const end = b.scrollHeight - b.scrollTop - b.clientHeight < near
     if (end !== atEnd) {
       setAtEnd(end)
-      setSeen(counted)
+      setLeft(lines[lines.length - 1]?.id)
       onAtEnd(end)
     }
-    if (b.scrollTop < 800 && older === 'more') onOlder()
+    if (b.scrollTop < ahead && older === 'more') onOlder()
   }
-  useEffect(() => { // a first page that does not fill the screen
+  useEffect(() => { // who stands at the beginning gets more without moving
     const b = box.current
-    if (b && older === 'more' && b.scrollHeight <= b.clientHeight + 800) onOlder()
+    if (b && older === 'more' && !first.current && b.scrollTop < ahead) onOlder()
   }, [older, onOlder, lines.length])
-  const fresh = atEnd ? 0 : Math.max(0, counted - seen)
+  const fresh = atEnd ? 0 : newSince(lines, left)
   return (
     <div className="transcript-box">
       <div className="transcript" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={scrolled}>

@@ -18,9 +18,10 @@ export function useConversation(key: string, generation: string) {
 
 // useRows are the stored rows and what grows behind them.
 export function useRows(c: ReturnType<typeof conversation>): { stored: readonly Row[]; growing: readonly Row[] } {
-  const { t } = useAtom(c.view)
+  const { t, older } = useAtom(c.view)
+  const whole = older === 'none'
   const old = useRef<readonly Row[]>([])
-  const stored = useMemo(() => (old.current = rowsOf(t.lines, old.current)), [t.lines])
+  const stored = useMemo(() => (old.current = rowsOf(t.lines, old.current, whole)), [t.lines, whole])
   const growing = useMemo(() => growingRows(t, stored), [t, stored])
   return { stored, growing }
 }

@@ -19,13 +19,14 @@ export type Row =
 // Foot is how a run ended, and where it began.
 export type Foot = { run: string; state: string; reason: string; started?: string; ended: string }
 
-// rowsOf are the rows of what is stored. old gives back its rows where they are the same.
-export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = []): Row[] {
+// rowsOf are the rows of what is stored. old gives back its rows where they are the same. Where nothing is known of what
+// stands before, no day is written above the first: it would go away when that is read.
+export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], whole = true): Row[] {
   const rows: Row[] = []
   const byCall = new Map<string, Call>()
   const begun = new Map<string, string>()
   const asked = new Map<string, number>() // the first message of a run
-  let day = ''
+  let day = whole || !lines[0] ? '' : new Date(lines[0].time).toDateString()
   const to = (row: Row, at: string) => {
     const d = new Date(at).toDateString()
     if (d !== day) { day = d; rows.push({ kind: 'day', id: `day/${d}/${row.id}`, at }) }
