@@ -185,7 +185,7 @@ export function Waiting({ text, since, run, acts }: { text: string; since: numbe
   return (
     <div className="waiting" role="status">
       <span className="pulse" aria-hidden="true" /><span>{text}</span>
-      {seconds >= 3 && <span className="num faint" aria-hidden="true">{lasted(seconds * 1000).replace('.0', '')}</span>}
+      {seconds >= 3 && <span className="num faint" aria-hidden="true">· {lasted(seconds * 1000).replace('.0', '')}</span>}
       {seconds >= 10 && run && <Button kind="quiet small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
     </div>
   )

@@ -17,6 +17,7 @@ import { useNow } from '../ui/time'
 import { SessionMenu } from './menu'
 import './sessions.css'
 
+const touch = window.matchMedia('(pointer: coarse)').matches
 const mac = /Mac|iP(hone|ad)/.test(navigator.platform)
 
 // SideBar: the agent, its sessions of every channel, what needs the person, and the pages.
@@ -32,7 +33,7 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
         <div className="side-search">
           <Icon name="search" />
           <input className="field" type="search" placeholder="Search" aria-label="Search sessions" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
-          <button type="button" className="kbd" aria-label="Go to a session, page or command (Ctrl K)" onClick={onPalette}>{mac ? '⌘K' : 'Ctrl K'}</button>
+          <button type="button" className="kbd" aria-label="Go to a session, page or command (Ctrl K)" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}</button>
         </div>
       </div>
       {query ? <Found query={query} /> : <All />}
