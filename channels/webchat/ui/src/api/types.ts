@@ -46,7 +46,7 @@ export type Down =
   | { type: 'slow' }
 
 // Post is what the gateway says to a conversation beside its transcript. The page answers with got.
-export type Post = { type: 'post'; id: string; session: string; text: string; actions?: { Label: string; Value: string }[][] | null; reply_to?: string; removed?: boolean }
+export type Post = { type: 'post'; id: string; session: string; text: string; actions?: { Label: string; Value: string }[][] | null; files?: { ref: string; name?: string; mime?: string; size?: number }[]; reply_to?: string; removed?: boolean }
 
 export type Up =
   | { type: 'follow'; key: string; session_id: string; after: number }

@@ -27,7 +27,8 @@ import { toast } from '../ui/toast'
 import { pointsOf, type Point } from './branches'
 import { Composer, type ComposerHandle } from './composer'
 import { EditMessage } from './edit'
-import { Outgoing, RowView, Waiting, type Acts } from './row-view'
+import { Markdown } from './markdown-view'
+import { Files, Outgoing, RowView, Waiting, type Acts } from './row-view'
 import { TranscriptView, type Line, type TranscriptHandle } from './transcript-view'
 import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
 import { Welcome } from './welcome'
@@ -110,7 +111,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
     }} /> : undefined)),
     ...growing.map(r => lineOf(r, acts, name)),
     ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.text} text={waits.text} since={waits.since} run={running ?? ''} acts={acts} /></div> }] : []),
-    ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><div className="post" dir="auto">{p.text}</div>{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
+    ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><Markdown text={p.text} growing={false} /><Files parts={(p.files ?? []).map(f => ({ type: 'file_ref', ...f }))} />{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
     ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <div className="column"><Outgoing sent={m} online={online} behind={running !== undefined} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div> })),
   ]
   const send = (text: string, files: FileRef[]) => {

@@ -137,7 +137,7 @@ function CommandMenu({ id, at, list, pick, setAt }: Menu) {
   const box = useRef<HTMLUListElement>(null)
   useEffect(() => { box.current?.children[at]?.scrollIntoView({ block: 'nearest' }) }, [at])
   return (
-    <ul className="menu commands" role="listbox" id={id} aria-label="Commands" ref={box}>
+    <ul className="menu commands" role="listbox" tabIndex={0} id={id} aria-label="Commands" ref={box}>
       {list.map((c, i) => (
         <li key={c.name} id={`${id}-${i}`} role="option" aria-selected={i === at} className="menu-item" data-highlighted={i === at || undefined} onPointerMove={() => { setAt(i) }}
           onPointerDown={e => { e.preventDefault(); pick(c) }}>

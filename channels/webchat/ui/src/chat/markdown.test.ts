@@ -71,7 +71,7 @@ const hostile = [
   '\u202Egnp.exe',
 ]
 
-const tags = new Set(['P', 'BR', 'STRONG', 'EM', 'DEL', 'CODE', 'PRE', 'UL', 'OL', 'LI', 'BLOCKQUOTE', 'H3', 'H4', 'H5', 'H6', 'HR', 'A', 'TABLE', 'THEAD', 'TBODY', 'TR', 'TH', 'TD', 'SPAN', 'DIV', 'BUTTON'])
+const tags = new Set(['P', 'BR', 'STRONG', 'EM', 'DEL', 'CODE', 'PRE', 'UL', 'OL', 'LI', 'BLOCKQUOTE', 'H2', 'H3', 'H4', 'H5', 'H6', 'HR', 'A', 'TABLE', 'THEAD', 'TBODY', 'TR', 'TH', 'TD', 'SPAN', 'DIV', 'BUTTON'])
 const attributes = new Set(['href', 'title', 'rel', 'target', 'class', 'start', 'scope', 'role', 'aria-label', 'tabindex', 'type'])
 
 function check(html: string) {
@@ -150,7 +150,7 @@ describe('Markdown', () => {
   })
 
   test('headings stand below those of the page', () => {
-    expect(htmlOf('# a')).toBe('<h3 class="h1">a</h3>')
+    expect(htmlOf('# a')).toBe('<h2 class="h1">a</h2>')
   })
 
   test('an open fence is a block of code from its first line', () => {

@@ -43,7 +43,7 @@ const marked = new Marked({
     link({ href, tokens }) { return link(href, this.parser.parseInline(tokens)) },
     image: ({ href, text }) => link(href, `${escape(text || 'picture')} ↗`),
     heading({ depth, tokens }) {
-      const level = Math.min(depth + 2, 6) // the page's own headings are above
+      const level = Math.max(depth, 2) // the page's own heading is above
       return `<h${level} class="h${depth}">${this.parser.parseInline(tokens)}</h${level}>`
     },
     code: ({ text, lang }) => `<div class="code"><div class="code-head"><span>${escape(languageOf(lang) || 'text')}</span><button type="button" class="code-copy">Copy</button></div><pre tabindex="0"><code>${revealed(text)}</code></pre></div>`,
@@ -59,12 +59,12 @@ const marked = new Marked({
 })
 
 const allowed = {
-  ALLOWED_TAGS: ['p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'ul', 'ol', 'li', 'blockquote', 'h3', 'h4', 'h5', 'h6', 'hr', 'a', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'span', 'div', 'button'],
+  ALLOWED_TAGS: ['p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'ul', 'ol', 'li', 'blockquote', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'a', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'span', 'div', 'button'],
   ALLOWED_ATTR: ['href', 'title', 'rel', 'target', 'class', 'start', 'scope', 'role', 'aria-label', 'tabindex', 'type'],
   ALLOWED_URI_REGEXP: schemes,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
-  ADD_URI_SAFE_ATTR: ['rel', 'title', 'role', 'type', 'start', 'scope', 'tabindex', 'target'],
+  ADD_URI_SAFE_ATTR: ['aria-label', 'rel', 'title', 'role', 'type', 'start', 'scope', 'tabindex', 'target'],
 }
 
 // clean lets through what the renderer above writes, and nothing else.

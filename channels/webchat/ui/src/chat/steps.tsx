@@ -66,9 +66,9 @@ function Step({ call }: { call: Call }) {
   const main = mainOf(call.args)
   return (
     <div className={call.error ? 'step bad' : 'step'}>
-      <button type="button" className="step-line" aria-expanded={open} aria-label={`Tool ${call.name} ${main}: ${over ? shortly(call) : 'running'}`} onClick={() => { set(!open) }}>
+      <button type="button" className="step-line" aria-expanded={open} onClick={() => { set(!open) }}>
         <Icon name={call.error ? 'warn' : 'tool'} />
-        <span className="step-name">{call.name}</span>
+        <span className="step-name"><span className="sr-only">Tool </span>{call.name}</span>
         <code className="truncate grow faint" dir="ltr">{main}</code>
         {over ? <><span className="step-result truncate faint">{shortly(call)}</span>{call.at && call.ended && <span className="faint num">{lasted(Date.parse(call.ended) - Date.parse(call.at))}</span>}</> : <Running call={call} />}
         <Icon name={open ? 'up' : 'down'} className="faint" />

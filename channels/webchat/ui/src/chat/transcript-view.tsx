@@ -36,6 +36,7 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
   const box = useRef<HTMLDivElement>(null)
   const [atEnd, setAtEnd] = useState(true)
   const [left, setLeft] = useState<string>() // the last line when the reader left the end
+  const held = useRef(false)
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => box.current,
@@ -46,7 +47,7 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
     paddingEnd: 24,
     anchorTo: 'end',
     followOnAppend: true,
-    scrollEndThreshold: near,
+    scrollEndThreshold: held.current ? -1 : near,
   })
   const toEnd = (behavior: ScrollBehavior = 'auto') => { virtual.scrollToEnd({ behavior }) }
   useImperativeHandle(ref, () => ({ toEnd: () => { toEnd() }, focus: () => { box.current?.focus() } }))
@@ -71,10 +72,20 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
     const b = box.current
     if (b && older === 'more' && !first.current && b.scrollTop < ahead) onOlder()
   }, [older, onOlder, lines.length])
+  const hold = (e: React.MouseEvent) => { // what somebody opens stays where it is, also at the end
+    if (!(e.target as Element).closest('[aria-expanded]')) return
+    held.current = true
+    virtual.options.scrollEndThreshold = -1
+    setTimeout(() => {
+      held.current = false
+      virtual.options.scrollEndThreshold = near
+      scrolled()
+    }, 400)
+  }
   const fresh = atEnd ? 0 : newSince(lines, left)
   return (
     <div className="transcript-box">
-      <div className="transcript" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={scrolled}>
+      <div className="transcript" ref={box} tabIndex={0} role="region" aria-label={label} onScroll={scrolled} onClickCapture={hold}>
         {older !== 'none' && <div className="older" role="status">{older === 'failed' ? <Button kind="small" onClick={onOlder}>Older messages could not be read. Try again</Button> : older === 'loading' ? <Icon name="spinner" className="spin" /> : null}</div>}
         <div className="transcript-in" style={{ height: virtual.getTotalSize() }}>
           {virtual.getVirtualItems().map(v => (

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useRef, useState, type RefObject } from 'react'
 import { call, segment } from '../api/http'
 import type { Session } from '../api/types'
 import { useAct } from '../api/use'
@@ -14,19 +14,20 @@ import { toast } from '../ui/toast'
 // SessionMenu is what can be done with a session.
 export function SessionMenu({ session: s, quiet }: { session: Session; quiet?: boolean }) {
   const go = useNavigate()
+  const trigger = useRef<HTMLButtonElement>(null)
   const [open, set] = useState<'rename' | 'delete'>()
   const remove = useAct(() => call(`/v1/sessions/${segment(s.key)}`, { method: 'DELETE' }))
   const title = s.name || s.key
   return (
     <>
-      <Menu align="end" label={`Session ${title}`} trigger={<IconButton icon="more" label={`Options of ${title}`} className={quiet ? 'on-hover' : undefined} onClick={e => { e.preventDefault() }} />}>
+      <Menu align="end" label={`Session ${title}`} trigger={<IconButton ref={trigger} icon="more" label={`Options of ${title}`} className={quiet ? 'on-hover' : undefined} onClick={e => { e.preventDefault() }} />}>
         <MenuItem icon="edit" onSelect={() => { set('rename') }}>Rename</MenuItem>
         <MenuItem icon="link" onSelect={() => { void copyText(s.key).then(() => { toast('The session’s key is copied.') }) }}>Copy its key</MenuItem>
         <MenuLine />
         <MenuItem icon="trash" danger onSelect={() => { set('delete') }}>Delete</MenuItem>
       </Menu>
-      {open === 'rename' && <Rename session={s} onClose={() => { set(undefined) }} />}
-      <Confirm open={open === 'delete'} onClose={() => { set(undefined) }} title="Delete this session?" act="Delete" busy={remove.busy}
+      {open === 'rename' && <Rename session={s} back={trigger} onClose={() => { set(undefined) }} />}
+      <Confirm back={trigger} open={open === 'delete'} onClose={() => { set(undefined) }} title="Delete this session?" act="Delete" busy={remove.busy}
         text={<><p>“{title}” leaves the list, and what runs in it is stopped. Who writes there again begins afresh.</p>{remove.error && <Note kind="bad">{remove.error.message}</Note>}</>}
         onConfirm={() => {
           void remove.run().then(ok => {
@@ -41,11 +42,11 @@ export function SessionMenu({ session: s, quiet }: { session: Session; quiet?: b
   )
 }
 
-function Rename({ session: s, onClose }: { session: Session; onClose: () => void }) {
+function Rename({ session: s, onClose, back }: { session: Session; onClose: () => void; back: RefObject<HTMLElement | null> }) {
   const [name, setName] = useState(s.name ?? '')
   const act = useAct(async () => { put(await call<Session>(`/v1/sessions/${segment(s.key)}`, { method: 'PATCH', body: { name: name.trim() } })) })
   return (
-    <Dialog open onClose={onClose} title="Rename the session">
+    <Dialog open onClose={onClose} title="Rename the session" back={back}>
       <form className="stack" onSubmit={e => { e.preventDefault(); void act.run().then(ok => { if (ok) onClose() }) }}>
         <label className="label">Name<input className="field" value={name} maxLength={120} autoFocus onFocus={e => { e.target.select() }} onChange={e => { setName(e.target.value) }} /></label>
         {act.error && <Note kind="bad">{act.error.message}</Note>}

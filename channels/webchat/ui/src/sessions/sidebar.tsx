@@ -33,7 +33,7 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
         <div className="side-search">
           <Icon name="search" />
           <input className="field" type="search" placeholder="Search" aria-label="Search sessions" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
-          <button type="button" className="kbd" aria-label="Go to a session, page or command (Ctrl K)" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}</button>
+          <button type="button" className="kbd" title="Go to a session, page or command" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}<span className="sr-only"> Go to a session, page or command</span></button>
         </div>
       </div>
       {query ? <Found query={query} /> : <All />}
@@ -51,7 +51,7 @@ function AgentPicker() {
   const agents = s.state === 'in' ? s.me.agents : []
   const agent = agents.find(a => a.id === chosen)
   return (
-    <Menu label="Agent" trigger={<button type="button" className="button quiet side-agent grow" aria-label={`Agent: ${agent ? agent.name || agent.id : 'all'}`}><Icon name="agent" /><span className="truncate grow">{agent ? agent.name || agent.id : agents.length === 1 ? agents[0]?.name || agents[0]?.id : 'All agents'}</span><Icon name="down" /></button>}>
+    <Menu label="Agent" trigger={<button type="button" className="button quiet side-agent grow"><Icon name="agent" /><span className="sr-only">Agent: </span><span className="truncate grow">{agent ? agent.name || agent.id : agents.length === 1 ? agents[0]?.name || agents[0]?.id : 'All agents'}</span><Icon name="down" /></button>}>
       <MenuLabel>Sessions of</MenuLabel>
       <MenuChoice value={agent?.id ?? ''} onChange={agentChosen.set} choices={[{ value: '', label: 'All agents' }, ...agents.map(a => ({ value: a.id, label: a.name || a.id }))]} />
     </Menu>
@@ -162,12 +162,13 @@ function One({ session: s, current }: { session: Session; current: boolean }) {
   const title = s.name || s.key
   return (
     <div className={`side-one${current ? ' current' : ''}${unread ? ' unread' : ''}`}>
-      <Link to="/chat/$key" params={{ key: s.key }} aria-current={current ? 'page' : undefined} aria-label={`${title}, ${where}${s.running ? ', running' : ''}${s.waiting ? `, ${s.waiting} waiting` : ''}${unread ? ', unread' : ''}`}>
+      <Link to="/chat/$key" params={{ key: s.key }} aria-current={current ? 'page' : undefined}>
         <Icon name={networkIcon(s.local === false ? s.network : undefined)} />
         <span className="side-words">
           <span className="side-title truncate" dir="auto">{title}</span>
           <span className="side-preview truncate" dir="auto">{plainly(s.preview ?? '') || where}</span>
         </span>
+        <span className="sr-only">{[where, s.running && 'running', s.waiting && `${s.waiting} waiting`, unread && 'unread'].filter(Boolean).join(', ')}</span>
         {s.running ? <span className="pulse" title="Running" /> : unread ? <span className="dot accent" title="Unread" /> : null}
       </Link>
       <SessionMenu session={s} quiet />

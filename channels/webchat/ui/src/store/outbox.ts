@@ -24,7 +24,7 @@ export type Sent = {
 
 export const outbox = new Saved<Sent[]>('parley.outbox', [])
 
-const again = 10_000 // ms without an answer on an open line
+const again = 5000 // ms without an answer on an open line
 const oldest = 24 * 3600_000 // ms that a stored message is looked for
 const tried = new Map<string, number>()
 
@@ -64,6 +64,7 @@ function take(d: Down) {
       change(d.id, { state: 'stored', input_id: d.input_id, run_id: d.run_id, key: d.session })
       break
     case 'refused':
+      if (d.problem.status === 429 || (d.problem.status ?? 0) >= 500) break // it is offered again
       change(d.id, { state: 'refused', problem: d.problem.detail || d.problem.title || 'The gateway refused this message.' })
       break
   }
