@@ -274,3 +274,48 @@ func TestQueueOptionsAct(t *testing.T) {
 	has(t, r.ask(chat, 1, "/status"), "queue collect, debounce 2s, cap 4, drop new")
 	has(t, r.ask(chat, 1, "/queue default"), "steer", "at most 20 wait")
 }
+
+// While a turn works its steps grow in one message, and that a model thinks is shown to who wants to know.
+func TestStepsAndThinkingAreShownWhileTheyHappen(t *testing.T) {
+	t.Parallel()
+	l, g, thinks := &listener{tool: "gate"}, newGate(), make(chan struct{})
+	r := newRig(t, setup{extra: owners + "\nreplies: {typing_after: 10ms, placeholder_after: 20ms}", opt: func(o *gateway.Options) { o.Tools = []tools.Tool{g.tool()} },
+		script: func(q *llmtest.Request) llmtest.Reply {
+			if strings.Contains(q.LastUser(), "ponder") {
+				select {
+				case <-thinks:
+				default:
+					return llmtest.Reply{Reasoning: "a private thought", Text: "never sent", HangAfter: 2}
+				}
+			}
+			return l.answer(q)
+		}})
+	chat := r.person(1)
+	r.ask(chat, 1, "hello")
+	r.ask(chat, 1, "/verbose on")
+	r.say(chat, 1, "work")
+	<-g.called
+	r.until("the step under way", func(v telegramtest.View) bool {
+		sent := v.Sent(chat.ID)
+		return strings.Contains(sent[len(sent)-1].Text, "gate …")
+	})
+	n := len(r.tg.View().Sent(chat.ID))
+	close(g.open)
+	r.until("the answer behind the step", func(v telegramtest.View) bool {
+		sent := v.Sent(chat.ID)
+		return len(sent) == n && strings.Contains(sent[n-1].Text, "gate ✓") && strings.Contains(sent[n-1].Text, "says work")
+	})
+	r.ask(chat, 1, "/reasoning on")
+	r.say(chat, 1, "ponder")
+	r.until("the thinking", func(v telegramtest.View) bool {
+		sent := v.Sent(chat.ID)
+		return strings.Contains(sent[len(sent)-1].Text, "thinking")
+	})
+	close(thinks)
+	has(t, r.ask(chat, 1, "/stop"), "Stopped")
+	for _, m := range r.tg.View().Sent(chat.ID) {
+		if strings.Contains(m.Text, "private thought") {
+			t.Errorf("a private thought left: %q", m.Text)
+		}
+	}
+}

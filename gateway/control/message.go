@@ -152,14 +152,6 @@ func (c *Control) commandReply(in workspace.Input) (string, error) {
 	return e.Body.Plain(), err
 }
 
-// Sessions lists the newest generations, newest first.
-func (c *Control) Sessions(_ context.Context, call Call, limit int, after string) ([]workspace.Session, error) {
-	if err := c.may(call, "sessions"); err != nil {
-		return nil, err
-	}
-	return c.Store.Sessions(limit, workspace.SessionID(after))
-}
-
 // Session finds the newest generation of a key.
 func (c *Control) Session(_ context.Context, call Call, key string) (workspace.Session, error) {
 	if err := c.may(call, "session.read"); err != nil {

@@ -390,11 +390,6 @@ func (s *Store) SessionByKey(key workspace.Key) (workspace.Session, error) {
 	return firstSession(s.sessions(`key = ? ORDER BY gen DESC LIMIT 1`, key.String()))
 }
 
-// Sessions lists the newest generations, newest first.
-func (s *Store) Sessions(limit int, after workspace.SessionID) ([]workspace.Session, error) {
-	return s.sessions(`ended = 0 AND (? = '' OR id < ?) ORDER BY id DESC LIMIT ?`, string(after), string(after), limit)
-}
-
 func firstSession(list []workspace.Session, err error) (workspace.Session, error) {
 	if err != nil {
 		return workspace.Session{}, err

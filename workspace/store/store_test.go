@@ -90,7 +90,7 @@ func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	if statements := after.Statements - before.Statements - 1; statements > 9 {
 		t.Errorf("statements: %d, want at most 9", statements)
 	}
-	ses, err := s.Sessions(10, "")
+	ses, err := s.Heads()
 	if err != nil || len(ses) != 1 {
 		t.Fatalf("sessions: %v %v", ses, err)
 	}

@@ -123,7 +123,7 @@ func newGeneration(t *testing.T, s *store.Store) {
 	if err != nil || ses.ID != did.Session || ses.Gen != 2 {
 		t.Errorf("newest generation: %+v %v", ses, err)
 	}
-	if list, err := s.Sessions(10, ""); err != nil || len(list) != 1 {
+	if list, err := s.Heads(); err != nil || len(list) != 1 {
 		t.Errorf("sessions: %+v %v", list, err)
 	}
 }
