@@ -178,16 +178,12 @@ type watcher struct {
 
 // begin leaves out what was said before.
 func (w *watcher) begin(ctx context.Context) error {
-	var ses struct {
-		ID       string
-		Sequence int64
-	}
-	err := w.client.Get(ctx, "/v1/sessions/"+url.PathEscape(w.key), &ses)
+	ses, err := w.client.Session(ctx, w.key)
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status == http.StatusNotFound {
 		return nil // nothing was said in it yet
 	}
-	w.session, w.after = ses.ID, ses.Sequence
+	w.session, w.after = ses.SessionID, ses.Sequence
 	return err
 }
 

@@ -72,7 +72,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.onboardCommand(), a.gatewayCommand(), a.serviceCommand(), a.doctorCommand(), a.configCommand(),
 		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
-		a.statusCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
+		a.statusCommand(), a.logsCommand(), a.usageCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.peopleCommand(),
 		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.outboundCommand(),
 		a.backupCommand(), a.restoreCommand(), a.versionCommand())
 	help := root.HelpFunc()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -44,6 +45,13 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"model": modelCommand,
+			// runs puts the id of the run in an answer into $RUN, and its end into $SHORT.
+			"runs": func(ts *testscript.TestScript, _ bool, args []string) {
+				var a client.Answer
+				ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &a))
+				ts.Setenv("RUN", a.RunID)
+				ts.Setenv("SHORT", short(a.RunID))
+			},
 			// ready waits until a gateway answers.
 			"ready": func(ts *testscript.TestScript, _ bool, _ []string) {
 				c, err := client.New(ts.Getenv("URL"), "")

@@ -14,6 +14,7 @@ import (
 // printer prints events as they come: of a run, or of a whole session.
 type printer struct {
 	out, errs io.Writer
+	raw       *json.Encoder     // also gets every event as it came; nil: nobody
 	after     int64             // the newest stored event
 	item      string            // the answer that grows
 	text      string            // of it
@@ -47,6 +48,11 @@ type shownItem struct {
 func (p *printer) see(e client.Event) error {
 	if n, err := strconv.ParseInt(e.ID, 10, 64); err == nil {
 		p.after = n
+	}
+	if p.raw != nil {
+		if err := p.raw.Encode(e); err != nil {
+			return err
+		}
 	}
 	switch e.Type {
 	case "item.delta":

@@ -51,6 +51,13 @@ func (a *app) show(v any) error {
 	return e.Encode(v)
 }
 
+// line prints a value as JSON on one line.
+func (a *app) line(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 // table prints rows under their heads, aligned by how wide the characters are on a terminal.
 func (a *app) table(heads []string, rows [][]string) error {
 	if len(rows) == 0 {

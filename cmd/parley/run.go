@@ -1,0 +1,278 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/gateway/client"
+)
+
+// shownEvent is an event of the transcript.
+type shownEvent struct {
+	Sequence int64     `json:"sequence"`
+	Time     time.Time `json:"time"`
+	Type     string    `json:"type"`
+	RunID    *string   `json:"run_id"`
+	Data     any       `json:"data"`
+}
+
+// sentence is an event on one line.
+func sentence(e shownEvent) string {
+	data, _ := e.Data.(map[string]any)
+	it, ok := data["item"].(map[string]any)
+	if !ok {
+		text := e.Type
+		for _, name := range []string{"state", "code", "reason", "message"} {
+			if s, _ := data[name].(string); s != "" {
+				text += " " + s
+			}
+		}
+		return text
+	}
+	who, _ := it["role"].(string)
+	if name, _ := it["name"].(string); name != "" {
+		who = name
+	}
+	line := who + ":"
+	parts, _ := it["parts"].([]any)
+	for _, p := range parts {
+		part, _ := p.(map[string]any)
+		for _, name := range []string{"name", "args", "text"} {
+			if s, _ := part[name].(string); s != "" {
+				line += " " + strings.ReplaceAll(s, "\n", " ")
+			} else if args, ok := part[name].(map[string]any); ok {
+				line += fmt.Sprint(" ", args)
+			}
+		}
+	}
+	return line
+}
+
+func (a *app) runCommand() *cobra.Command {
+	group := &cobra.Command{Use: "run", Short: "List, read, follow and stop runs", Args: cobra.NoArgs, RunE: needsVerb,
+		Long: "A run is one turn of an agent. ID is that of the run or of its message; of the newest 500 runs the last six characters do, as chats show them."}
+	stop := &cobra.Command{Use: "stop ID", Short: "Stop the turn that a run or message is in", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.stopRun(c, args[0])
+		}}
+	group.AddCommand(a.listRuns(), a.showRun(), a.logRun(), a.followRun(), a.jsonFlag(stop))
+	return group
+}
+
+func (a *app) listRuns() *cobra.Command {
+	var limit int
+	var after, agent, session, state, person string
+	c := &cobra.Command{Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return with(c, a, func(ctx context.Context, cl *client.Client) (l client.List[client.RunItem], err error) {
+			key := session
+			if key != "" {
+				if key, err = sessionKey(ctx, cl, key); err != nil {
+					return l, err
+				}
+			}
+			return cl.Runs(ctx, client.Query{"agent": agent, "session": key, "state": state, "requester": person}.Page(limit, after))
+		}, func(l client.List[client.RunItem]) error {
+			var rows [][]string
+			for _, r := range l.Items {
+				took := ""
+				if r.Ended != nil {
+					took = length(r.Ended.Sub(r.Started))
+				}
+				rows = append(rows, []string{r.ID, shortKey(r.Session), strings.TrimSpace(r.State + " " + r.Reason), took, amount(r.Usage), ago(r.Started), cut(r.Said, 40)})
+			}
+			return a.more(l.Next, a.table([]string{"ID", "SESSION", "STATE", "TOOK", "USED", "BEGAN", "SAID"}, rows))
+		})
+	}}
+	f := c.Flags()
+	f.StringVar(&agent, "agent", "", "only those of this agent, by `id`")
+	f.StringVar(&session, "session", "", "only those of this session, by `key`")
+	f.StringVar(&state, "state", "", "only those in this `state`, such as running or failed")
+	f.StringVar(&person, "person", "", "only those that this person, by `id`, asked for")
+	return a.jsonFlag(pages(c, &limit, &after, 50))
+}
+
+func (a *app) showRun() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{Use: "show ID", Short: "Show a run with its log", Args: exactly("ID"), ValidArgsFunction: a.completeRuns, RunE: func(c *cobra.Command, args []string) error {
+		var id string
+		where := func(ctx context.Context, cl *client.Client) (path string, err error) {
+			id, err = runID(ctx, cl, args[0])
+			return "/v1/runs/" + url.PathEscape(id), err
+		}
+		err := fetchFrom(c.Context(), a, where, func(v map[string]any) error {
+			for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "requester", "started", "ended"} {
+				if s, _ := v[name].(string); s != "" {
+					fmt.Fprintf(a.out, "%-9s %s\n", name, visible(s))
+				}
+			}
+			var u struct{ Usage client.Usage }
+			if data, err := json.Marshal(v); err == nil && json.Unmarshal(data, &u) == nil && amount(u.Usage) != "" {
+				fmt.Fprintf(a.out, "%-9s %s, %s\n", "used", amount(u.Usage), length(time.Duration(u.Usage.DurationMS)*time.Millisecond))
+			}
+			return nil
+		})
+		if err != nil || a.json {
+			return err
+		}
+		return a.printLog(c, id, "500", "")
+	}})
+}
+
+// logLine is one line of a run's log.
+type logLine struct {
+	N    int       `json:"n"`
+	Time time.Time `json:"time"`
+	Type string    `json:"type"`
+	Role string    `json:"role,omitempty"`
+	Name string    `json:"name,omitempty"`
+	Text string    `json:"text,omitempty"`
+}
+
+func (a *app) logRun() *cobra.Command {
+	var limit int
+	var after string
+	c := &cobra.Command{Use: "log ID", Short: "Print a run's log", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
+		RunE: func(c *cobra.Command, args []string) error { return a.printLog(c, args[0], fmt.Sprint(limit), after) }}
+	return a.jsonFlag(pages(c, &limit, &after, 200))
+}
+
+func (a *app) printLog(c *cobra.Command, id, limit, after string) error {
+	where := func(ctx context.Context, cl *client.Client) (string, error) {
+		id, err := runID(ctx, cl, id)
+		return "/v1/runs/" + url.PathEscape(id) + "/log?limit=" + limit + "&offset=" + url.QueryEscape(after), err
+	}
+	return fetchFrom(c.Context(), a, where, func(l list[logLine]) error {
+		for _, x := range l.Items {
+			text := strings.Join(strings.Fields(x.Type+" "+x.Role+" "+x.Name+" "+x.Text), " ")
+			if _, err := fmt.Fprintf(a.out, "%s %s\n", x.Time.Local().Format(time.TimeOnly), visible(text)); err != nil {
+				return err
+			}
+		}
+		return a.more(l.Next, nil)
+	})
+}
+
+func (a *app) followRun() *cobra.Command {
+	return a.jsonFlag(&cobra.Command{Use: "follow ID", Short: "Print a run as it goes on, to its end; exit code 1 when it fails", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
+		Long: "Print a run as it goes on, to its end, over a gateway that is started again in between. Leaving stops nothing. With --json each event is a line.",
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := a.client()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			id, err := runID(c.Context(), cl, args[0])
+			if err != nil {
+				return hint(err)
+			}
+			p := &printer{out: a.out, errs: a.errs}
+			if a.json {
+				p.raw, p.out, p.errs = json.NewEncoder(a.out), io.Discard, io.Discard
+			}
+			err = (&conversation{app: a, client: cl}).watch(c.Context(), id, p)
+			p.end()
+			if err == nil && p.failed {
+				err = errSaid
+			}
+			return hint(err)
+		}})
+}
+
+// shortID is how many characters chats show of an id.
+const shortID = 6
+
+// runID completes the short form of an id.
+func runID(ctx context.Context, cl *client.Client, id string) (string, error) {
+	if len(id) != shortID {
+		return id, nil
+	}
+	l, err := cl.Runs(ctx, client.Query{"limit": "500"})
+	if err != nil {
+		return "", err
+	}
+	for _, r := range l.Items {
+		if short(r.ID) == strings.ToLower(id) {
+			return r.ID, nil
+		}
+	}
+	return "", errors.New("none of the newest 500 runs has the id " + id)
+}
+
+// completeRuns offers the ids of runs to the shell.
+func (a *app) completeRuns(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cl, err := a.client()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+	defer cancel()
+	l, _ := cl.Runs(ctx, client.Query{"limit": "50"}) // without an answer nothing is offered
+	var ids []string
+	for _, r := range l.Items {
+		ids = append(ids, r.ID+"\t"+cut(r.State+": "+r.Said, 50))
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// stopped is what a stop ended.
+type stopped struct {
+	Run    string `json:"run,omitempty"`
+	Queued int    `json:"queued"`
+	Parts  int    `json:"parts"`
+}
+
+func (a *app) stopRun(c *cobra.Command, id string) error {
+	cl, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	if id, err = runID(c.Context(), cl, id); err != nil {
+		return hint(err)
+	}
+	got, err := post[stopped](c.Context(), a, "/v1/runs/"+url.PathEscape(id)+"/stop", nil)
+	if err != nil {
+		return err
+	}
+	return a.showStopped(got)
+}
+
+func (a *app) showStopped(got stopped) error {
+	switch {
+	case a.json:
+		return a.show(got)
+	case got.Run == "" && got.Queued == 0:
+		fmt.Fprintln(a.out, "nothing was running")
+	case got.Run == "":
+		fmt.Fprintf(a.out, "%d waiting messages cancelled\n", got.Queued)
+	default:
+		fmt.Fprintf(a.out, "run %s stopped\n", short(got.Run))
+	}
+	return nil
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	var session string
+	c := &cobra.Command{Use: "stop", Short: "Stop what a session is doing", Args: cobra.NoArgs}
+	c.Flags().StringVar(&session, "session", "main", "`name` of the session, or a whole session key")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		got, err := post[map[string]any](c.Context(), a, "/v1/messages", map[string]any{"session": session, "text": "/stop", "wait": 10})
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.show(got)
+		}
+		_, err = fmt.Fprintln(a.out, visible(fmt.Sprint(got["text"])))
+		return err
+	}
+	return a.jsonFlag(c)
+}
