@@ -41,9 +41,15 @@ func (h house) Offer(inputs ...workspace.Input) {
 
 func (h house) Push(list []workspace.Outbound) { h.g.deliver.PushAll(list) }
 
-func (h house) Forget(key string) { h.g.sessions.forget(key) }
+func (h house) Forget(key string) {
+	h.g.sessions.forget(key)
+	h.g.feed.Changed(key)
+}
 
-func (h house) PeopleChanged() { h.g.people.forget() }
+func (h house) PeopleChanged() {
+	h.g.people.forget()
+	h.g.feed.Needs()
+}
 
 func (h house) RoomsChanged() { h.g.places.forget() }
 

@@ -117,6 +117,9 @@ type Change struct {
 	Needs bool   // what waits for people is another number now
 }
 
+// Changed says that a session is called otherwise, has other settings, or is gone.
+func (f *Feed) Changed(key string) { f.changes.Publish("", Change{Key: key}) }
+
 // Needs says that something waits for people, or waits no more.
 func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }
 

@@ -198,6 +198,12 @@ func (w *watch) tell(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if it.Hidden { // gone: nothing but a new list can say so
+			if err := w.put(sessionsFrame{"sessions"}); err != nil {
+				return err
+			}
+			continue
+		}
 		if err := w.put(sessionFrame{"session", sessionViewOf(it)}); err != nil {
 			return err
 		}

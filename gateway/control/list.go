@@ -36,6 +36,7 @@ type SessionItem struct {
 	Running     bool               `json:"running"`
 	Waiting     int                `json:"waiting"`
 	Usage       workspace.Usage    `json:"usage"` // of this generation
+	Hidden      bool               `json:"-"`     // deleted: in no list
 }
 
 // SessionQuery says which sessions are wanted; its zero value is the newest of all that the caller reaches.
@@ -216,7 +217,7 @@ func (c *Control) item(h store.Head) (SessionItem, error) {
 	k := h.Key
 	it := SessionItem{Key: k.String(), SessionID: string(h.ID), Generation: ses.Gen, Generations: ses.Gen, Agent: string(k.Agent), Given: ses.Name,
 		Local: k.Scope == workspace.ScopeLocal, Network: string(k.Network), Kind: string(k.Kind), Peer: string(k.Peer), Thread: string(k.Thread),
-		Sequence: h.Last, Created: ses.Created, Updated: h.Updated}
+		Sequence: h.Last, Created: ses.Created, Updated: h.Updated, Hidden: ses.Hidden && h.Last == 0}
 	first, said, err := c.Store.Glimpse(h.ID)
 	if err != nil {
 		return it, err
