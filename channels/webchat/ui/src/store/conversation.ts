@@ -12,7 +12,8 @@ export type View = {
   older: 'none' | 'more' | 'loading' | 'failed' // what stands before the first line
 }
 
-const page = 80
+const page = 80 // lines of the first page; each one further back has twice as many
+const mostAPage = 480
 const far = 9_000_000_000_000_000
 
 // Conversation is one session as this page holds it: its newest lines first, older ones on request, and what is told live
@@ -25,6 +26,7 @@ export class Conversation {
   private waiting: Event[] = []
   private due = false
   private loading = 0
+  private step = page
 
   constructor(key: string, generation = '') {
     this.key = key
@@ -62,6 +64,7 @@ export class Conversation {
   // load reads the newest lines and follows from there. What is shown stays until they are here.
   async load() {
     const mine = ++this.loading
+    this.step = page
     try {
       const l = await this.read(far)
       if (mine !== this.loading) return
@@ -86,6 +89,7 @@ export class Conversation {
     this.view.set({ ...v, older: 'loading' })
     const session = v.t.sessionId
     try {
+      this.step = Math.min(this.step * 2, mostAPage)
       const l = await this.read(first.sequence)
       const now = this.view.get()
       if (now.t.sessionId !== session) return
@@ -96,7 +100,7 @@ export class Conversation {
   }
 
   private read(before: number): Promise<List<Event>> {
-    return get<List<Event>>(`/v1/sessions/${segment(this.key)}/entries?before=${before}&limit=${page}${this.generation ? `&session_id=${segment(this.generation)}` : ''}`)
+    return get<List<Event>>(`/v1/sessions/${segment(this.key)}/entries?before=${before}&limit=${this.step}${this.generation ? `&session_id=${segment(this.generation)}` : ''}`)
   }
 
   private follow() {
