@@ -9,7 +9,7 @@ const running = new Set()
 process.on('exit', () => { for (const child of running) child.kill('SIGKILL') })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { process.exit(1) })
 
-export const patience = 60_000 // ms; only something broken takes as long
+export const patience = Number(process.env.PARLEY_PATIENCE ?? 60_000) // ms; only something broken takes as long
 
 // World is one gateway as a process of its own, with its data and a model, and a browser that looks at it.
 export class World {

@@ -1,0 +1,22 @@
+// What a person finds on the page, by role and name.
+export const composer = page => page.getByRole('textbox', { name: 'Message', exact: true })
+export const answers = page => page.getByRole('article', { name: /^Assistant/ })
+export const mine = page => page.getByRole('article', { name: /^You/ })
+export const sideBar = page => page.getByRole('navigation', { name: 'Sessions and pages' })
+export const session = (page, title) => sideBar(page).getByRole('link', { name: new RegExp(`^${title}, `) })
+export const stopButton = page => page.getByRole('button', { name: /^Stop/ })
+
+// send writes a message and sends it as people do.
+export async function send(page, text) {
+  await composer(page).fill(text)
+  await composer(page).press('Enter')
+}
+
+// answered waits for an answer that is whole and says this.
+export async function answered(page, text) {
+  const answer = answers(page).filter({ hasText: text }).last()
+  await answer.getByRole('button', { name: 'Copy answer' }).waitFor({ state: 'attached' })
+  return answer
+}
+
+export const bodyOf = answer => answer.locator('.md')

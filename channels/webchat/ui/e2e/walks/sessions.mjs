@@ -1,0 +1,147 @@
+import { Telegram } from '../telegram.mjs'
+import { answered, answers, composer, mine, send, session, sideBar } from '../page.mjs'
+import { check, same, until } from '../world.mjs'
+
+const search = page => page.getByRole('searchbox', { name: 'Search sessions' })
+
+export default {
+  async 'sessions: new, switch, rename, search, delete'(w) {
+    await w.start()
+    const page = await w.signedIn()
+    await send(page, 'About apples')
+    await answered(page, 'You said: About apples')
+    await page.getByRole('button', { name: 'New chat', exact: true }).click()
+    await page.getByRole('heading', { name: 'What shall we do?' }).waitFor()
+    await send(page, 'About pears')
+    await answered(page, 'You said: About pears')
+    same(await answers(page).count(), 1, 'answers in the second')
+    await session(page, 'About apples').click()
+    await answered(page, 'You said: About apples')
+    same(await session(page, 'About apples').getAttribute('aria-current'), 'page', 'the one that is shown')
+    await page.goBack()
+    await answered(page, 'You said: About pears')
+
+    await sideBar(page).getByRole('button', { name: 'Options of About apples' }).click()
+    await page.getByRole('menuitem', { name: 'Rename' }).click()
+    await page.getByRole('textbox', { name: 'Name' }).fill('Orchard')
+    await page.getByRole('textbox', { name: 'Name' }).press('Enter')
+    await session(page, 'Orchard').waitFor()
+    await page.reload()
+    await session(page, 'Orchard').waitFor()
+
+    await search(page).fill('orch')
+    await session(page, 'About pears').waitFor({ state: 'hidden' })
+    await session(page, 'Orchard').waitFor()
+    await search(page).fill('zebra')
+    await page.getByText('Nothing is found for “zebra”').waitFor()
+    await search(page).press('Escape')
+    await session(page, 'About pears').waitFor()
+
+    await sideBar(page).getByRole('button', { name: 'Options of Orchard' }).click()
+    await page.getByRole('menuitem', { name: 'Delete' }).click()
+    const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
+    await dialog.getByText('Orchard').waitFor()
+    await dialog.getByRole('button', { name: 'Delete' }).click()
+    await session(page, 'Orchard').waitFor({ state: 'hidden' })
+    await answered(page, 'You said: About pears')
+    await page.reload()
+    await session(page, 'About pears').waitFor()
+    same(await session(page, 'Orchard').count(), 0, 'the deleted one')
+  },
+
+  async 'what came in elsewhere is unread'(w) {
+    await w.start()
+    const page = await w.signedIn()
+    await send(page, 'Here')
+    await answered(page, 'You said: Here')
+    await w.api('POST', '/v1/messages', { text: 'From a program', session: 'other', wait: 60 })
+    await sideBar(page).getByRole('link', { name: /^From a program, .*unread/ }).waitFor()
+    await session(page, 'From a program').click()
+    await answered(page, 'You said: From a program')
+    await page.getByRole('button', { name: 'New chat', exact: true }).click()
+    await until('it is read', async () => await sideBar(page).getByRole('link', { name: /unread/ }).count() === 0)
+  },
+
+  async 'a thousand sessions'(w) {
+    await w.start({ data: process.env.PARLEY_LONG })
+    const page = await w.signedIn()
+    const list = sideBar(page).locator('.side-list')
+    await sideBar(page).getByRole('link').first().waitFor()
+    const last = session(page, 'Question 0 about a leaking tap')
+    await until('the end of the list', async () => {
+      await list.evaluate(l => { l.scrollTop = l.scrollHeight })
+      return last.isVisible()
+    })
+    const drawn = await sideBar(page).getByRole('listitem').count()
+    check(drawn < 120, `${drawn} lines are drawn`)
+    await last.click()
+    await answered(page, 'Answer 0.')
+    await search(page).fill('Question 777')
+    await session(page, 'Question 777 about a leaking tap').click()
+    await answered(page, 'Answer 777.')
+  },
+
+  async 'ten thousand entries'(w) {
+    await w.start({ data: process.env.PARLEY_LONG })
+    const page = await w.signedIn()
+    await page.goto(`${w.base}/chat/${encodeURIComponent('agent:assistant:local:long')}`)
+    await answers(page).getByText('Answer 2500 with code').waitFor()
+    const box = page.getByRole('region', { name: /^Conversation/ })
+    const atEnd = await box.evaluate(b => b.scrollHeight - b.scrollTop - b.clientHeight)
+    check(atEnd < 5, `it opens ${atEnd} px before its end`)
+    await box.hover()
+    // Frames are counted while somebody scrolls with the wheel.
+    const frames = page.evaluate(() => new Promise(ok => {
+      const list = []
+      let last = performance.now()
+      const next = now => { list.push(now - last); last = now; if (list.length < 120) requestAnimationFrame(next); else ok(list) }
+      requestAnimationFrame(next)
+    }))
+    for (let i = 0; i < 40; i++) await page.mouse.wheel(0, -900)
+    const sorted = (await frames).sort((a, b) => a - b)
+    const drawn = await box.locator('.line').count()
+    check(drawn < 80, `${drawn} lines are drawn`)
+    // What is read does not move while older messages come in above.
+    const moved = await box.evaluate(async b => {
+      const line = [...b.querySelectorAll('.line')].find(l => l.getBoundingClientRect().top > b.getBoundingClientRect().top)
+      const at = line.getBoundingClientRect().top
+      await new Promise(ok => { requestAnimationFrame(() => { requestAnimationFrame(ok) }) })
+      return Math.abs(line.getBoundingClientRect().top - at)
+    })
+    check(moved <= 1, `what is read moved by ${moved} px`)
+    await until('its beginning', async () => {
+      await box.evaluate(b => { b.scrollTop = 0 })
+      return mine(page).getByText('Message 1: a leaking tap?', { exact: true }).isVisible()
+    })
+    await page.getByRole('button', { name: 'To the end' }).click()
+    await answers(page).getByText('Answer 2500 with code').waitFor()
+    return `frames while scrolling: median ${sorted[60].toFixed(0)} ms, 95 % ${sorted[114].toFixed(0)} ms`
+  },
+
+  async 'a stranger is let in'(w) {
+    const tg = await new Telegram().start()
+    try {
+      await w.start({ config: `channels:\n  - {name: tg, type: telegram, token: "${tg.token}", api_url: "${tg.url}"}` })
+      const page = await w.signedIn()
+      tg.write(777, 'Ada <img src=x onerror=window.pwned=1>', 'Let me in')
+      await sideBar(page).getByRole('link', { name: /Needs me/ }).getByText('1').waitFor()
+      await until('the title says so', async () => /^\(1\)/.test(await page.title()))
+      await sideBar(page).getByRole('link', { name: /Needs me/ }).click()
+      await page.getByText(/Ada </).first().waitFor()
+      await page.getByRole('button', { name: /^(Approve|Let in)/ }).first().click()
+      const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
+      if (await dialog.isVisible()) await dialog.getByRole('button', { name: /Approve|Let/ }).click()
+      await sideBar(page).getByRole('link', { name: /Needs me/ }).getByText('1').waitFor({ state: 'hidden' })
+      const before = tg.sent.length
+      tg.write(777, 'Ada', 'Am I in?')
+      await until('the stranger is answered', () => tg.sent.slice(before).some(m => m.text.includes('You said: Am I in?')))
+      await sideBar(page).getByRole('link', { name: /Telegram/ }).click()
+      await page.getByRole('article').getByText('You said: Am I in?').waitFor()
+      same(await page.evaluate(() => window.pwned), undefined, 'window.pwned')
+      check(await composer(page).isDisabled() || await composer(page).count() === 0, 'somebody else’s chat can be written in')
+      same(await mine(page).getByText('never').count(), 0, 'nothing')
+    } finally {
+      tg.stop()
+    }
+  },
+}
