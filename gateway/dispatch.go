@@ -29,6 +29,7 @@ type dispatch struct {
 	roster   func() *roster
 	commands *commands
 	pressure func() bool
+	needs    func()            // something waits for people
 	accounts func(*line) error // binds the configured people to a channel's users
 	now      func() time.Time
 	log      *slog.Logger
@@ -438,6 +439,9 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 		d.people.learn(account{a.Guest.Network, a.Guest.Account, a.Guest.User}, workspace.Person{ID: a.Guest.Person, Role: workspace.Guest}, a.age)
 	}
 	d.deliver.PushAll(got.Replies)
+	if a.Pairing != nil {
+		d.needs()
+	}
 	switch {
 	case got.Begun != nil:
 		if a.heard > 0 {

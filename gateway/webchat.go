@@ -16,6 +16,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/control"
 	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
@@ -134,3 +135,11 @@ func (g *Gateway) localActor(id workspace.PersonID) workspace.Actor {
 	}
 	return workspace.Actor{Person: id, Role: who.Role, Name: who.Name} // nobody, when it could not be read
 }
+
+// ended keeps the sign-ins that were ended.
+type ended struct{ store *store.Store }
+
+const endedSetting = "sign_ins_ended"
+
+func (e ended) Load() (string, error)  { return e.store.Setting(endedSetting) }
+func (e ended) Save(list string) error { return e.store.SetSetting(endedSetting, list) }

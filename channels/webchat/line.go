@@ -17,7 +17,6 @@ const (
 	maxFrame    = 512 << 10 // bytes of one frame of a page
 	queued      = 64        // frames that may wait for a page
 	inbox       = 8         // frames of a page that may wait to be done
-	slowAfter   = 10 * time.Second
 	writeWithin = 10 * time.Second
 	pongWithin  = 10 * time.Second
 	lastWords   = time.Second            // for the frame that says why
@@ -140,7 +139,7 @@ func (l *line) greet() {
 	})
 }
 
-// put queues a frame. A page that leaves no room for slowAfter is dropped.
+// put queues a frame. A page that leaves no room for long is dropped.
 func (l *line) put(v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -154,7 +153,7 @@ func (l *line) put(v any) error {
 		return nil
 	default:
 	}
-	late := time.NewTimer(slowAfter)
+	late := time.NewTimer(l.c.opt.SlowAfter)
 	defer late.Stop()
 	select {
 	case l.out <- data:

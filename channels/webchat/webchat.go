@@ -86,6 +86,8 @@ type Options struct {
 	AckWithin time.Duration
 	// PingEvery is how often a line is tried while it is silent; 0: 20 s.
 	PingEvery time.Duration
+	// SlowAfter is how long a page may leave no room for what it is to read; 0: 10 s.
+	SlowAfter time.Duration
 }
 
 // Channel is WebChat. Run makes it live; the rest is safe for concurrent use at any time.
@@ -125,6 +127,9 @@ func New(o Options) *Channel {
 	}
 	if o.PingEvery == 0 {
 		o.PingEvery = 20 * time.Second
+	}
+	if o.SlowAfter == 0 {
+		o.SlowAfter = 10 * time.Second
 	}
 	return &Channel{opt: o, lines: map[*line]struct{}{}, came: make(chan struct{}), posts: map[string]*posts{}}
 }

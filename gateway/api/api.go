@@ -34,6 +34,7 @@ type Options struct {
 	Version  string
 	Page     http.Handler                 // what browsers get outside the API: the page and its files; nil: nothing
 	Live     LiveLine                     // the live line; nil: there is none
+	Ended    Ended                        // keeps sign-ins that were ended over a restart; nil: nothing does
 	Ready    func() error                 // nil: messages are taken and can be answered; the error's text is shown
 	Commands func(control.Call) []Command // what the caller may type; nil: nothing
 	Metrics  func(io.Writer)              // writes further metrics as Prometheus text

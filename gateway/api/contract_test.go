@@ -97,7 +97,7 @@ func keepsToDocument(t *testing.T, method, target, kind, body string, a answer) 
 		return
 	}
 	good := a.StatusCode < 300
-	if good && body != "" && kind == "application/json" && c.at("paths", path, verb, "requestBody") != nil {
+	if good && body != "" && kind == "application/json" && c.at("paths", path, verb, "requestBody", "content", "application/json") != nil {
 		if err := c.fits(body, "paths", path, verb, "requestBody", "content", "application/json", "schema"); err != nil {
 			t.Errorf("%s %s was taken, but openapi.json has its body otherwise: %v\n%.500s", method, target, err, body)
 		}
@@ -234,6 +234,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/outbound/"+letters[1].(map[string]any)["id"].(string)+"/retry", "")
 	ref := do(201, "POST", "/v1/files?name=note.txt", "plain text", func(q *http.Request) { q.Header.Set("Content-Type", "text/plain") })["ref"].(string)
 	do(200, "GET", "/v1/files/"+ref, "")
+	do(206, "GET", "/v1/files/"+ref, "", func(q *http.Request) { q.Header.Set("Range", "bytes=0-3") })
 	code := do(201, "POST", "/v1/sign-in/codes", "")["code"].(string)
 	noToken := func(q *http.Request) { q.Header.Del("Authorization") }
 	do(204, "POST", "/v1/sign-in", `{"code":"`+code+`"}`, noToken)

@@ -214,16 +214,9 @@ func (w *watch) tell(ctx context.Context) error {
 // needs counts what waits for the person and tells it when it is not what was told last.
 func (w *watch) needs(ctx context.Context) error {
 	n := needsFrame{Type: "needs"}
-	if w.s.opt.Control.May(w.call, "pairing.list") {
-		list, err := w.s.opt.Control.Pairings(ctx, w.call)
-		if err != nil {
-			return err
-		}
-		for _, p := range list {
-			if p.State == workspace.PairingOpen {
-				n.Pairings++
-			}
-		}
+	var err error
+	if n.Pairings, err = w.s.opt.Control.Needs(ctx, w.call); err != nil {
+		return err
 	}
 	if n == w.last {
 		return nil

@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+
+	"parley/channels"
+	"parley/gateway/client"
 )
 
 // signIn is a browser's cookie, by a fresh code.
@@ -169,4 +173,178 @@ func TestPageSaysSomethingAndSeesItAnswered(t *testing.T) {
 	if n := len(r.model.asked); n != 1 {
 		t.Errorf("the model was asked %d times", n)
 	}
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// sequences are the numbers of the stored events among frames up to the wanted one.
+func (p *page) sequences(what string, want func(map[string]any) bool) (list []int64) {
+	p.t.Helper()
+	p.until(what, func(f map[string]any) bool {
+		if e, ok := f["event"].(map[string]any); ok && e["synthetic"] == false {
+			list = append(list, int64(e["sequence"].(float64)))
+		}
+		return want(f)
+	})
+	return list
+}
+
+// A page that comes back gets what it has not seen, once, and the answer that is growing; a second page is in step.
+func TestPageComesBackWithoutAGapOrADouble(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	c := r.signIn()
+	first := r.page(c)
+	first.send(map[string]any{"type": "follow", "key": mainKey})
+	first.send(map[string]any{"type": "message", "id": "one", "text": "hello"})
+	if got := first.sequences("the first end", event("turn.ended")); !slices.Equal(got, []int64{1, 2, 3, 4}) {
+		t.Fatalf("stored events %v", got)
+	}
+	first.send(map[string]any{"type": "message", "id": "two", "text": "hold on"})
+	r.model.say(t, "half ")
+	first.until("a delta", event("item.delta"))
+	_ = first.ws.CloseNow() // the network is gone
+
+	second := r.page(c)
+	second.send(map[string]any{"type": "follow", "key": mainKey, "after": 4})
+	caught := int64(second.until("caught_up", kind("caught_up"))["sequence"].(float64))
+	grown := second.until("what has grown", event("item.delta"))["event"].(map[string]any)["data"].(map[string]any)
+	if grown["text"] != "half " || grown["offset"] != 0.0 {
+		t.Errorf("it has grown to %v", grown)
+	}
+	third := r.page(c)
+	third.send(map[string]any{"type": "follow", "key": mainKey, "after": caught})
+	third.until("caught_up", kind("caught_up"))
+	second.send(map[string]any{"type": "message", "id": "two", "text": "hold on"}) // it does not know that it was stored
+	if again := second.until("stored", kind("stored")); again["id"] != "two" {
+		t.Errorf("%v", again)
+	}
+	r.model.say(t, "done")
+	r.model.finish()
+	for _, p := range []*page{second, third} {
+		if got := p.sequences("the second end", event("turn.ended")); len(got) == 0 || got[len(got)-1] != 8 {
+			t.Errorf("after %d: %v", caught, got)
+		}
+	}
+	if n := len(r.model.asked); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
+}
+
+// Before the gateway stops each page is told; what it says afterwards is in nobody's journal.
+func TestPagesAreToldThatTheGatewayStops(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	p := r.page(r.signIn())
+	p.until("hello", kind("hello"))
+	r.stop()
+	p.until("closing", kind("closing"))
+	if code := p.closed(); code != websocket.StatusGoingAway {
+		t.Errorf("close code %d", code)
+	}
+}
+
+// Pages hear of sessions that they do not follow, and of people who ask to be let in.
+func TestPagesHearOfOtherSessionsAndOfWhatWaits(t *testing.T) {
+	t.Parallel()
+	net := newStrangers()
+	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+	p := r.page(r.signIn())
+	if n := p.until("needs", kind("needs")); n["pairings"] != 0.0 {
+		t.Fatalf("%v", n)
+	}
+	net.write(t, "7", "let me in")
+	if n := p.until("needs", kind("needs")); n["pairings"] != 1.0 {
+		t.Fatalf("%v", n)
+	}
+	r.send(client.Message{Text: "hello", Session: "elsewhere", Wait: 20})
+	p.until("the session", func(f map[string]any) bool {
+		it, _ := f["item"].(map[string]any)
+		return f["type"] == "session" && it["key"] == "agent:assistant:local:elsewhere" && it["sequence"] == 4.0
+	})
+	id := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)[0].(map[string]any)["id"].(string)
+	r.ask("POST", "/v1/pairings/"+id+"/deny", "", nil)
+	if n := p.until("needs", kind("needs")); n["pairings"] != 0.0 {
+		t.Fatalf("%v", n)
+	}
+}
+
+// What is said to a conversation beside its transcript reaches its pages, also those that come later; a command's reply
+// stands in the transcript and comes no second time.
+func TestNoticesReachThePageAndRepliesComeOnce(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{yaml: "sessions: {queue: {mode: followup, cap: 1, overflow: new}}"})
+	c := r.signIn()
+	p := r.page(c)
+	p.send(map[string]any{"type": "follow", "key": mainKey})
+	p.send(map[string]any{"type": "message", "id": "one", "text": "hold on"})
+	r.model.say(t, "wait ")
+	for _, id := range []string{"two", "three"} {
+		p.send(map[string]any{"type": "message", "id": id, "text": "and " + id})
+	}
+	post := p.until("the notice", kind("post"))
+	if text, _ := post["text"].(string); !strings.Contains(text, "three") || post["session"] != mainKey {
+		t.Errorf("%v", post)
+	}
+	late := r.page(c)
+	if again := late.until("the notice", kind("post")); again["id"] != post["id"] {
+		t.Errorf("%v, then %v", post, again)
+	}
+	p.send(map[string]any{"type": "got", "id": post["id"]})
+	p.send(map[string]any{"type": "message", "id": "cmd", "text": "/whoami"})
+	p.until("the reply in the transcript", func(f map[string]any) bool {
+		if f["type"] == "post" && f["id"] != post["id"] {
+			t.Errorf("the reply is sent besides: %v", f)
+		}
+		e, _ := f["event"].(map[string]any)
+		data, _ := e["data"].(map[string]any)
+		it, _ := data["item"].(map[string]any)
+		return it["type"] == "system" && it["command"] == "/whoami"
+	})
+	r.model.finish()
+	p.until("the end of the second", func(f map[string]any) bool { return event("turn.ended")(f) })
+}
+
+// A message that waits can be changed or taken back; what no page should say is refused with a reason, and kept out.
+func TestPageEditsDeletesAndIsRefused(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{yaml: "sessions: {queue: {mode: followup}}"})
+	p := r.page(r.signIn())
+	p.send(map[string]any{"type": "follow", "key": mainKey})
+	p.send(map[string]any{"type": "message", "id": "one", "text": "hold on"})
+	r.model.say(t, "wait")
+	p.send(map[string]any{"type": "message", "id": "two", "text": "first words"})
+	p.send(map[string]any{"type": "message", "id": "three", "text": "not this"})
+	p.send(map[string]any{"type": "edit", "id": "e", "target": "two", "text": "other words"})
+	p.send(map[string]any{"type": "delete", "id": "d", "target": "three"})
+	for _, id := range []string{"one", "two", "three", "e", "d"} {
+		p.until("stored "+id, func(f map[string]any) bool { return f["type"] == "stored" && f["id"] == id })
+	}
+	for name, f := range map[string]map[string]any{
+		"nothing": {"type": "message", "id": "r1", "text": "  "}, "no agent": {"type": "message", "id": "r2", "text": "x", "session": "agent:nobody:local:main"},
+		"no file": {"type": "message", "id": "r3", "text": "x", "files": []map[string]any{{"ref": strings.Repeat("a", 64)}}},
+		"no id":   {"type": "message", "text": "x"}, "too long": {"type": "message", "id": "r4", "text": strings.Repeat("x", 257<<10)}, "unknown": {"type": "dance", "id": "r5"},
+	} {
+		p.send(f)
+		no := p.until(name, kind("refused"))
+		problem, _ := no["problem"].(map[string]any)
+		if status, _ := problem["status"].(float64); status < 400 || status >= 500 || problem["detail"] == "" || f["id"] != nil && no["id"] != f["id"] {
+			t.Errorf("%s: %v", name, no)
+		}
+	}
+	r.model.finish()
+	p.until("the last answer", func(f map[string]any) bool {
+		text := string(mustJSON(t, f))
+		if strings.Contains(text, "not this") {
+			t.Errorf("what was taken back is answered: %s", text)
+		}
+		return event("item.completed")(f) && strings.Contains(text, "echo: other words")
+	})
 }

@@ -175,7 +175,7 @@ func operationView(rt route, op operation, types *types) object {
 	}
 	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[problem](), false)}}}}
 	for status, reply := range op.good {
-		answer := object{"description": map[int]string{101: "The line is open", 200: "Done", 201: "Made", 202: "Taken", 204: "Done"}[status]}
+		answer := object{"description": map[int]string{101: "The line is open", 200: "Done", 201: "Made", 202: "Taken", 204: "Done", 206: "A piece of it"}[status]}
 		if reply != nil {
 			media := op.media
 			schema := types.of(reflect.TypeOf(reply), false)

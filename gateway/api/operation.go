@@ -119,7 +119,7 @@ func pageOperations() map[string]operation {
 		"POST /v1/sign-out":      {"page", "End the sign-in that asks", "", emptyRequest{}, one(204, nil), ""},
 		"GET /v1/me":             {"page", "Say who asks", "", nil, one(200, meView{}), ""},
 		"POST /v1/files":         {"page", "Upload a file that a message may carry", "name", rawBody{}, one(201, fileView{}), ""},
-		"GET /v1/files/{ref}":    {"page", "Fetch a file", "name", nil, one(200, rawBody{}), anyMedia},
+		"GET /v1/files/{ref}":    {"page", "Fetch a file", "name", nil, map[int]any{200: rawBody{}, 206: rawBody{}}, anyMedia},
 		"GET /v1/live":           {"page", "The live line, a WebSocket", "", nil, one(101, nil), ""},
 	}
 }

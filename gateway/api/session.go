@@ -176,6 +176,7 @@ func (s *server) approvePairing(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s.opt.Feed.Needs()
 	v := pairingOf(p)
 	v.Person, v.Role = string(acc.Person), req.As
 	if v.Role == "" {
@@ -191,6 +192,7 @@ func (s *server) denyPairing(w http.ResponseWriter, r *http.Request) error {
 	}
 	p, err := s.opt.Control.DenyPairing(r.Context(), s.call(r), r.PathValue("id"))
 	if err == nil {
+		s.opt.Feed.Needs()
 		reply(w, http.StatusOK, pairingOf(p))
 	}
 	return err

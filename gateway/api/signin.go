@@ -7,6 +7,8 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -30,10 +32,18 @@ type door struct {
 	token func() string
 	now   func() time.Time
 	name  string // of the cookie: browsers keep them by host and not by port
+	keep  Ended
+	log   *slog.Logger
 
 	mu    sync.Mutex
 	codes []code
-	out   map[string]time.Time // sign-ins that were ended, until they would have ended by themselves
+	out   map[string]int64 // sign-ins that were ended, until they would have ended by themselves, in Unix seconds; nil: not read yet
+}
+
+// Ended keeps the list of sign-ins that were ended before their time. Load of nothing is empty.
+type Ended interface {
+	Load() (string, error)
+	Save(list string) error
 }
 
 // code is one that was made and not yet used; only its hash is kept.
@@ -43,7 +53,7 @@ type code struct {
 }
 
 func newDoor(o Options) *door {
-	d := &door{token: o.Token, now: o.Now, name: "parley", out: map[string]time.Time{}}
+	d := &door{token: o.Token, now: o.Now, name: "parley", keep: o.Ended, log: o.Log}
 	if _, port, err := net.SplitHostPort(o.Addr); err == nil {
 		d.name = "parley_" + port
 	}
@@ -139,27 +149,62 @@ func (d *door) read(r *http.Request) (id string, ends time.Time, ok bool) {
 	return "", time.Time{}, false
 }
 
+// ended says whether a sign-in was ended; one that cannot be known is.
 func (d *door) ended(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if err := d.load(); err != nil {
+		d.log.Error("ended sign-ins cannot be read", "err", err)
+		return true
+	}
 	_, out := d.out[id]
 	return out
 }
 
-// end signs out: the cookie is worth nothing from now on, wherever a copy of it is.
-func (d *door) end(r *http.Request) {
+// load reads the list once. The lock is held.
+func (d *door) load() error {
+	if d.out != nil {
+		return nil
+	}
+	out, text := map[string]int64{}, ""
+	if d.keep != nil {
+		var err error
+		if text, err = d.keep.Load(); err != nil {
+			return err
+		}
+	}
+	if text != "" {
+		if err := json.Unmarshal([]byte(text), &out); err != nil {
+			return err
+		}
+	}
+	d.out = out
+	return nil
+}
+
+// end signs out: the cookie is worth nothing from now on, wherever a copy of it is. The list is kept before anybody is
+// told.
+func (d *door) end(r *http.Request) error {
 	id, ends, ok := d.read(r)
 	if !ok {
-		return
+		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for old, at := range d.out {
-		if d.now().After(at) {
+		if d.now().Unix() > at {
 			delete(d.out, old)
 		}
 	}
-	d.out[id] = ends
+	d.out[id] = ends.Unix()
+	if d.keep == nil {
+		return nil
+	}
+	text, err := json.Marshal(d.out)
+	if err == nil {
+		err = d.keep.Save(string(text))
+	}
+	return err
 }
 
 // signIn exchanges a code for a cookie.
@@ -186,7 +231,9 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 
 // signOut ends the sign-in that asks.
 func (s *server) signOut(w http.ResponseWriter, r *http.Request) error {
-	s.guard.door.end(r)
+	if err := s.guard.door.end(r); err != nil {
+		return err
+	}
 	http.SetCookie(w, &http.Cookie{Name: s.guard.door.name, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	w.WriteHeader(http.StatusNoContent)
 	return nil

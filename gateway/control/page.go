@@ -3,8 +3,23 @@ package control
 import (
 	"context"
 
+	"parley/routes"
 	"parley/workspace"
 )
+
+// Needs is how many pairing requests wait for a decision of the caller; none, when it is not theirs to decide.
+func (c *Control) Needs(_ context.Context, call Call) (pairings int, err error) {
+	if !c.May(call, "pairing.list") {
+		return 0, nil
+	}
+	list, err := c.Store.Pairings(pairingsShown)
+	for _, p := range list {
+		if routes.PairingOpen(p, c.Now()) {
+			pairings++
+		}
+	}
+	return pairings, err
+}
 
 // Invite says whether the caller may make a way in for a browser: who comes in by it is the local owner.
 func (c *Control) Invite(_ context.Context, call Call) error { return c.may(call, "sign-in.code") }
