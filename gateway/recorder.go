@@ -75,11 +75,13 @@ func (r *recorder) restart(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	entries, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.content))
+	got, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.content))
 	if err != nil {
+		r.lane.Forgo(inputs)
 		return err
 	}
-	r.remember(entries, inputs)
+	r.lane.Forgo(got.Gone)
+	r.remember(got.Entries, inputs)
 	r.ts.say(r, files)
 	return nil
 }
@@ -134,8 +136,10 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	}
 	got, err := r.ts.store.Step(u)
 	if err != nil {
+		r.lane.Forgo(u.Inputs)
 		return agentloop.Boundary{}, err
 	}
+	r.lane.Forgo(got.Gone)
 	r.ts.sessions.append(r.mem, u.Entries)
 	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped)}
 	if len(u.Inputs) > 0 {

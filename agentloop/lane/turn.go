@@ -100,7 +100,8 @@ func (t *Turn) Boundary() []workspace.Input {
 	return inputs
 }
 
-// Forgo gives up inputs that Boundary or Restart handed over and that were not committed, since the turn was ended.
+// Forgo gives up inputs that Boundary or Restart handed over and that were not committed: the turn was ended, or they
+// were, by a stop or a delete that came first.
 func (t *Turn) Forgo(inputs []workspace.Input) {
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()

@@ -145,9 +145,8 @@ func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error 
 }
 
 // Take adds queued inputs to a running run: a restart with both, or steering without a step.
-func (s *Store) Take(run workspace.Run, inputs []workspace.Input, bodies []workspace.EntryBody) ([]workspace.Entry, error) {
-	b, err := s.Step(StepUnit{Run: run, Inputs: inputs, Bodies: bodies, Wait: true})
-	return b.Entries, err
+func (s *Store) Take(run workspace.Run, inputs []workspace.Input, bodies []workspace.EntryBody) (Stepped, error) {
+	return s.Step(StepUnit{Run: run, Inputs: inputs, Bodies: bodies, Wait: true})
 }
 
 // StepUnit is one boundary of a run.
@@ -166,6 +165,7 @@ type StepUnit struct {
 type Stepped struct {
 	Entries []workspace.Entry // all that were appended, numbered
 	StopBy  workspace.PersonID
+	Gone    []workspace.Input // of Inputs: ended before the run could take them, by a stop or a delete
 }
 
 // Step journals steps. Without Wait it returns at once and Stepped is empty.
@@ -199,19 +199,40 @@ func (t *tx) step(u StepUnit) (out Stepped, err error) {
 			return out, err
 		}
 	}
-	for _, in := range u.Inputs {
-		if err := t.take(in, u.Run.ID); err != nil {
-			return out, err
-		}
+	inputs, bodies, err := t.steer(&u, &out)
+	if err != nil {
+		return out, err
 	}
 	if u.Usage != nil {
 		if err := t.usage(u.Run.ID, *u.Usage); err != nil {
 			return out, err
 		}
 	}
-	entries := append(append([]workspace.Entry(nil), u.Entries...), userEntries(u.Run.ID, u.Inputs, u.Bodies)...)
+	entries := append(append([]workspace.Entry(nil), u.Entries...), userEntries(u.Run.ID, inputs, bodies)...)
 	out.Entries, err = t.appendEntries(u.Run.SessionID, entries)
 	return out, err
+}
+
+// steer takes a boundary's inputs into the run. One that was stopped or deleted before is left out: its end came first,
+// and is no reason for the turn to fail.
+func (t *tx) steer(u *StepUnit, out *Stepped) (inputs []workspace.Input, bodies []workspace.EntryBody, err error) {
+	for i, in := range u.Inputs {
+		err := t.take(in, u.Run.ID)
+		if errors.Is(err, workspace.ErrConflict) {
+			out.Gone = append(out.Gone, in)
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		inputs = append(inputs, in)
+		var body workspace.EntryBody
+		if i < len(u.Bodies) {
+			body = u.Bodies[i]
+		}
+		bodies = append(bodies, body)
+	}
+	return inputs, bodies, nil
 }
 
 func (t *tx) usage(run workspace.RunID, u workspace.Usage) error {

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"AStreamedAnswerKeepsItsParts", streamed},
 		{"AStreamedAnswerIsFoundAgain", streamedAgain},
 		{"ADeadPartEndsTheRest", deadPart},
+		{"WhatEndedIsNotSteeredIn", steerGone},
 		{"ADeadLetterIsRetriedWhole", letterRetried},
 		{"WhatLiesIsRetriedOrDropped", letterEdges},
 		{"LettersComeInPages", lettersInPages},
