@@ -41,9 +41,16 @@ type deliver struct {
 
 	parking *parking // nil: answers have no age
 
-	mu    sync.Mutex
-	rooms map[workspace.RoomID]*room
-	wg    sync.WaitGroup
+	burst *burst // nil: nothing was left by a crash
+
+	mu     sync.Mutex
+	rooms  map[workspace.RoomID]*room
+	active int           // rooms that send
+	quiet  chan struct{} // closed when none does
+	ending chan struct{} // closed when no room may wait any longer than until flushed
+	once   sync.Once
+	flush  time.Time
+	shut   bool // no room begins any more
 
 	sent, failed, unknown atomic.Int64
 }
@@ -62,6 +69,8 @@ type room struct {
 	pace  time.Time // until then every send keeps the network's published rate
 	last  time.Time // of the last send
 	finds int       // questions about the part at hand that failed
+	pass  *pass     // of a reservation
+	stop  context.CancelFunc
 }
 
 // job is one outbound in a room's queue.
@@ -108,7 +117,11 @@ func (d *deliver) Reserve(id workspace.RoomID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.rooms[id]
-	if r == nil || r.busy || len(r.jobs) > 0 || d.now().Before(r.until) || d.now().Before(r.pace) || !d.lines.ready(r.addr) || d.base.Err() != nil {
+	if r == nil || r.busy || len(r.jobs) > 0 || d.now().Before(r.until) || d.now().Before(r.pace) || !d.lines.ready(r.addr) || d.shut {
+		return false
+	}
+	var ok bool
+	if r.pass, ok = d.burst.try(d.lines.find(r.addr)); !ok {
 		return false
 	}
 	r.busy = true
@@ -120,7 +133,8 @@ func (d *deliver) Release(id workspace.RoomID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.rooms[id]
-	r.busy = false
+	r.pass.leave()
+	r.busy, r.pass = false, nil
 	d.run(r)
 }
 
@@ -154,11 +168,28 @@ func (d *deliver) PushAll(list []workspace.Outbound) {
 
 // run starts the room's goroutine if it has work. The lock is held.
 func (d *deliver) run(r *room) {
-	if r.busy || len(r.jobs) == 0 || d.base.Err() != nil {
+	if r.busy || len(r.jobs) == 0 || d.shut {
 		return
 	}
 	r.busy = true
-	d.wg.Go(func() { d.work(d.base, r) })
+	if d.active++; d.active == 1 {
+		d.quiet = make(chan struct{})
+	}
+	ctx, stop := context.WithCancel(d.base)
+	r.stop = stop
+	go func() { // drain waits for it
+		defer d.ended()
+		defer stop()
+		d.work(ctx, r)
+	}()
+}
+
+func (d *deliver) ended() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.active--; d.active == 0 {
+		close(d.quiet)
+	}
 }
 
 // work sends a room's answers in order until none is left.
@@ -173,6 +204,7 @@ func (d *deliver) work(ctx context.Context, r *room) {
 		j := r.jobs[0]
 		d.mu.Unlock()
 		d.safely(ctx, r, j)
+		d.leave(r)
 		if ctx.Err() != nil {
 			return
 		}
@@ -243,7 +275,7 @@ func (d *deliver) address(ctx context.Context, r *room) (*line, bool) {
 		d.log.Error("room of an answer is not known", "room", r.id, "err", err)
 		return nil, false
 	}
-	return d.lines.wait(ctx, addr)
+	return d.lines.wait(ctx, d.ending, addr)
 }
 
 // Address of a room, read once.
@@ -272,6 +304,10 @@ func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Ou
 		if d.parking != nil && d.parking.overdue(o) {
 			return d.park(o, p)
 		}
+		if !d.enter(ctx, r, line, o) {
+			return true
+		}
+		defer d.leave(r)
 		if err := d.store.MovePart(store.Move{Part: *p, To: workspace.PartSending}); err != nil {
 			return d.lost(p, err)
 		}
@@ -281,6 +317,10 @@ func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Ou
 		if p.Epoch < d.store.Epoch() {
 			return d.doubt(p, errEnded)
 		}
+		if !d.enter(ctx, r, line, o) {
+			return true
+		}
+		defer d.leave(r)
 		return d.send(ctx, r, line, o, p)
 	case workspace.PartLive:
 		return d.edit(ctx, r, line, o, p)
@@ -316,10 +356,50 @@ func (d *deliver) rest(ctx context.Context, r *room, line *line, p *workspace.Pa
 	if hold := line.heldUntil(); hold.After(at) {
 		at = hold
 	}
-	if wait := at.Sub(now); wait > 0 {
-		return channels.Sleep(ctx, wait)
+	return d.pause(ctx, r, at.Sub(now))
+}
+
+// pause waits. It is false when ctx ended; a wait that outlasts the end of the gateway ends the room's work.
+func (d *deliver) pause(ctx context.Context, r *room, wait time.Duration) bool {
+	if wait <= 0 {
+		return true
 	}
-	return true
+	until := time.Now().Add(wait)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	ending := d.ending
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-ending:
+			ending = nil
+			d.mu.Lock()
+			late := until.After(d.flush)
+			d.mu.Unlock()
+			if late {
+				r.stop()
+				return false
+			}
+		}
+	}
+}
+
+// enter waits for a place in the burst after a crash, if the room does not hold one. A placeholder needs none: it is no
+// answer. It is false when ctx ended.
+func (d *deliver) enter(ctx context.Context, r *room, line *line, o *workspace.Outbound) (ok bool) {
+	if o.State == workspace.OutOpen || r.pass != nil {
+		return true
+	}
+	r.pass, ok = d.burst.enter(ctx, line)
+	return ok
+}
+
+func (d *deliver) leave(r *room) {
+	r.pass.leave()
+	r.pass = nil
 }
 
 // send makes the network call of a part that is stored as sending.
@@ -328,6 +408,7 @@ func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Ou
 	if err != nil {
 		return d.dead(r, o, p, err)
 	}
+	r.pass.begin()
 	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return line.channel.Send(ctx, post) })
 	if err == nil {
 		d.sent.Add(1)
@@ -512,20 +593,36 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 	return post, nil
 }
 
-// drain lets rooms send what they have until ctx ends, then stops them by stop. What was not begun is ready again,
-// so that the next boot need not doubt it.
-func (d *deliver) drain(ctx context.Context, stop context.CancelFunc) {
-	idle := make(chan struct{})
-	go func() {
-		d.wg.Wait()
-		close(idle)
-	}()
+// idle is closed when no room sends.
+func (d *deliver) idle() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.active == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	return d.quiet
+}
+
+// drain lets rooms send what they have for a while, or until ctx ends, then stops them by stop. A room that must wait for
+// longer is not waited for. What was not begun is ready again, so that the next boot need not doubt it.
+func (d *deliver) drain(ctx context.Context, flush time.Duration, stop context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, flush)
+	defer cancel()
+	d.mu.Lock()
+	d.flush = time.Now().Add(flush)
+	d.mu.Unlock()
+	d.once.Do(func() { close(d.ending) })
 	select {
-	case <-idle:
+	case <-d.idle():
 	case <-ctx.Done():
 	}
+	d.mu.Lock()
+	d.shut = true
+	d.mu.Unlock()
 	stop()
-	<-idle
+	<-d.idle()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.rooms {

@@ -89,7 +89,7 @@ func TestRoomOfAnUnknownAccountIsNotWaitedFor(t *testing.T) {
 	l := &line{network: "n", channel: nil, up: make(chan struct{}), wasUp: true}
 	close(l.up)
 	ls := &lines{list: []*line{l}}
-	if _, ok := ls.wait(t.Context(), channels.Address{Network: "n", Account: "gone"}); ok {
+	if _, ok := ls.wait(t.Context(), nil, channels.Address{Network: "n", Account: "gone"}); ok {
 		t.Error("found a channel of another account")
 	}
 }

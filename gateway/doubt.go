@@ -64,7 +64,7 @@ func (d *deliver) notFound(ctx context.Context, r *room, line *line, o *workspac
 	case channels.Retry, channels.BadMessage, channels.Unknown:
 	}
 	r.finds++
-	channels.Sleep(ctx, backoff(r.finds))
+	d.pause(ctx, r, backoff(r.finds))
 	return false
 }
 

@@ -241,11 +241,13 @@ func (c clock) Now() time.Time { return c() }
 func (g *Gateway) wire(c *configs.Config) {
 	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
-	g.deliver = &deliver{store: g.store, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{}}
+	g.deliver = &deliver{store: g.store, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{},
+		ending: make(chan struct{})}
+	if g.store.Crashed() {
+		g.deliver.burst = newBurst(g.booted)
+	}
 	g.stops.push("delivery", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, flushTime)
-		defer cancel()
-		g.deliver.drain(ctx, stopSending)
+		g.deliver.drain(ctx, flushTime, stopSending)
 		return nil
 	})
 	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log,

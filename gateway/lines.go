@@ -257,9 +257,9 @@ func (ls *lines) ready(a channels.Address) bool {
 	return l != nil && l.ready()
 }
 
-// wait blocks until the channel of the address can send. It is false when ctx ended, or when no configured channel
-// has this account.
-func (ls *lines) wait(ctx context.Context, a channels.Address) (*line, bool) {
+// wait blocks until the channel of the address can send. It is false when ctx or the gateway ended, or when no
+// configured channel has this account.
+func (ls *lines) wait(ctx context.Context, ending <-chan struct{}, a channels.Address) (*line, bool) {
 	for {
 		l := ls.find(a)
 		if l == nil { // accounts are known once connected
@@ -272,9 +272,15 @@ func (ls *lines) wait(ctx context.Context, a channels.Address) (*line, bool) {
 		up := l.up
 		l.mu.Unlock()
 		select {
-		case <-ctx.Done():
-			return nil, false
-		case <-up:
+		case <-up: // also when the gateway ends: what is ready goes out
+		default:
+			select {
+			case <-ctx.Done():
+				return nil, false
+			case <-ending:
+				return nil, false
+			case <-up:
+			}
 		}
 		if w, ok := channels.As[channels.Awaiter](l.channel); ok && w.Await(ctx, a) != nil {
 			return nil, false

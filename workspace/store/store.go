@@ -23,15 +23,16 @@ import (
 
 // Store is safe for concurrent use. All its times come from Options.Now.
 type Store struct {
-	opt   Options
-	d     dialect
-	db    *sql.DB   // the writer's handle
-	read  *sql.DB   // readers, read-only on SQLite
-	own   *sql.Conn // the writer's connection, from boot on
-	lock  *os.File
-	epoch int64
-	ids   *workspace.IDs
-	log   *slog.Logger
+	opt     Options
+	d       dialect
+	db      *sql.DB   // the writer's handle
+	read    *sql.DB   // readers, read-only on SQLite
+	own     *sql.Conn // the writer's connection, from boot on
+	lock    *os.File
+	epoch   int64
+	crashed bool // the last process, set before any goroutine
+	ids     *workspace.IDs
+	log     *slog.Logger
 
 	base   context.Context // values of Open's context, never cancelled: a commit is not cut short by a caller
 	notes  receipts
@@ -186,6 +187,7 @@ func (s *Store) boot(ctx context.Context) error {
 	}
 	s.point("committed ", "boot")
 	s.notes.forget()
+	s.crashed = unclean
 	_, lite := s.d.(sqlite)
 	s.health.unclean = unclean && lite
 	s.health.checking.Store(unclean && lite)
@@ -200,6 +202,9 @@ func (s *Store) point(when, unit string) {
 
 // Epoch is the boot counter of this process: the owner's mark in every compare-and-set on runs and parts.
 func (s *Store) Epoch() int64 { return s.epoch }
+
+// Crashed says that the process before this one did not end by itself.
+func (s *Store) Crashed() bool { return s.crashed }
 
 // IDs makes ULIDs from the store's clock.
 func (s *Store) IDs() *workspace.IDs { return s.ids }
