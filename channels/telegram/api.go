@@ -15,6 +15,8 @@ import (
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
+
+	"parley/channels"
 )
 
 const (
@@ -31,6 +33,21 @@ type api struct {
 	token  Secret
 	redact *strings.Replacer
 	sdk    string // endpoint in the SDK's form, with %s for token and method
+
+	poll      atomic.Pointer[context.CancelCauseFunc] // ends the poll under way; nil: there is none
+	suspected atomic.Bool                             // the next poll asks without waiting
+}
+
+// suspect ends the poll under way when another call was refused as if the token were: the next poll, which does not
+// wait, tells at once what an empty one would have kept to itself for most of a minute.
+func (a *api) suspect(method string, class channels.Class) {
+	if class != channels.Fatal || method == "getUpdates" {
+		return
+	}
+	a.suspected.Store(true)
+	if end := a.poll.Load(); end != nil {
+		(*end)(errSuspect)
+	}
 }
 
 func newAPI(base *url.URL, token Secret, c *http.Client) *api {

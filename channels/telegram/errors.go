@@ -27,6 +27,7 @@ func (a *api) fail(method string, t *carrier, err error) error {
 		return nil
 	}
 	e := &channels.Error{Class: classify(t, err)}
+	a.suspect(method, e.Class)
 	var said *tgbotapi.Error
 	if errors.As(err, &said) {
 		e.After = time.Duration(said.RetryAfter) * time.Second

@@ -55,7 +55,7 @@ func (r *receiver) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		// After trouble, and at the start, ask without waiting, so that success is known at once.
 		wait := pollTimeout
-		if !r.watch.answered {
+		if r.c.api.suspected.Swap(false) || !r.watch.answered {
 			wait = 0
 		}
 		asked := r.c.clock.Now()
@@ -70,6 +70,10 @@ func (r *receiver) run(ctx context.Context) error {
 		}
 		if ctx.Err() != nil {
 			return nil
+		}
+		if errors.Is(err, errSuspect) {
+			r.watch.answered = false // ask at once
+			continue
 		}
 		if channels.ClassOf(err) == channels.Fatal {
 			r.watch.fatal(err)
@@ -104,6 +108,13 @@ func (r *receiver) identify(ctx context.Context) error {
 
 // poll asks for updates. The call itself confirms everything below the offset.
 func (r *receiver) poll(ctx context.Context, wait time.Duration) ([]json.RawMessage, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r.c.api.poll.Store(&end)
+	defer r.c.api.poll.Store(nil)
+	if wait > 0 && r.c.api.suspected.Load() {
+		return nil, errSuspect // between two polls
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, wait+pollSlack, errDeaf)
 	defer cancel()
 	var body form
@@ -114,8 +125,10 @@ func (r *receiver) poll(ctx context.Context, wait time.Duration) ([]json.RawMess
 		add("limit", decimal(pollLimit)).
 		add("allowed_updates", allowedUpdates)
 	raws, err := post[[]json.RawMessage](ctx, r.c.api, "getUpdates", body)
-	if err != nil && errors.Is(context.Cause(ctx), errDeaf) {
-		err = errDeaf
+	for _, cause := range []error{errDeaf, errSuspect} {
+		if err != nil && errors.Is(context.Cause(ctx), cause) {
+			err = cause
+		}
 	}
 	return raws, err
 }

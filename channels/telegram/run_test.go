@@ -152,6 +152,51 @@ func TestRevokedTokenEndsPolling(t *testing.T) {
 	})
 }
 
+// A token that is revoked while a poll is held is noticed by the first send, not fifty seconds later. A refusal that is
+// not about the token costs one poll and no more.
+func TestRefusedSendWakesThePoll(t *testing.T) {
+	t.Parallel()
+	for _, revoked := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, j := newScript(), newJournal()
+			c, _ := s.channel(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- c.Run(ctx, j) }()
+			<-time.After(time.Second) // a poll is held
+			s.on("sendMessage", refuse(401, "Unauthorized"))
+			if revoked {
+				s.on("getUpdates", refuse(401, "Unauthorized"))
+			}
+			began, polls := time.Now(), len(s.made("getUpdates"))
+			if _, err := c.Send(t.Context(), channels.Post{To: channels.Address{Peer: "7"}, Text: "x", Plain: "x"}); channels.ClassOf(err) != channels.Fatal {
+				t.Fatalf("send: %v", err)
+			}
+			synctest.Wait()
+			if revoked {
+				if err := <-ended; channels.ClassOf(err) != channels.Fatal || time.Since(began) > time.Second {
+					t.Errorf("Run ended after %v: %v", time.Since(began), err)
+				}
+			} else {
+				<-time.After(time.Second)
+				if n := len(s.made("getUpdates")) - polls; n != 2 {
+					t.Errorf("%d polls, want one at once and one that is held", n)
+				}
+				s.push(textUpdate(1, "hello"))
+				synctest.Wait()
+				if got := j.texts(); len(got) != 1 {
+					t.Errorf("after that %q was taken", got)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+			cancel()
+		})
+	}
+}
+
 func TestSecondPollerIsNamedAndPollingGoesOnSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

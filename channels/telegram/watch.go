@@ -20,6 +20,9 @@ const (
 // errDeaf is a poll that did not come back in its time.
 var errDeaf = errors.New("telegram getUpdates: no answer within its time")
 
+// errSuspect is a poll that was ended since another call was refused.
+var errSuspect = errors.New("telegram getUpdates: ended, since another call was refused")
+
 // watch is what one Run knows of its connection. It belongs to the loop's goroutine.
 type watch struct {
 	c    *Channel
