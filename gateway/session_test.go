@@ -60,7 +60,7 @@ func TestAChatSwitchesSessions(t *testing.T) {
 // A message that came together with the switch goes where the switch leads.
 func TestASwitchIsDoneBeforeTheNextMessage(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: owners})
+	r := newRig(t, setup{extra: owners + "\nsessions: {queue: {mode: followup}}"}) // else a turn may answer two at once
 	chat := r.person(1)
 	r.ask(chat, 1, "hello")
 	r.stop()

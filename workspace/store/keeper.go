@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	walPassive = 16 << 20 // a checkpoint is begun above this
-	walStep    = 4 << 20  // … and again after so much more, while one could not finish
-	walRestart = 64 << 20 // above this the log is begun anew, which needs all readers gone for a moment
-	checkEvery = 24 * time.Hour
-	lookEvery  = 10 * time.Minute // whether a check is due
-	checkAfter = time.Second      // of an unclean end: first what was left is answered
+	walPassive  = 16 << 20 // a checkpoint is begun above this
+	walStep     = 4 << 20  // … and again after so much more, while one could not finish
+	walRestart  = 64 << 20 // above this the log is begun anew, which needs all readers gone for a moment
+	walLong     = 96 << 20 // above this the line waits for them, whatever they read
+	walPatience = 5 * time.Second
+	checkEvery  = 24 * time.Hour
+	lookEvery   = 10 * time.Minute // whether a check is due
+	checkAfter  = time.Second      // of an unclean end: first what was left is answered
 )
 
 // keep is the keeper goroutine: checkpoints on a connection of their own, and checks. PostgreSQL keeps itself.
@@ -142,7 +144,11 @@ func (k *keeper) checkpoint(ctx context.Context) {
 	}
 	k.s.turn.Lock()
 	defer k.s.turn.Unlock()
-	k.run(ctx, "RESTART", 2*time.Duration(size>>20)*time.Millisecond) // the longer the log, the longer the line may pause
+	patience := 2 * time.Duration(size>>20) * time.Millisecond // the longer the log, the longer the line may pause
+	if size > walLong {
+		patience = walPatience // no reader that began before it reads for longer
+	}
+	k.run(ctx, "RESTART", patience)
 }
 
 // run waits for readers in its way at most so long: the next step comes soon.
