@@ -23,9 +23,10 @@ import (
 
 // Limits of what is fetched.
 const (
-	maxAttachment  = 20 << 20 // bytes of one file: what Telegram gives to bots
-	maxAttachments = 10       // of one message
-	fetchesAtOnce  = 8        // over all sessions
+	maxAttachment  = 20 << 20  // bytes of one file: what Telegram gives to bots
+	maxAttachments = 10        // of one message
+	maxDay         = 500 << 20 // bytes of one person in a day, UTC; owners have no such bound
+	fetchesAtOnce  = 8         // over all sessions
 	fetchesOfTurn  = 4
 	fetchTries     = 3
 )
@@ -46,10 +47,15 @@ type fetcher struct {
 	slots   chan struct{}
 	looking sync.Mutex // one picture is decoded at a time: each may take a lot of memory
 	keeping sync.Mutex // copies into work folders
+	now     func() time.Time
+
+	mu    sync.Mutex
+	day   int64 // since 1970
+	spent map[workspace.PersonID]int64
 }
 
-func newFetcher(b *blob.Store, l *lines, s *store.Store, log *slog.Logger) *fetcher {
-	return &fetcher{blobs: b, lines: l, store: s, log: log, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
+func newFetcher(b *blob.Store, l *lines, s *store.Store, log *slog.Logger, now func() time.Time) *fetcher {
+	return &fetcher{blobs: b, lines: l, store: s, log: log, now: now, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
 		slots: make(chan struct{}, fetchesAtOnce)}
 }
 
@@ -59,7 +65,12 @@ func carries(d *workspace.InputData) bool {
 }
 
 func anyCarries(inputs []workspace.Input) bool {
-	return slices.ContainsFunc(inputs, func(in workspace.Input) bool { return carries(&in.Data) })
+	for i := range inputs {
+		if carries(&inputs[i].Data) {
+			return true
+		}
+	}
+	return false
 }
 
 // batch is the files of the inputs that a turn takes at once.
@@ -164,6 +175,10 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 		it.trouble = fmt.Sprintf("only the first %d files of a message are taken", maxAttachments)
 		return
 	}
+	if !f.spend(it.in, it.a.Size) {
+		it.trouble = fmt.Sprintf("that would be more than the %d MB a day that I take of one person", maxDay>>20)
+		return
+	}
 	select {
 	case f.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -172,6 +187,7 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 	}
 	kept, err := f.take(ctx, it)
 	<-f.slots
+	f.settle(it.in, kept.Size-it.a.Size) // of a failure nothing is left
 	if err != nil {
 		it.trouble = f.reason(it, err)
 		return
@@ -191,6 +207,33 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 		facts = append(facts, "not transcribed: "+it.unheard)
 	}
 	it.content.Text = label(it, facts)
+}
+
+// spend counts bytes against what one person may fill the disk with, and says whether there was room for them. What is
+// counted is forgotten at midnight and at a restart.
+func (f *fetcher) spend(in workspace.Input, size int64) bool {
+	if in.Role.AtLeast(workspace.Owner) {
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if day := f.now().Unix() / (24 * 60 * 60); day != f.day || f.spent == nil {
+		f.day, f.spent = day, map[workspace.PersonID]int64{}
+	}
+	if f.spent[in.Person]+size > maxDay {
+		return false
+	}
+	f.spent[in.Person] += size
+	return true
+}
+
+// settle corrects what was spent once it is known how much came.
+func (f *fetcher) settle(in workspace.Input, more int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.spent != nil && !in.Role.AtLeast(workspace.Owner) {
+		f.spent[in.Person] += more
+	}
 }
 
 // stem is what a file without a name is called.

@@ -38,7 +38,7 @@ func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, ch
 	t.Helper()
 	dir := t.TempDir()
 	lines := &lines{list: []*line{newLine(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, slog.New(slog.DiscardHandler), time.Now)}}
-	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), lines, nil, slog.New(slog.DiscardHandler))
+	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), lines, nil, slog.New(slog.DiscardHandler), time.Now)
 	f.timeout, f.pause = timeout, time.Millisecond
 	in := workspace.Input{ID: "in", RoomID: "room", Data: workspace.InputData{Channel: "c", Attachments: list}}
 	return f.fetch(t.Context(), batch{workDir: filepath.Join(dir, "work"), inputs: []workspace.Input{in}}), dir
@@ -119,3 +119,22 @@ func TestT18_FilesOfOneMessageAreBounded(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestT18_OnePersonDoesNotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(86400*20000, 0)
+	f := newFetcher(nil, nil, nil, nil, func() time.Time { return now })
+	guest := workspace.Input{Person: "g", Role: workspace.Guest}
+	for f.spend(guest, maxAttachment) {
+	}
+	if f.spent["g"] > maxDay || f.spent["g"] < maxDay-maxAttachment || f.spend(guest, maxAttachment) {
+		t.Errorf("%d bytes were taken", f.spent["g"])
+	}
+	if !f.spend(workspace.Input{Person: "h", Role: workspace.Guest}, maxAttachment) || !f.spend(workspace.Input{Person: "g", Role: workspace.Owner}, maxDay+1) {
+		t.Error("somebody else, or an owner, is held to it")
+	}
+	now = now.Add(24 * time.Hour)
+	if !f.spend(guest, maxAttachment) {
+		t.Error("the next day is not a new one")
+	}
+}
