@@ -66,3 +66,44 @@ func TestResumedTurnShowsItsPicture(t *testing.T) {
 		t.Errorf("fetched %d times", n)
 	}
 }
+
+func TestShutdownDuringAFetchLeavesTheMessageToTheNextStart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: quiet})
+	ana := r.person(11)
+	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang})
+	r.send(ana, 11, "read it", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
+	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.halt()
+	if got := r.rows(`SELECT state FROM inputs`); len(got) != 1 || got[0] != "queued" {
+		t.Errorf("inputs %q", got)
+	}
+	r.tg.ClearFaults()
+	r.start(nil)
+	if got := texts(r.wait(ana, 1)); !strings.Contains(got[0], "[attached file: inbox/a.txt, text/plain, 4 bytes]") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A stop while a picture is fetched that was to be steered in ends the turn, and the picture's message with it.
+func TestStopDuringASteeredFetch(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: quiet})
+	ana := r.person(11)
+	r.say(ana, 11, "work")
+	receive(t, g.called, "the tool call")
+	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang})
+	r.send(ana, 11, "and this", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
+	r.queued(1)
+	close(g.open)
+	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.say(ana, 11, "/stop")
+	r.stored("the end", `SELECT state, count(*) FROM inputs WHERE mode = 'turn' GROUP BY state ORDER BY state`, "cancelled|1", "stopped|1")
+	r.tg.ClearFaults()
+	r.say(ana, 11, "hello")
+	r.until("the next answer", func(v telegramtest.View) bool {
+		sent := texts(v.Sent(ana.ID))
+		return len(sent) > 0 && sent[len(sent)-1] == "echo: hello"
+	})
+}
