@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -76,8 +77,8 @@ type (
 )
 
 func newView(ctx context.Context, t *conversation, past *history) *view {
-	v := &view{talk: t, ctx: ctx, past: past, rows: &rows{}, mine: map[string]bool{}, now: time.Now()}
-	v.print = printer{out: v.rows, errs: v.rows}
+	v := &view{talk: t, ctx: ctx, past: past, rows: &rows{plain: os.Getenv("NO_COLOR") != ""}, mine: map[string]bool{}, now: time.Now()}
+	v.print = printer{out: prose{v.rows}, errs: v.rows}
 	e := textarea.New()
 	e.ShowLineNumbers, e.DynamicHeight, e.MinHeight, e.MaxHeight, e.MaxContentHeight, e.CharLimit = false, true, 1, promptMost, linesMost, maxTyped
 	e.SetPromptFunc(ansi.StringWidth(promptMark), func(p textarea.PromptInfo) string {
@@ -323,10 +324,11 @@ func (v *view) event(e client.Event) {
 		v.session = e.SessionID
 		return
 	case "session.ended":
-		v.print = printer{out: v.rows, errs: v.rows, midLine: v.print.midLine}
+		v.print = printer{out: prose{v.rows}, errs: v.rows, midLine: v.print.midLine}
 		return
 	case "turn.started":
 		v.run, v.since, v.doing, v.stopping = e.RunID, time.Now(), "", false
+		v.rows.fence = false
 		v.now = v.since
 	case "item.started", "item.completed":
 		var it shownItem
@@ -433,7 +435,7 @@ func (v *view) View() tea.View {
 	}
 	all := append(above, v.edit.View())
 	for _, o := range v.menu {
-		all = append(all, paint(v.rows, dim, ansi.Truncate(fmt.Sprintf("  /%-12s %s", o.name, o.help), max(1, v.width-1), "…")))
+		all = append(all, paint(v.rows, dim, ansi.Truncate(strings.TrimRight(fmt.Sprintf("  %-13s %s", o.line, o.help), " "), max(1, v.width-1), "…")))
 	}
 	out := tea.NewView(strings.Join(all, "\n"))
 	if c := v.edit.Cursor(); c != nil {

@@ -161,7 +161,7 @@ func TestChatCompletesCommands(t *testing.T) {
 	t.Parallel()
 	s := newScreen(t)
 	s.keys("/sto")
-	if len(s.menu) != 1 || s.menu[0].name != "stop" {
+	if len(s.menu) != 1 || s.menu[0].line != "/stop" {
 		t.Errorf("offered are %v", s.menu)
 	}
 	s.keys("tab")
@@ -176,6 +176,12 @@ func TestChatCompletesCommands(t *testing.T) {
 	}
 	s.keys("ctrl+c", "no command/", "tab")
 	s.typed("no command/")
+	s.keys("ctrl+c", "/que", "tab", "fo", "tab")
+	s.typed("/queue followup ")
+	s.keys("ctrl+c", "/queue ")
+	if len(s.menu) < 4 || s.menu[0].line != "/queue steer" {
+		t.Errorf("offered are %v", s.menu)
+	}
 }
 
 // What is watched live may overtake the record: cards come before the answer that follows them, and nothing stands twice.
@@ -284,6 +290,21 @@ func TestRowsDoNotDependOnThePieces(t *testing.T) {
 			t.Fatalf("rows hold %q, want %q", got, want)
 		}
 	})
+}
+
+func TestAnswersStandOutAsMarkdown(t *testing.T) {
+	t.Parallel()
+	r := &rows{width: 30}
+	for _, piece := range []string{"# Hea", "d\na **bo", "ld** word and `co", "de` 2 ** 3 ** 4\n```go\nx := `a` **b**\n```\nend"} {
+		if _, err := (prose{r}).Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := strings.Join(append(r.take(), r.tail), "|")
+	want := "\x1b[1m# Head\x1b[0m|a \x1b[1mbold\x1b[0m word and \x1b[36mcode\x1b[0m 2|** 3 ** 4|\x1b[2m```go\x1b[0m|\x1b[36mx := `a` **b**\x1b[0m|\x1b[2m```\x1b[0m|end"
+	if colourful(r) && got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }
 
 func TestCardIsOneLine(t *testing.T) {

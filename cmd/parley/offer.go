@@ -7,47 +7,56 @@ import (
 	"parley/gateway"
 )
 
-// offer is a command that what is typed may become.
-type offer struct{ name, help string }
+// offer is what a line may become.
+type offer struct{ line, help string }
 
-// offers are the commands that begin as name does.
-func offers(name string) []offer {
-	list := []offer{{"quit", "leave the chat"}}
-	for _, c := range gateway.Menu() {
-		list = append(list, offer{c.Name, c.Help})
+// offers are the lines that begin as what is typed: names of commands, then the words that their first argument may be.
+func offers(typed string) []offer {
+	name, ok := strings.CutPrefix(typed, "/")
+	if !ok || strings.Contains(name, "\n") {
+		return nil
 	}
-	slices.SortFunc(list, func(a, b offer) int { return strings.Compare(a.name, b.name) })
-	return slices.DeleteFunc(list, func(o offer) bool { return !strings.HasPrefix(o.name, name) })
+	name, word, second := strings.Cut(strings.ToLower(name), " ")
+	if strings.Contains(word, " ") {
+		return nil
+	}
+	slashes := append(gateway.Slashes(), gateway.Slash{Name: "quit", Help: "leave the chat"})
+	slices.SortFunc(slashes, func(a, b gateway.Slash) int { return strings.Compare(a.Name, b.Name) })
+	var list []offer
+	for _, s := range slashes {
+		switch {
+		case second && s.Name == name:
+			for _, c := range s.Choices {
+				if strings.HasPrefix(c, word) {
+					list = append(list, offer{"/" + name + " " + c, ""})
+				}
+			}
+		case !second && strings.HasPrefix(s.Name, name):
+			list = append(list, offer{"/" + s.Name, s.Help})
+		}
+	}
+	return list
 }
 
-// offer updates the list below what is typed.
+// offer updates the list below what is typed. What is whole is offered no more.
 func (v *view) offer() {
-	v.menu = nil
-	name, ok := strings.CutPrefix(v.edit.Value(), "/")
-	if !ok || strings.ContainsAny(name, " \n") {
-		return
-	}
-	found := offers(strings.ToLower(name))
-	if len(found) == 1 && found[0].name == name {
-		return
+	found := offers(v.edit.Value())
+	if len(found) == 1 && found[0].line == strings.TrimRight(v.edit.Value(), " ") {
+		found = nil
 	}
 	v.menu = found[:min(len(found), menuMost)]
 }
 
-// complete is Tab: the rest of a command's name as far as it is sure.
+// complete is Tab: the rest of the line as far as it is sure.
 func (v *view) complete() {
-	name, ok := strings.CutPrefix(v.edit.Value(), "/")
-	if !ok || strings.ContainsAny(name, " \n") {
-		return
-	}
-	found := offers(strings.ToLower(name))
+	found := offers(v.edit.Value())
 	if len(found) == 0 {
 		return
 	}
-	common := found[0].name
+	common := found[0].line
 	for _, o := range found[1:] {
 		n := 0
-		for n < len(common) && n < len(o.name) && common[n] == o.name[n] {
+		for n < len(common) && n < len(o.line) && common[n] == o.line[n] {
 			n++
 		}
 		common = common[:n]
@@ -55,7 +64,9 @@ func (v *view) complete() {
 	if len(found) == 1 {
 		common += " "
 	}
-	v.edit.SetValue("/" + common)
-	v.edit.MoveToEnd()
+	if len(common) >= len(v.edit.Value()) { // never less than what was typed
+		v.edit.SetValue(common)
+		v.edit.MoveToEnd()
+	}
 	v.offer()
 }

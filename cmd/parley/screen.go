@@ -28,6 +28,7 @@ const (
 	red    style = "31"
 	green  style = "32"
 	yellow style = "33"
+	cyan   style = "36"
 )
 
 // paint styles text for w, if w is a terminal whose person wants colours (https://no-color.org).
