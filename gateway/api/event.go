@@ -93,6 +93,8 @@ func stored(e workspace.Entry) event {
 		ev.Data = itemData{itemOf(e)}
 	case e.Body.Type == "command":
 		ev.Data = itemData{commandItem(e)}
+	case e.Body.Type == workspace.EventCompacted || e.Body.Type == workspace.EventUndone:
+		ev.Data = itemData{markItem(e)}
 	case e.Body.Type == "turn.ended":
 		state, reason, _ := strings.Cut(e.Body.Reason, ": ")
 		ev.Type, ev.Data = e.Body.Type, endData{state, reason}
@@ -144,6 +146,15 @@ func commandItem(e workspace.Entry) item {
 		it.Command, it.Name = line.Text, line.Name
 	}
 	return it
+}
+
+// markItem tells what the prompt holds no more: the record still does.
+func markItem(e workspace.Entry) item {
+	text := fmt.Sprintf("Taken out of what the agent sees: events %d to %d.", e.Body.From, e.Body.To)
+	if e.Body.Type == workspace.EventCompacted {
+		text = fmt.Sprintf("For the agent this summary stands in place of everything up to event %d:\n\n%s", e.Body.To, e.Body.Plain())
+	}
+	return item{ID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Type: "system", Reason: e.Body.Type, Parts: []part{{Type: "text", Text: text}}}
 }
 
 // partsOf leaves out what is private: reasoning, and what a provider wants back unchanged.

@@ -83,3 +83,19 @@ func TestLiveEventsTellWhatIsUnderWay(t *testing.T) {
 		t.Errorf("what is asked again begins anew: %+v", d)
 	}
 }
+
+// What a summary or an undo changes is told in words that every reader knows.
+func TestMarksAreSystemItems(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		workspace.EventCompacted: `"type":"system","parts":[{"type":"text","text":"For the agent this summary stands in place of everything up to event 9:\n\nshort"}],"reason":"compacted"`,
+		workspace.EventUndone:    `"text":"Taken out of what the agent sees: events 4 to 9."`,
+	} {
+		e := workspace.Entry{SessionID: "S", N: 12, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, From: 4, To: 9,
+			Content: []workspace.Content{{Kind: workspace.Text, Text: "short"}}}}
+		got, err := json.Marshal(stored(e))
+		if err != nil || !strings.Contains(string(got), want) || !strings.Contains(string(got), `"type":"item.completed"`) {
+			t.Errorf("%s: %s, %v", kind, got, err)
+		}
+	}
+}
