@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/api"
 	"parley/gateway/command"
@@ -97,7 +98,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 			}
 		}
 	}()
-	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) {
+	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}
 	c.feed.Publish(in.Binding.Key, api.Live{Stored: true})

@@ -132,7 +132,7 @@ func (h house) Summarize(ctx context.Context, call control.Call, ses workspace.S
 		Summary: was.summary, History: list, Models: r.summarizers(agent, ses.Overrides)}
 	got, err := r.loop.Summarize(ctx, t, instructions)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		for _, known := range []error{agentloop.ErrStopped, agentloop.ErrShutdown} {
+		for _, known := range []error{agentloop.ErrStopped, agentloop.ErrShutdown, context.DeadlineExceeded} {
 			if errors.Is(cause, known) {
 				return got, known
 			}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
@@ -24,8 +25,11 @@ var _ control.House = house{}
 func (h house) Lane(key string) lane.View { return h.g.lanes.Look(key) }
 
 func (h house) Cancel(key string, cause error, match func(workspace.Input) bool) bool {
-	summing := h.g.sums.cancel(key, cause, match)
-	return h.g.lanes.Cancel(key, cause, match) || summing
+	return h.g.lanes.Cancel(key, cause, match)
+}
+
+func (h house) CancelSummary(key string, match func(workspace.Input) bool) bool {
+	return h.g.sums.cancel(key, agentloop.ErrStopped, match)
 }
 
 func (h house) Remove(key string, seqs ...int64) {

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -318,4 +319,37 @@ func TestStepsAndThinkingAreShownWhileTheyHappen(t *testing.T) {
 			t.Errorf("a private thought left: %q", m.Text)
 		}
 	}
+}
+
+// A summary that is being made can be stopped, and one that a shutdown cut off is made after the next start.
+func TestASummaryIsStoppedAndOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	l, asked, hold := &listener{}, make(chan struct{}, 10), make(chan struct{})
+	r := newRig(t, setup{extra: owners, script: func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(string(q.Body), summaryMark) {
+			asked <- struct{}{}
+			<-hold
+		}
+		return l.answer(q)
+	}})
+	chat := r.person(1)
+	for i := range 4 {
+		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("about the blue door ", 20)))
+	}
+	r.say(chat, 1, "/compact")
+	<-asked
+	r.say(chat, 1, "/stop")
+	got := r.wait(chat, 6)
+	both := got[4].Text + got[5].Text
+	has(t, both, "Stopped: the summary.", "Stopped. Nothing was changed.")
+	r.say(chat, 1, "/compact")
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // a shutdown that does not wait
+	if err := r.g.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	close(hold)
+	r.start(nil)
+	has(t, r.wait(chat, 7)[6].Text, "I summed up 2 exchanges")
 }

@@ -223,6 +223,9 @@ func renderStopped(v control.Stopped) string {
 	if v.Run != "" {
 		list = append(list, "run "+workspace.Short(v.Run))
 	}
+	if v.Summary {
+		list = append(list, "the summary")
+	}
 	if v.Queued > 0 {
 		list = append(list, plural(v.Queued, "waiting message"))
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/workspace"
@@ -128,6 +129,9 @@ func Run(ctx context.Context, c *control.Control, call control.Call, line string
 	}
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, agentloop.ErrShutdown) {
+		return err // it is done after the next start
 	}
 	sentence, ok := workspace.Sentence(err)
 	if !ok {

@@ -45,6 +45,8 @@ type House interface {
 	Lane(key string) lane.View
 	// Cancel ends the running turn of a session if match accepts its first input.
 	Cancel(key string, cause error, match func(first workspace.Input) bool) bool
+	// CancelSummary ends the summary that a command is having made, if match accepts the command.
+	CancelSummary(key string, match func(command workspace.Input) bool) bool
 	Remove(key string, seqs ...int64)
 	Offer(inputs ...workspace.Input)
 	Push(list []workspace.Outbound)

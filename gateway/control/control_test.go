@@ -42,13 +42,14 @@ func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bo
 	return false
 }
 
-func (h *house) Remove(string, ...int64)           {}
-func (h *house) Offer(inputs ...workspace.Input)   { h.offered = append(h.offered, inputs...) }
-func (h *house) Push(list []workspace.Outbound)    { h.pushed = append(h.pushed, list...) }
-func (h *house) Forget(string)                     {}
-func (h *house) PeopleChanged()                    {}
-func (h *house) QueueDefault() lane.Settings       { return lane.Settings{Mode: lane.Steer} }
-func (h *house) ModelInfo(string) (llm.Info, bool) { return llm.Info{}, false }
+func (h *house) CancelSummary(string, func(workspace.Input) bool) bool { return false }
+func (h *house) Remove(string, ...int64)                               {}
+func (h *house) Offer(inputs ...workspace.Input)                       { h.offered = append(h.offered, inputs...) }
+func (h *house) Push(list []workspace.Outbound)                        { h.pushed = append(h.pushed, list...) }
+func (h *house) Forget(string)                                         {}
+func (h *house) PeopleChanged()                                        {}
+func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
+func (h *house) ModelInfo(string) (llm.Info, bool)                     { return llm.Info{}, false }
 func (h *house) Compose(context.Context, control.Call) (control.Composed, error) {
 	return control.Composed{}, nil
 }

@@ -65,6 +65,8 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 		return Compacted{}, workspace.Say(err, "There is nothing yet that a summary would make shorter.")
 	case errors.Is(err, agentloop.ErrStopped):
 		return Compacted{}, workspace.Say(err, "Stopped. Nothing was changed.")
+	case errors.Is(err, context.DeadlineExceeded):
+		return Compacted{}, workspace.Say(err, "The model did not answer in time. Nothing was changed.")
 	case errors.Is(err, agentloop.ErrShutdown):
 		return Compacted{}, err
 	case err != nil:

@@ -166,6 +166,8 @@ type Stopped struct {
 	Run    workspace.RunID `json:"run,omitempty"`
 	Queued int             `json:"queued"`
 	Parts  int             `json:"parts"`
+	// Summary says that one was being made for /compact.
+	Summary bool `json:"summary,omitempty"`
 }
 
 // Stop ends the running turn of the session, what waits behind it and what it has not sent. It is committed first,
@@ -191,8 +193,11 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 	match := func(first workspace.Input) bool { // the turn may be another one by now
 		return first.Seq < stop.Before && (stop.Requester == "" || first.Person == stop.Requester)
 	}
+	summing := c.House.CancelSummary(call.Session.String(), match) // of which nothing is stored yet
 	view := func(d store.Did) Stopped {
-		return Stopped{Run: d.Stopped.Run, Queued: len(d.Stopped.Queued), Parts: int(d.Stopped.Parts)}
+		v := stoppedOf(d)
+		v.Summary = summing
+		return v
 	}
 	did, err := c.commit(call, store.Effect{Stop: stop}, func(d store.Did) any { return view(d) })
 	if err != nil {

@@ -562,6 +562,8 @@ export type Stopped = {
   run?: string
   queued: number
   parts: number
+  /** Summary says that one was being made for /compact. */
+  summary?: boolean
 }
 
 export type Tried = {
