@@ -60,6 +60,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"LateAnswersAreResumed", lettersResumed},
 		{"OddTextStays", oddText},
 		{"ATranscriptIsKeptOnce", transcriptKept},
+		{"AnEditReplacesTheFileThatWaits", editedFile},
 		{"PairingIsDecidedOnce", pairing},
 		{"PeopleFollowTheConfiguration", people},
 		{"ContextIsNotATurn", contextLines},
