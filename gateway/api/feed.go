@@ -124,4 +124,4 @@ func (f *Feed) Changed(key string) { f.changes.Publish("", Change{Key: key}) }
 func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }
 
 // changed begins to hear of every session.
-func (f *Feed) changed() *bus.Sub[Change] { return f.changes.Subscribe("", feedBuffer) }
+func (f *Feed) changed() *bus.Sub[Change] { return f.changes.Subscribe("", lineBuffer) }

@@ -84,6 +84,7 @@ func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put
 	s.s.counts.streams.Add(1)
 	defer s.s.counts.streams.Add(-1)
 	st := s.s.newStream(&liveSink{key.String(), put}, &sessionSource{c: s.s.opt.Control, call: call, key: key.String()}, after)
+	st.buffer = lineBuffer
 	for {
 		err := st.run(ctx, key.String())
 		switch {
@@ -114,6 +115,9 @@ type needsFrame struct {
 	Pairings  int    `json:"pairings"`
 	Approvals int    `json:"approvals"`
 }
+
+// lineBuffer is how many events may wait for a live line, of each session: it begins again from the record when more come.
+const lineBuffer = 64
 
 const (
 	changedEvery = 300 * time.Millisecond // how often changed sessions are told

@@ -124,6 +124,7 @@ type stream struct {
 	out    sink
 	source source
 	cursor int64
+	buffer int    // events that may wait for this reader
 	told   bool   // that the backlog is behind
 	begun  string // id of the answer that was started for this reader
 	status string // that was shown last
@@ -139,7 +140,7 @@ var errClosing = errors.New("the gateway is stopping")
 
 // newStream is a reader of a source that has all up to the cursor.
 func (s *server) newStream(out sink, source source, cursor int64) *stream {
-	st := &stream{s: s, out: out, source: source, cursor: cursor, done: map[workspace.RunID]int{}, ended: map[workspace.RunID]bool{}}
+	st := &stream{s: s, out: out, source: source, cursor: cursor, buffer: feedBuffer, done: map[workspace.RunID]int{}, ended: map[workspace.RunID]bool{}}
 	if src, ok := source.(*sessionSource); ok {
 		src.turn = st.turn
 	}
@@ -150,7 +151,7 @@ func (s *server) newStream(out sink, source source, cursor int64) *stream {
 // bus.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
 // nothing falls between them.
 func (st *stream) run(ctx context.Context, key string) error {
-	sub, snapshot := st.s.opt.Feed.watch(key, feedBuffer)
+	sub, snapshot := st.s.opt.Feed.watch(key, st.buffer)
 	defer sub.Close()
 	st.begun = "" // the snapshot begins anew
 	ended, err := st.catchUp(ctx)

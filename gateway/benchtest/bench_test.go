@@ -54,6 +54,7 @@ var scenes = []struct {
 	{"chats1000", func(r *bench) { r.loads("chats1000", 1000, 0, 2*time.Second, 4*time.Second) }},
 	{"slow30", func(r *bench) { r.loads("slow30", 30, time.Second, 1500*time.Millisecond, 4*time.Second) }},
 	{"line", (*bench).line},
+	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
 	{"memory", (*bench).memory},
 	{"overload", (*bench).overload},

@@ -1,6 +1,7 @@
 package benchtest
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -58,6 +59,7 @@ channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: o
 type process struct {
 	b     *testing.B
 	cmd   *exec.Cmd
+	out   *bufio.Reader // of what it prints; nil: nobody reads
 	log   string
 	began time.Time
 }
@@ -82,6 +84,27 @@ func (bin binaries) start(b *testing.B, who int, w *world, dir string) *process 
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
+	return p
+}
+
+// run starts a program whose standard output is read.
+func (bin binaries) run(b *testing.B, dir, name string, args ...string) *process {
+	b.Helper()
+	p := &process{b: b, cmd: exec.Command(name, args...), log: filepath.Join(dir, "log"), began: time.Now()}
+	log, err := os.Create(p.log)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd.Stderr, p.cmd.Dir, p.cmd.Env = log, dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	out, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.out = bufio.NewReader(out)
 	return p
 }
 
