@@ -292,7 +292,8 @@ func (d *dispatch) deletion(a *arrival, by workspace.Person) error {
 	if err != nil {
 		return err
 	}
-	if a.in.From.User != "" && by.ID != target.Person || !target.Decision.Allow || target.Binding.Key == "" {
+	remark := target.State == workspace.InputContext // it is gone, whoever took it away: it must not be quoted
+	if !remark && (a.in.From.User != "" && by.ID != target.Person || !target.Decision.Allow) || target.Binding.Key == "" {
 		return nil
 	}
 	key, err := workspace.ParseKey(target.Binding.Key)
@@ -451,7 +452,7 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 	case got.Amended != nil:
 		d.amended(in, got.Amended)
 	case in.State == workspace.InputContext:
-		d.sessions.get(a.key).note(workspace.ContextLine{Name: in.Sender, Text: in.Text})
+		d.sessions.get(a.key).note(in.Seq, workspace.ContextLine{Name: in.Sender, Text: in.Text})
 	case in.State != workspace.InputQueued:
 	case a.stale:
 		d.stale.park(in)
@@ -467,6 +468,11 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 // amended carries an edit or delete to where its message now is.
 func (d *dispatch) amended(in workspace.Input, am *store.Amended) {
 	key := am.Target.Binding.Key
+	if am.Was == workspace.InputContext && in.State == workspace.InputNoted {
+		if s := d.sessions.peek(key); s != nil {
+			s.amend(am.Target.Seq, in.Text)
+		}
+	}
 	switch {
 	case am.Was == workspace.InputQueued && in.Kind == channels.KindDelete:
 		d.lanes.Remove(key, am.Target.Seq)

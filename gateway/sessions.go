@@ -24,12 +24,19 @@ type session struct {
 	ses  workspace.Session
 	hist []workspace.Entry
 	past past
-	told agentloop.Known         // what the loop made of hist
-	said []workspace.ContextLine // by others, since the last turn
+	told agentloop.Known // what the loop made of hist
+	said []remark        // by others, since the last turn
 
 	lastSaid  int  // number of the last of them
 	overheard bool // what the journal holds of them is here
 	size      int  // under sessions.mu
+}
+
+// remark is a line that was not said to us. n counts them; seq is its input, 0: it has none that may change.
+type remark struct {
+	workspace.ContextLine
+	n   int
+	seq int64
 }
 
 // sessions keeps as many transcripts as there is room for. Safe for concurrent use.
@@ -145,7 +152,7 @@ func (ss *sessions) overhear(key workspace.Key) error {
 	}
 	s.said = nil
 	for _, in := range lines {
-		s.say(workspace.ContextLine{Name: in.Sender, Text: in.Text})
+		s.say(in.Seq, workspace.ContextLine{Name: in.Sender, Text: in.Text})
 	}
 	return nil
 }
@@ -199,15 +206,27 @@ func entrySize(e workspace.Entry) int {
 }
 
 // note keeps a line that somebody said beside a turn.
-func (s *session) note(l workspace.ContextLine) {
+func (s *session) note(seq int64, l workspace.ContextLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.say(l)
+	s.say(seq, l)
 }
 
-func (s *session) say(l workspace.ContextLine) {
-	s.said = append(s.said, l)
+// amend gives a line its new text; without one it was taken back, and nobody quotes it.
+func (s *session) amend(seq int64, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = slices.DeleteFunc(s.said, func(r remark) bool { return r.seq == seq && text == "" })
+	for i := range s.said {
+		if s.said[i].seq == seq {
+			s.said[i].Text = text
+		}
+	}
+}
+
+func (s *session) say(seq int64, l workspace.ContextLine) {
 	s.lastSaid++
+	s.said = append(s.said, remark{l, s.lastSaid, seq})
 	if len(s.said) > maxContext {
 		s.said = s.said[len(s.said)-maxContext:]
 	}
@@ -217,14 +236,17 @@ func (s *session) say(l workspace.ContextLine) {
 func (s *session) lines() (list []workspace.ContextLine, last int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]workspace.ContextLine(nil), s.said...), s.lastSaid
+	for _, r := range s.said {
+		list = append(list, r.ContextLine)
+	}
+	return list, s.lastSaid
 }
 
 // heard forgets the lines up to the numbered one: they are stored with a turn.
 func (s *session) heard(last int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.said = s.said[max(0, len(s.said)-(s.lastSaid-last)):]
+	s.said = slices.DeleteFunc(s.said, func(r remark) bool { return r.n <= last })
 }
 
 // overrides of the session; known is false before load.

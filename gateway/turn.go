@@ -308,7 +308,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 	for _, in := range dropped {
 		ends = append(ends, store.Ending{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputDropped, Reason: "overflow"})
 		if keepLine {
-			ts.sessions.get(key).note(workspace.ContextLine{Name: in.Sender + " (not answered, too many at once)", Text: firstLine(in.Text)})
+			ts.sessions.get(key).note(0, workspace.ContextLine{Name: in.Sender + " (not answered, too many at once)", Text: firstLine(in.Text)})
 		}
 		if in.RoomID != "" {
 			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"

@@ -79,7 +79,7 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 	if err := t.place(a, &in); err != nil {
 		return err
 	}
-	if in.State == workspace.InputQueued {
+	if in.State == workspace.InputQueued || in.State == workspace.InputContext {
 		if err := t.amend(&in, a.Steered, out); err != nil {
 			return err
 		}
@@ -196,6 +196,9 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		return nil
 	}
 	target, err := t.inputByKey(in.Source, in.Account, in.TargetKey)
+	if errors.Is(err, workspace.ErrNotFound) && in.State == workspace.InputContext {
+		return nil // of a message from before our time: the new text is what was said
+	}
 	if errors.Is(err, workspace.ErrNotFound) {
 		in.State, in.Reason = workspace.InputNoted, "its message is not known here"
 		return nil
@@ -209,6 +212,12 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 	}
 	out.Amended = &Amended{Target: target, Was: target.State}
 	switch {
+	case target.State == workspace.InputContext && deleted: // what was taken back is quoted no more
+		in.State = workspace.InputNoted
+		return t.replaceText(target, "", "deleted")
+	case target.State == workspace.InputContext && in.State == workspace.InputContext:
+		in.State = workspace.InputNoted
+		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputQueued && deleted:
 		in.State = workspace.InputNoted
 		return t.one("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
@@ -241,7 +250,7 @@ func (t *tx) replaceText(in workspace.Input, text, reason string) error {
 		return err
 	}
 	text = clean(text)
-	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale')`,
+	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale', 'context')`,
 		text, string(data), sumInput(text, string(data)), reason, in.Seq)
 }
 

@@ -164,9 +164,10 @@ func (s *Store) LastTaken(session workspace.SessionID) (seq int64, err error) {
 	return seq, err
 }
 
-// ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq.
+// ContextInputs lists the newest n lines of others in a session, oldest first, that came after seq. What was deleted
+// is not among them.
 func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) ([]workspace.Input, error) {
-	list, err := s.inputs(`session_id = ? AND `+contextInput+` AND seq > ? ORDER BY seq DESC LIMIT ?`,
+	list, err := s.inputs(`session_id = ? AND `+contextInput+` AND reason <> 'deleted' AND seq > ? ORDER BY seq DESC LIMIT ?`,
 		string(session), after, n)
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
