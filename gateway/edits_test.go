@@ -183,3 +183,25 @@ func TestT08_EditsAndDeletesByOthersChangeNothing(t *testing.T) {
 		t.Errorf("edits and deletes by others are %q", got)
 	}
 }
+
+// Who corrects a message at once has the correction answered, not the slip.
+func TestEditRightBehindItsMessageIsAnswered(t *testing.T) {
+	t.Parallel()
+	n := newMem()
+	h := newHold()
+	r := memRig(t, n, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(q.LastUser(), "It now says") {
+			return llmtest.Echo(q)
+		}
+		return h.reply(t, q.LastUser(), llmtest.Echo(q))
+	}, extra: "sessions: {queue: {mode: followup, debounce: 1m}}" + quiet})
+	first := dm("ana", "1", "two pears")
+	n.offer(t, first)
+	receive(t, h.asked, "the turn")
+	n.offer(t, edited(first, "1", "two apples"))
+	if got := n.wait(t, "ana", 1)[0].Text; !strings.Contains(got, "two apples") {
+		t.Errorf("answer %q", got)
+	}
+	close(h.open)
+	r.stored("inputs", `SELECT state, count(DISTINCT run_id), count(*) FROM inputs GROUP BY state`, "answered|1|2")
+}

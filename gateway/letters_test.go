@@ -198,3 +198,27 @@ func TestR10_ClockThatIsWrongFromTheStartDoesNotSilenceTheHouse(t *testing.T) {
 	}
 	r.logged("clock seems to be wrong", 1)
 }
+
+// R05: a wait of hours that a network asked for outlives a restart.
+func TestR05_LongRetryAfterOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	n := newMem()
+	n.fail = func(p channels.Post) error {
+		if p.To.Peer == "ana" {
+			return &channels.Error{Class: channels.Retry, After: 3 * time.Hour, Err: errors.New("flood")}
+		}
+		return nil
+	}
+	r := memRig(t, n, setup{extra: quiet})
+	n.offer(t, dm("ana", "1", "hello"))
+	r.stored("what waits", `SELECT state, tries FROM parts`, "ready|1")
+	r.halt()
+	r.start(n.with)
+	n.offer(t, dm("ben", "1", "hi"))
+	n.wait(t, "ben", 1)
+	r.halt() // whatever was under way has come to its end
+	if got := r.rows(`SELECT state, tries FROM parts ORDER BY outbound_id LIMIT 1`); got[0] != "ready|1" {
+		t.Errorf("the part is %q: it was sent before its time", got)
+	}
+	r.start(n.with)
+}

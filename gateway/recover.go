@@ -17,8 +17,8 @@ import (
 // maxBegins is how often a run is begun before its failure is shown.
 const maxBegins = 3
 
-// longestWait is the longest that a network asks for before the next send.
-const longestWait = time.Hour
+// longestWait is the longest that a network asks for before the next send: Telegram has asked for most of a day.
+const longestWait = 24 * time.Hour
 
 // recoverAll is the boot scan: what an earlier process left behind is taken up before anything new comes in.
 //
@@ -81,11 +81,12 @@ func (g *Gateway) resumeAll(ctx context.Context, live []workspace.Run, open map[
 	return errors.Join(errs...)
 }
 
-// forgetWaits drops waits that no network asks for: the clock was set back since. One that still minds says so.
+// forgetWaits drops waits that no network asks for, or that began in the future: the clock was set back since. One that
+// still minds says so.
 func (g *Gateway) forgetWaits(list []workspace.Outbound) {
 	for _, o := range list {
 		for i := range o.Parts {
-			if p := &o.Parts[i]; p.NextAt.Sub(g.opt.Now()) > longestWait {
+			if p := &o.Parts[i]; p.NextAt.Sub(g.opt.Now()) > longestWait || g.opt.Now().Before(o.Created) {
 				p.NextAt = time.Time{}
 			}
 		}

@@ -219,13 +219,14 @@ func (l *lane) overflow(it item, set Settings) (dropped []workspace.Input) {
 // disturb lets a new message end or restart the running turn, where its mode says so.
 func (l *lane) disturb(it item, set Settings) {
 	t := l.turn
-	if t == nil || it.Mode != workspace.ModeTurn || it.steerOnly || !t.joins(it.Input) || t.cause != nil {
+	if t == nil || it.Mode != workspace.ModeTurn || !t.joins(it.Input) || t.cause != nil {
 		return
 	}
+	both := it.steerOnly || set.Mode == Steer || set.Mode == Collect // an edit right behind its message is in every mode part of it
 	switch {
-	case set.Mode == Interrupt && !t.sealed:
+	case set.Mode == Interrupt && !t.sealed && !it.steerOnly:
 		t.cause = agentloop.ErrInterrupted
-	case (set.Mode == Steer || set.Mode == Collect) && !t.sealed && !t.shown && t.restarts < MaxRestarts && it.arrived.Sub(t.last) <= set.Debounce:
+	case both && !t.sealed && !t.shown && t.restarts < MaxRestarts && it.arrived.Sub(t.last) <= set.Debounce:
 		t.restarts++
 		t.last = it.arrived
 		t.cause = agentloop.ErrRestart

@@ -328,6 +328,52 @@ func TestMessageWithinDebounceRestartsThreeTimes(t *testing.T) {
 	})
 }
 
+// An edit right behind its message is taken in, whatever the mode; what else waits stays where the mode wants it.
+func TestEditWithinTheDebounceIsTakenIn(t *testing.T) {
+	for _, mode := range []string{lane.Steer, lane.Followup, lane.Collect, lane.Interrupt} {
+		t.Run(mode, func(t *testing.T) {
+			w := &worker{}
+			w.do = func(turn *lane.Turn) {
+				for {
+					select {
+					case <-w.open:
+					case <-turn.Context().Done():
+						w.note("restart with %s: %v", texts(turn.Restart()), context.Cause(turn.Context()))
+						continue
+					}
+					if turn.Seal() == nil {
+						w.note("answered %s", texts(turn.Inputs))
+						return
+					}
+				}
+			}
+			bubble(t, 8, w, settings(mode), func(t *testing.T, ls *lane.Lanes) {
+				ls.Offer("k", in(1, "a"))
+				synctest.Wait()
+				<-time.After(300 * time.Millisecond)
+				if mode == lane.Followup {
+					ls.Offer("k", in(2, "b"))
+				}
+				edit := in(3, "A")
+				edit.Kind = channels.KindEdit
+				ls.Steer("k", edit)
+				synctest.Wait()
+				<-time.After(time.Second)
+				late := in(4, "Z")
+				late.Kind = channels.KindEdit
+				ls.Steer("k", late) // too late to begin again
+				synctest.Wait()
+				close(w.open)
+				list := []string{"restart with A: <nil>", "answered aA"}
+				if mode == lane.Followup {
+					list = append(list, "answered b")
+				}
+				want(t, w, append(list, "late Z")...)
+			})
+		})
+	}
+}
+
 func TestNothingRestartsAfterTheDebounceOrWhenSomethingWasShown(t *testing.T) {
 	for _, c := range []struct {
 		name  string

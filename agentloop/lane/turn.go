@@ -126,6 +126,7 @@ func (t *Turn) Renew(inputs []workspace.Input) {
 
 // Restart begins the next try after agentloop.ErrRestart and returns the messages that it takes as well.
 func (t *Turn) Restart() []workspace.Input {
+	mode := t.lanes.settings(t.Key).Mode
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
 	t.cancel(nil)
@@ -135,7 +136,7 @@ func (t *Turn) Restart() []workspace.Input {
 		t.cancel(t.ended)
 		return nil
 	}
-	inputs := t.lane.takeFor(t, t.lanes.now(), false)
+	inputs := t.lane.takeFor(t, t.lanes.now(), mode == Followup || mode == Interrupt) // there only an edit restarts
 	t.Inputs = append(t.Inputs, inputs...)
 	return inputs
 }
