@@ -43,7 +43,9 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	signal.Ignore(syscall.SIGPIPE) // whoever read our output may leave; the daemon stays
+	pipes := make(chan os.Signal, 1) // whoever read our output may leave; the daemon stays. Ignored, it would be ignored by what exec runs too
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	src, _, err := a.load()
 	if err != nil {
 		return err

@@ -212,6 +212,7 @@ func (o *onboard) host(ctx context.Context) (err error) {
 		fmt.Fprintf(o.out, "The gateway stopped with this chat. Start it again: parley gateway%s, or have it always run: parley service install%s\n", o.named(), o.named())
 	}()
 	fmt.Fprintf(o.out, "The gateway runs at %s as long as this chat; its log is %s\n", g.URL(), name)
+	fmt.Fprintf(o.out, "In a browser: %s\n", g.SignInURL())
 	o.pairingHint()
 	return o.talk(ctx)
 }
