@@ -34,7 +34,7 @@ func (o *onboard) text(now time.Time) string {
 		}
 	}
 	if o.model.API == "offline" {
-		b.WriteString("\n# No model yet: one is looked for by itself (docs/models.md). To name one:\n# models:\n#   - {name: claude, api: anthropic, api_key: \"${ANTHROPIC_API_KEY}\", model: claude-sonnet-4-5, context_window: 200000}\n")
+		b.WriteString("\nmodels: []   # none yet: one is looked for by itself (docs/models.md). To name one, write instead:\n# models:\n#   - {name: claude, api: anthropic, api_key: \"${ANTHROPIC_API_KEY}\", model: claude-sonnet-4-5, context_window: 200000}\n")
 	} else {
 		fmt.Fprintf(&b, "\nmodels:\n  - name: %s\n    api: %s\n    base_url: %s\n", o.model.Name, o.model.API, quoted(o.model.BaseURL))
 		if o.model.APIKey != "" {
