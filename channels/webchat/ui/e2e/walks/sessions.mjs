@@ -55,7 +55,7 @@ export default {
     await send(page, 'Here')
     await answered(page, 'You said: Here')
     await w.api('POST', '/v1/messages', { text: 'From a program', session: 'other', wait: 60 })
-    await sideBar(page).getByRole('link', { name: /^From a program, .*unread/ }).waitFor()
+    await sideBar(page).getByRole('link', { name: /^From a program.*unread/ }).waitFor()
     await session(page, 'From a program').click()
     await answered(page, 'You said: From a program')
     await page.getByRole('button', { name: 'New chat', exact: true }).click()

@@ -5,7 +5,7 @@ import { Icon, type IconName } from './icon'
 // Menu opens under its trigger, which must be one focusable element.
 export function Menu({ trigger, children, align = 'start', label }: { trigger: ReactNode; children: ReactNode; align?: 'start' | 'end'; label?: string }) {
   return (
-    <Drop.Root>
+    <Drop.Root modal={false}>
       <Drop.Trigger asChild>{trigger}</Drop.Trigger>
       <Drop.Portal>
         <Drop.Content className="menu" align={align} sideOffset={4} collisionPadding={8} aria-label={label}>{children}</Drop.Content>
