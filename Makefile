@@ -8,7 +8,7 @@ KILLS    ?= 20
 ROUNDS   ?= 5
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race lint fuzz crash bench ids ui fresh
+.PHONY: help build run check full race lint fuzz crash bench ids ui shots fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ full: check ## the gate, then all that takes longer
 	$(GO) test -race -count=5 -timeout 60m $(PKG)
 
 race: ## every test under the race detector, on SQLite and on PostgreSQL
-	.ci/postgres $(GO) test -race -timeout 10m $(PKG)
+	.ci/browser .ci/postgres $(GO) test -race -timeout 10m $(PKG)
 
 lint: ## gofmt, vet and staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w" $$unformatted; exit 1; }
@@ -45,10 +45,13 @@ crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
-	PARLEY_BENCH_ROUNDS=$(ROUNDS) $(GO) test -run '^$$' -bench '^BenchmarkTable$$' -benchtime 1x -timeout 60m ./gateway/benchtest
+	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
 
 ui: ## build the WebChat page into channels/webchat/ui/dist, which is committed and embedded
 	cd channels/webchat/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run types && npm run build
+
+shots: ## take the pictures of WebChat that somebody has to look at, into bin/shots
+	PARLEY_SHOOT=1 .ci/browser $(GO) test -count=1 -run '^TestShots$$' -v ./cmd/parley
 
 fresh: ## the embedded page is the one that its sources make
 	@.ci/ui

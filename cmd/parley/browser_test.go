@@ -2,11 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,10 +79,68 @@ func TestShots(t *testing.T) {
 	}
 }
 
+// BenchmarkWebChat prints the page's figures; `make bench` runs it.
+func BenchmarkWebChat(b *testing.B) {
+	cmd := newBrowser(b).node(b, "bench.mjs")
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var figures struct{ First, Stop, Frames []float64 }
+	if err := json.Unmarshal(out, &figures); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	size, err := pageSize()
+	if err != nil {
+		b.Fatal(err)
+	}
+	fmt.Printf("\n%d cores, Chromium, the driver and the model on the same cores.\n\n| WebChat | p50 | p95 | target | |\n| --- | --- | --- | --- | --- |\n", runtime.NumCPU())
+	row := func(what, unit string, list []float64, most float64) {
+		slices.Sort(list)
+		p50, p95 := list[len(list)/2], list[len(list)*95/100]
+		verdict := "ok"
+		if p95 > most {
+			verdict = "MISS"
+		}
+		fmt.Printf("| %s, %s | %.0f | %.0f | ≤ %.0f | %s |\n", what, unit, p50, p95, most, verdict)
+	}
+	row("the model's first token to the frame that shows it, 200 clients", "ms", figures.First, 150)
+	row("click on stop to the frame that says stopped", "ms", figures.Stop, 300)
+	row("a frame while 10,000 entries are scrolled", "ms", figures.Frames, 100)
+	row("the whole page, compressed", "kB", []float64{size}, 300)
+}
+
+// pageSize is the embedded page in kB, each file compressed as well as gzip can.
+func pageSize() (float64, error) {
+	var all int
+	dir := os.DirFS(filepath.Join("..", "..", "channels", "webchat", "ui", "dist"))
+	err := fs.WalkDir(dir, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".gz") || strings.HasSuffix(path, ".br") {
+			return err
+		}
+		data, err := fs.ReadFile(dir, path)
+		if err != nil {
+			return err
+		}
+		var out bytes.Buffer
+		w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		if cerr := w.Close(); err == nil {
+			err = cerr
+		}
+		all += out.Len()
+		return err
+	})
+	return float64(all) / 1000, err
+}
+
 // browser is what the walks need: a Chromium, the binary, data that is too much to be said by hand.
 type browser struct{ bin, long, shots string }
 
-func newBrowser(t *testing.T) browser {
+func newBrowser(t testing.TB) browser {
 	t.Helper()
 	if os.Getenv("PARLEY_TEST_CHROMIUM") == "" {
 		t.Skip("PARLEY_TEST_CHROMIUM is not set: run .ci/browser go test …")
@@ -100,7 +164,7 @@ func newBrowser(t *testing.T) browser {
 	return b
 }
 
-func (b browser) node(t *testing.T, args ...string) *exec.Cmd {
+func (b browser) node(t testing.TB, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = filepath.Join("..", "..", "channels", "webchat", "ui", "e2e")
 	cmd.Env = append(os.Environ(), "PARLEY_BIN="+b.bin, "PARLEY_LONG="+b.long, "PARLEY_SHOTS="+b.shots)
@@ -117,7 +181,7 @@ const (
 )
 
 // writeLong makes a data directory with a transcript of 10,000 entries and 1,000 sessions, over some weeks.
-func writeLong(t *testing.T, dir string) (err error) {
+func writeLong(t testing.TB, dir string) (err error) {
 	end := time.Now().Add(-time.Hour)
 	now := end
 	s, err := store.Open(t.Context(), store.Options{Dir: dir, Now: func() time.Time { return now }, BallastBytes: -1, Synchronous: "OFF"})

@@ -4,6 +4,8 @@ export const answers = page => page.getByRole('article', { name: /^Assistant/ })
 export const mine = page => page.getByRole('article', { name: /^You/ })
 export const sideBar = page => page.getByRole('navigation', { name: 'Sessions and pages' })
 export const session = (page, title) => sideBar(page).getByRole('link', { name: new RegExp(`^${title}`) })
+export const editButton = message => message.getByRole('button', { name: 'Edit message' })
+export const againButton = answer => answer.getByRole('button', { name: 'Regenerate answer' })
 export const stopButton = page => page.getByRole('button', { name: /^Stop/ })
 
 // send writes a message and sends it as people do.
