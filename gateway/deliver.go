@@ -579,7 +579,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		if err != nil {
 			return post, &channels.Error{Class: channels.BadMessage, Err: err}
 		}
-		post.Files = []channels.File{{Name: "answer.md", MIME: "text/markdown", Path: path}}
+		post.Files = []channels.File{document(o.Kind, path)}
 		return post, nil
 	}
 	if o.State == workspace.OutOpen {

@@ -1,6 +1,8 @@
 package gateway_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,5 +102,28 @@ func TestT16_AChatIsSwitchedOnlyToWhatItsPersonReaches(t *testing.T) {
 	r.start(nil)
 	if got := r.ask(boss, 1, "/session"); strings.Contains(got, keys[1]) {
 		t.Errorf("who is an owner no more is still in %q", got)
+	}
+}
+
+// A transcript that is too long for a message goes as a file, in the form that was asked for.
+func TestALongTranscriptIsExportedAsAFile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: owners})
+	chat := r.person(1)
+	for i := range 4 {
+		r.ask(chat, 1, fmt.Sprintf("line %d %s", i, strings.Repeat("of many words ", 60)))
+	}
+	for form, name := range map[string]string{"": "session.md", " json": "session.json"} {
+		n := len(r.tg.View().Sent(chat.ID))
+		r.say(chat, 1, "/export"+form)
+		got := r.wait(chat, n+2)
+		has(t, got[n].Text, "Here are the 16 lines")
+		if len(got[n+1].Files) != 1 {
+			t.Fatalf("%+v", got[n+1])
+		}
+		f := got[n+1].Files[0]
+		if f.Name != name || !strings.Contains(string(f.Data), "line 3 of many words") || form != "" && !json.Valid(f.Data) {
+			t.Errorf("%s: %.300s", f.Name, f.Data)
+		}
 	}
 }

@@ -178,7 +178,7 @@ func TestCompactPutsASummaryInItsPlace(t *testing.T) {
 	r.stop()
 	r.start(nil)
 	check("after the restart")
-	has(t, r.ask(chat, 1, "/status"), "older part of the conversation is a summary")
+	has(t, r.ask(chat, 1, "/status"), "older part of the conversation is a summary", "this session: 1600 tokens in, 130 out")
 	has(t, r.ask(chat, 1, "/context"), "summary of what was said earlier")
 	has(t, r.ask(chat, 1, "/context json"), `"summary": `, `"window": 128000`)
 	r.stored("the record stays", `SELECT COUNT(*) FROM entries WHERE role = 'user'`, "6")

@@ -312,6 +312,8 @@ type EntryBody struct {
 	// From and To are the first and last number of what an event is about: EventCompacted, EventUndone.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
+	// Usage is what an event has cost that belongs to no run: a summary that a command asked for.
+	Usage *Usage `json:"usage,omitempty"`
 }
 
 // Types of events that change what the prompt holds of the entries before them. The record stays as it is.

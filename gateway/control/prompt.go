@@ -73,7 +73,9 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 		return Compacted{}, workspace.Say(err, "%s Nothing was changed.", agentloop.Explain(err))
 	}
 	v := Compacted{Turns: got.Turns, Before: got.Before, After: got.After, Usage: got.Usage, Model: got.Model}
-	mark := &store.Mark{Session: ses.ID, Body: CompactionEntry(got), Was: ses.Compacted}
+	body := CompactionEntry(got)
+	body.Usage = &got.Usage // it belongs to no run
+	mark := &store.Mark{Session: ses.ID, Body: body, Was: ses.Compacted}
 	if _, err := c.commit(call, store.Effect{Mark: mark}, func(store.Did) any { return v }); err != nil {
 		return v, err
 	}

@@ -185,7 +185,7 @@ func (s *Store) Fork(key workspace.Key, session workspace.SessionID, before int6
 	f.lines = whole(f.lines)
 	for i := range f.lines {
 		e := &f.lines[i]
-		e.InputID = "" // each input has one entry; the copy holds its text
+		e.InputID, e.Body.Usage = "", nil // each input has one entry, and what was spent is spent once; the copy holds the text
 		if e.Role == workspace.RoleEvent && e.Body.Type == workspace.EventCompacted {
 			f.compacted = e.N
 		}
@@ -452,21 +452,32 @@ func (s *Store) Generations(key workspace.Key) ([]workspace.Session, error) {
 	return s.sessions(`key = ? ORDER BY gen DESC`, key.String())
 }
 
-// SessionUsage sums the ended runs of a generation whose last entry comes after the given number.
+// SessionUsage sums the ended runs of a generation whose last entry comes after the given number, and what else was spent
+// in it.
 func (s *Store) SessionUsage(session workspace.SessionID, after int64) (sum workspace.Usage, last int64, err error) {
 	last = after
-	err = s.many(`SELECT r.usage, e.n FROM entries e JOIN runs r ON r.id = e.run_id WHERE e.session_id = ? AND e.n > ? AND e.role = 'event'
-		AND r.session_id = e.session_id AND r.last_n = e.n ORDER BY e.n`, []any{string(session), after}, func(scan func(...any) error) error {
-		var body string
-		if err := scan(&body, &last); err != nil {
-			return err
-		}
-		var u workspace.Usage
-		if err := json.Unmarshal([]byte(body), &u); err != nil {
-			return err
-		}
-		sum = sum.Add(u)
-		return nil
-	})
+	err = s.many(`SELECT e.n, e.run_id, e.body, COALESCE(r.usage, '') FROM entries e
+		LEFT JOIN runs r ON r.id = e.run_id AND r.session_id = e.session_id AND r.last_n = e.n
+		WHERE e.session_id = ? AND e.n > ? AND e.role = 'event' AND (r.id IS NOT NULL OR e.run_id = '') ORDER BY e.n`,
+		[]any{string(session), after}, func(scan func(...any) error) error {
+			var run, body, usage string
+			if err := scan(&last, &run, &body, &usage); err != nil {
+				return err
+			}
+			if run == "" {
+				var b workspace.EntryBody
+				if err := json.Unmarshal([]byte(body), &b); err != nil || b.Usage == nil {
+					return err
+				}
+				sum = sum.Add(*b.Usage)
+				return nil
+			}
+			var u workspace.Usage
+			if err := json.Unmarshal([]byte(usage), &u); err != nil {
+				return err
+			}
+			sum = sum.Add(u)
+			return nil
+		})
 	return sum, last, err
 }

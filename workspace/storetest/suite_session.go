@@ -320,7 +320,14 @@ func sessionUsage(t *testing.T, s *store.Store) {
 	if sum, last, err = s.SessionUsage(ses.ID, 8); err != nil || sum.OutputTokens != 2 || last != 12 {
 		t.Errorf("the last: %+v up to %d, %v", sum, last, err)
 	}
-	f, err := s.Fork(c.Key, ses.ID, 9, "")
+	cost := workspace.Usage{InputTokens: 100, Calls: 1}
+	if err := s.Mark(store.Mark{Session: ses.ID, Body: workspace.EntryBody{Type: workspace.EventCompacted, To: 4, Usage: &cost}}); err != nil {
+		t.Fatal(err)
+	}
+	if sum, last, err = s.SessionUsage(ses.ID, 12); err != nil || sum.InputTokens != 100 || last != 13 {
+		t.Errorf("a summary: %+v up to %d, %v", sum, last, err)
+	}
+	f, err := s.Fork(c.Key, ses.ID, 14, "")
 	if err != nil {
 		t.Fatal(err)
 	}

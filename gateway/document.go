@@ -1,0 +1,23 @@
+package gateway
+
+import (
+	"os"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// document names a text that goes as a file: a long answer, or what a command hands out, which is Markdown or JSON.
+func document(kind workspace.OutboundKind, path string) channels.File {
+	if kind != workspace.OutReply {
+		return channels.File{Name: "answer.md", MIME: "text/markdown", Path: path}
+	}
+	if f, err := os.Open(path); err == nil { // else the send itself will say so
+		defer f.Close()
+		first := make([]byte, 1)
+		if n, _ := f.Read(first); n == 1 && first[0] == '{' { // an empty file is no JSON
+			return channels.File{Name: "session.json", MIME: "application/json", Path: path}
+		}
+	}
+	return channels.File{Name: "session.md", MIME: "text/markdown", Path: path}
+}
