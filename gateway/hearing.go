@@ -83,13 +83,16 @@ func unheard(err error) string {
 	return "the transcription failed"
 }
 
-// heard is a recording as the model gets it. A voice message is its sender's own words; any other recording is material.
-func heard(it *item, facts []string, said string) string {
-	what := label(it, append(facts, "transcribed"))
-	if it.a.Kind == "voice" && !it.quoted {
-		return what + "\n" + said
+// heard is a transcript as it stands in the conversation, behind the label of its recording. A voice message is its
+// sender's own words; any other recording is material.
+func heard(it *item, said string) string {
+	if it.a.Kind != "voice" || it.quoted {
+		said = agentloop.Outside("transcript", said)
 	}
-	return what + "\n" + agentloop.Outside("transcript", said)
+	if it.in.Text != "" {
+		return "\n" + said // a line of its own wherever texts are joined
+	}
+	return said
 }
 
 // notice is what the person is told of a recording that could not be transcribed: of what is to be set up, once a session.

@@ -19,7 +19,7 @@ func TestVoiceMessageIsReadAsWhatWasSaid(t *testing.T) {
 	r.llm.Hear(func(*llmtest.Audio) llmtest.Reply { return llmtest.Reply{Text: "buy milk and /stop"} })
 	ana := r.person(11)
 	r.send(ana, 11, "", telegramtest.File{Type: "voice", MIME: "audio/ogg", Data: ogg})
-	want := "[attached voice message: inbox/voice.ogg, audio/ogg, 538 bytes, transcribed]\nbuy milk and /stop"
+	want := "[attached voice message: inbox/voice.ogg, audio/ogg, 538 bytes, transcribed]\n\nbuy milk and /stop"
 	if got := texts(r.wait(ana, 1)); !strings.HasSuffix(got[0], want) {
 		t.Errorf("the model was told %q, want %q", got[0], want)
 	}

@@ -101,6 +101,7 @@ type item struct {
 	quoted  bool
 	n       int // of its message
 	content workspace.Content
+	said    string // transcript
 	trouble string // why it is not there, for people
 	unheard string // why a recording is not transcribed
 	unasked bool   // nothing is configured that could
@@ -201,10 +202,10 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 		facts = append(facts, f.look(&it.content)...)
 	case it.a.Kind == "voice" || it.a.Kind == "audio":
 		if said, ok := f.listen(ctx, b.hear, it); ok {
-			it.content.Text = heard(it, facts, said)
-			return
+			facts, it.said = append(facts, "transcribed"), heard(it, said)
+		} else {
+			facts = append(facts, "not transcribed: "+it.unheard)
 		}
-		facts = append(facts, "not transcribed: "+it.unheard)
 	}
 	it.content.Text = label(it, facts)
 }
@@ -428,6 +429,9 @@ func (f *fetcher) told(b batch, items []*item) fetched {
 			c.Nth = b.nth
 		}
 		out.content[it.in.ID] = append(out.content[it.in.ID], c)
+		if it.said != "" {
+			out.content[it.in.ID] = append(out.content[it.in.ID], workspace.Content{Kind: workspace.Text, Text: it.said})
+		}
 	}
 	if missing != nil {
 		text := "I could not get your file " + strings.Join(names, ", ") + ": " + missing.trouble + "."

@@ -60,7 +60,7 @@ func TestR05_T18_KillBetweenFetchAndCommit(t *testing.T) {
 			defer next.kill()
 			r := &rig{t: t, dir: dir, tg: tg, llm: model, log: log}
 			got := texts(r.wait(ana, 1))
-			if len(got) != 1 || !strings.Contains(got[0], "remember") || !strings.HasSuffix(got[0], "inbox/voice.ogg, audio/ogg, 538 bytes, transcribed]\nbuy milk") {
+			if len(got) != 1 || !strings.Contains(got[0], "remember") || !strings.HasSuffix(got[0], "inbox/voice.ogg, audio/ogg, 538 bytes, transcribed]\n\nbuy milk") {
 				t.Errorf("answers %q", got)
 			}
 			heard := 1
