@@ -18,16 +18,23 @@ const fresh = createRoute({ getParentRoute: () => root, path: '/', validateSearc
 const chat = createRoute({ getParentRoute: () => root, path: '/chat/$key', validateSearch: chatSearch, component: function Chat() {
   return <ChatPage sessionKey={chat.useParams().key} search={chat.useSearch()} />
 } })
-const sessions = createRoute({ getParentRoute: () => root, path: '/sessions', component: lazyPage(() => import('./sessions'), 'SessionsPage') })
+// Filters of a page stand in its address.
+const only = <K extends string>(...names: K[]) => (s: Record<string, unknown>) => Object.fromEntries(names.map(n => [n, text(s[n])])) as Partial<Record<K, string>>
+
+const SessionsPage = lazyPage(() => import('./sessions'), 'SessionsPage')
+const sessions = createRoute({ getParentRoute: () => root, path: '/sessions', validateSearch: only('q', 'agent'), component: function All() { return <SessionsPage search={sessions.useSearch()} /> } })
 const agents = createRoute({ getParentRoute: () => root, path: '/agents', component: lazyPage(() => import('./agents'), 'AgentsPage') })
 const AgentPage = lazyPage(() => import('./agents'), 'AgentPage')
 const agent = createRoute({ getParentRoute: () => root, path: '/agents/$agent', component: function One() { return <AgentPage agent={agent.useParams().agent} /> } })
 const channels = createRoute({ getParentRoute: () => root, path: '/channels', component: lazyPage(() => import('./channels'), 'ChannelsPage') })
-const runs = createRoute({ getParentRoute: () => root, path: '/runs', component: lazyPage(() => import('./runs'), 'RunsPage') })
+const RunsPage = lazyPage(() => import('./runs'), 'RunsPage')
+const runs = createRoute({ getParentRoute: () => root, path: '/runs', validateSearch: only('agent', 'session', 'state', 'requester'), component: function All() { return <RunsPage search={runs.useSearch()} /> } })
 const RunPage = lazyPage(() => import('./runs'), 'RunPage')
 const run = createRoute({ getParentRoute: () => root, path: '/runs/$run', component: function One() { return <RunPage run={run.useParams().run} /> } })
-const usage = createRoute({ getParentRoute: () => root, path: '/usage', component: lazyPage(() => import('./usage'), 'UsagePage') })
-const logs = createRoute({ getParentRoute: () => root, path: '/logs', component: lazyPage(() => import('./logs'), 'LogsPage') })
+const UsagePage = lazyPage(() => import('./usage'), 'UsagePage')
+const usage = createRoute({ getParentRoute: () => root, path: '/usage', validateSearch: only('by', 'days', 'agent'), component: function Sum() { return <UsagePage search={usage.useSearch()} /> } })
+const LogsPage = lazyPage(() => import('./logs'), 'LogsPage')
+const logs = createRoute({ getParentRoute: () => root, path: '/logs', validateSearch: only('level', 'q'), component: function Log() { return <LogsPage search={logs.useSearch()} /> } })
 const config = createRoute({ getParentRoute: () => root, path: '/config', component: lazyPage(() => import('./config'), 'ConfigPage') })
 const needs = createRoute({ getParentRoute: () => root, path: '/needs', component: lazyPage(() => import('./needs'), 'NeedsPage') })
 

@@ -1,6 +1,46 @@
-import { Empty } from '../ui/states'
-import { Page } from '../ui/page'
+import { Link } from '@tanstack/react-router'
+import type { Channel } from '../api/types.gen'
+import type { List } from '../api/types'
+import { useApi } from '../api/use'
+import { Pairings } from '../needs/pairings'
+import { Letters } from '../needs/letters'
+import { Icon, networkIcon } from '../ui/icon'
+import { Page, Section } from '../ui/page'
+import { Empty, Failed, Note, Skeleton } from '../ui/states'
+import { Ago } from '../ui/time'
 
+const states: Record<string, { label: string; kind: string }> = {
+  ready: { label: 'Connected', kind: 'good' }, connecting: { label: 'Connecting', kind: 'accent' }, deaf: { label: 'Hears nothing', kind: 'warn' },
+  needs: { label: 'Needs you', kind: 'warn' }, failed: { label: 'Failed', kind: 'bad' }, fatal: { label: 'Failed', kind: 'bad' },
+}
+export const troubled = (c: Channel): boolean => c.state !== 'ready' && c.state !== 'connecting'
+
+// ChannelsPage is how each connection is and what to do about it, and who asks to be let in.
 export function ChannelsPage() {
-  return <Page title="Channels"><Empty icon="channel" title="Nothing to show yet" /></Page>
+  const { data, error, reload } = useApi<List<Channel>>('/v1/channels', { every: 5000 })
+  const others = data?.items.filter(c => c.type !== 'webchat') ?? []
+  return (
+    <Page title="Channels" lead="The networks that Parley is connected to, and the people who want to be let in.">
+      {error && <Failed error={error} retry={reload} />}
+      {!data ? !error && <Skeleton lines={2} height="7rem" /> : <div className="cards">{data.items.map(c => <ChannelCard key={c.name} channel={c} />)}</div>}
+      {data && others.length === 0 && (
+        <Empty icon="channel" title="No network is connected yet" act={<Link className="button" to="/config">Show the configuration</Link>}>
+          Add one to the configuration, for instance <code>channels: [&#123;name: tg, type: telegram, token: "$&#123;TELEGRAM_TOKEN&#125;"&#125;]</code>, and start Parley again.
+        </Empty>
+      )}
+      <Section title="People who want to be let in"><Pairings /></Section>
+      <Section title="Answers that did not arrive"><Letters /></Section>
+    </Page>
+  )
+}
+
+export function ChannelCard({ channel: c }: { channel: Channel }) {
+  const s = states[c.state] ?? { label: c.state, kind: '' }
+  return (
+    <article className="card stack">
+      <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
+      <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
+      {(c.cause || c.hint) && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
+    </article>
+  )
 }

@@ -1,0 +1,154 @@
+import { useEffect, useMemo } from 'react'
+import { post, segment } from '../api/http'
+import type { LogLine, RunDetail, RunMessage, RunMoment, RunStep } from '../api/types.gen'
+import { useAct, usePages } from '../api/use'
+import { Button } from '../ui/button'
+import { Copy } from '../ui/copy'
+import { lasted, short } from '../ui/format'
+import { Icon, type IconName } from '../ui/icon'
+import { Page } from '../ui/page'
+import { Empty, Failed, Note, Skeleton } from '../ui/states'
+import { Tabs } from '../ui/tabs'
+import { Ago } from '../ui/time'
+import { AgentLink, PersonName, SessionLink, Took } from './parts'
+import { Cost, live, reasonText, StateBadge, Tokens } from './state'
+import { useRun } from './use-run'
+import './runs.css'
+
+// RunPage is one run: what it was asked, why it was let, what it did when, and what that cost.
+export function RunPage({ run }: { run: string }) {
+  const { data, error, reload, seen } = useRun(run)
+  const stop = useAct(async () => { await post(`/v1/runs/${segment(run)}/stop`); reload() })
+  const title = `Run ${short(data?.id ?? run).toLowerCase()}`
+  if (error && !data) return <Page title={title}><Failed error={error} retry={reload} /></Page>
+  if (!data) return <Page title={title}><Skeleton lines={8} /></Page>
+  return (
+    <Page title={title} lead={<bdi>{data.messages[0]?.text.slice(0, 280)}</bdi>} acts={
+      <><StateBadge state={data.state} /><Copy text={data.id} label="Copy the run’s id" />
+        {live(data.state) && <Button kind="danger" icon="stop" busy={stop.busy} onClick={() => { void stop.run() }}>Stop</Button>}</>}>
+      {stop.error && <Failed error={stop.error} />}
+      {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{reasonText(data.reason)}{data.text && data.state !== 'user_stopped' && data.text !== data.reason && <> {data.text}</>}</Note>}
+      <RunFacts run={data} />
+      <Tabs label="What to look at" tabs={[
+        { value: 'timeline', label: 'Timeline', body: <Timeline run={data} /> },
+        { value: 'why', label: 'Why', body: <Why messages={data.messages} /> },
+        { value: 'log', label: 'Log', body: <Log run={data.id} seen={seen} /> },
+      ]} />
+    </Page>
+  )
+}
+
+const deliveries: Record<string, string> = { delivered: 'Delivered', not_delivered: 'Not delivered', unknown: 'Under way, or nobody knows', not_requested: 'Stays in the session' }
+
+export function RunFacts({ run }: { run: RunDetail }) {
+  return (
+    <dl className="facts card">
+      <dt>Agent</dt><dd><AgentLink agent={run.agent} /></dd>
+      <dt>Session</dt><dd><SessionLink session={run.session} source={run.source} /></dd>
+      <dt>Asked by</dt><dd><PersonName id={run.requester ?? ''} name={run.requester_name} />{run.role && <span className="soft"> · {run.role}</span>}</dd>
+      <dt>Model</dt><dd>{run.model || <span className="faint">–</span>}</dd>
+      <dt>Began</dt><dd><Ago at={run.started} /></dd>
+      <dt>Took</dt><dd><Took from={run.started} to={run.ended} state={run.state} />{(run.tries ?? 1) > 1 && <span className="soft"> · begun {run.tries} times, since the gateway stopped in between</span>}</dd>
+      <dt>Tokens</dt><dd><Tokens usage={run.usage} /> <span className="soft small num">({run.usage.inputTokens} in, {run.usage.outputTokens} out{run.usage.cacheReadTokens > 0 && `, ${run.usage.cacheReadTokens} from cache`})</span></dd>
+      <dt>Cost</dt><dd><Cost usage={run.usage} /></dd>
+      <dt>Answer</dt><dd>{deliveries[run.delivery] ?? run.delivery}</dd>
+      {run.error && <><dt>Cause</dt><dd className="mono">{run.error}</dd></>}
+    </dl>
+  )
+}
+
+const moments: Record<string, { icon: IconName; text: (m: RunMoment) => string }> = {
+  received: { icon: 'chat', text: m => `Message from ${m.text || m.name || 'somebody'}` },
+  started: { icon: 'run', text: () => 'The run began' },
+  model: { icon: 'agent', text: m => `Asked ${m.name || 'the model'}` },
+  tool: { icon: 'tool', text: m => m.name ?? 'Tool' },
+  ended: { icon: 'check', text: m => `Ended: ${m.name}${m.text ? ` (${m.text})` : ''}` },
+}
+
+function Timeline({ run }: { run: RunDetail }) {
+  const begin = Date.parse(run.timeline[0]?.time ?? run.started ?? '')
+  const span = useMemo(() => Math.max(1, ...run.timeline.map(m => Date.parse(m.time) + (m.type === 'ended' ? 0 : m.duration_ms) - begin)), [run.timeline, begin])
+  if (run.timeline.length === 0) return <Empty icon="clock" title="Nothing happened yet">The message waits behind another one in its session.</Empty>
+  return (
+    <ol className="moments" aria-label="Timeline">
+      {run.timeline.map((m, i) => {
+        const step = m.step ? run.steps.find(s => s.n === m.step) : undefined
+        const line = <MomentLine m={m} step={step} begin={begin} span={span} />
+        return <li key={i}>{step ? <details><summary>{line}</summary><StepBody step={step} /></details> : line}</li>
+      })}
+      {live(run.state) && <li><div className="moment"><span className="at" /><Icon name="spinner" className="spin" /><span className="soft">Under way</span></div></li>}
+    </ol>
+  )
+}
+
+function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; begin: number; span: number }) {
+  const what = moments[m.type]
+  const bad = step ? step.failed || ['failed', 'refused', 'unknown'].includes(step.state) : m.type === 'ended' && (m.name === 'failed' || m.name === 'timeout')
+  const at = Date.parse(m.time) - begin
+  return (
+    <div className="moment">
+      <span className="at">+{lasted(at)}</span>
+      <Icon name={bad ? 'warn' : what?.icon ?? 'info'} className={bad ? 'bad' : undefined} />
+      <span className="what truncate">{what?.text(m) ?? m.type}{step?.kind === 'tool' && step.args && <span className="soft mono"> {step.args.slice(0, 80)}</span>}{step && step.state !== 'done' && <span className="badge bad">{step.state}</span>}</span>
+      <span className="soft small num">{m.duration_ms > 0 && lasted(m.duration_ms)}</span>
+      {(m.type === 'model' || m.type === 'tool') && <span className="lane" aria-hidden="true"><i className={bad ? 'bad' : m.type} style={{ left: `${(at / span) * 100}%`, width: `${Math.max(0.5, (m.duration_ms / span) * 100)}%` }} /></span>}
+    </div>
+  )
+}
+
+const effects: Record<string, string> = { pure: 'reads only', store: 'changes what Parley keeps', outside: 'acts outside: never repeated unasked' }
+
+function StepBody({ step }: { step: RunStep }) {
+  return (
+    <div className="moment-body">
+      <dl className="facts">
+        {step.usage && <><dt>Tokens</dt><dd><Tokens usage={step.usage} /> <span className="soft small num">({step.usage.inputTokens} in, {step.usage.outputTokens} out)</span></dd><dt>Cost</dt><dd><Cost usage={step.usage} /></dd></>}
+        {step.kind === 'tool' && <><dt>Decision</dt><dd>{step.decision}{step.reason && <span className="soft"> · {step.reason}</span>}</dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{step.state}</dd></>}
+      </dl>
+      {step.args && <div><h3 className="small soft">Arguments</h3><pre className="out" tabIndex={0}>{pretty(step.args)}</pre></div>}
+      {step.text && <div><h3 className="small soft">{step.kind === 'tool' ? 'Result' : 'Said'}</h3><pre className="out" tabIndex={0} dir="auto">{step.text}</pre></div>}
+      {step.cut && <p className="small soft">This is the beginning; the log has all of it.</p>}
+      {!step.args && !step.text && <p className="small soft">It said nothing.</p>}
+    </div>
+  )
+}
+
+function pretty(json: string): string {
+  try { return JSON.stringify(JSON.parse(json), null, 2) } catch { return json }
+}
+
+// Why says which gates each message passed and which rule chose the agent.
+export function Why({ messages }: { messages: RunMessage[] }) {
+  return (
+    <div className="stack">
+      {messages.map(m => (
+        <dl key={m.id} className="facts card">
+          <dt>Message</dt><dd dir="auto">{m.text.length > 400 ? `${m.text.slice(0, 400)}…` : m.text}</dd>
+          <dt>From</dt><dd>{m.sender || m.person} <span className="soft">· {m.role} · by {m.channel || m.source} · <Ago at={m.received} /></span></dd>
+          <dt>May speak</dt><dd>{m.decision.allow ? 'Yes' : 'No'} <span className="soft">· rule <code>{m.decision.rule}</code>{m.decision.reason && ` · ${m.decision.reason}`}</span></dd>
+          {m.decision.gates.length > 0 && <><dt>Passed</dt><dd>{m.decision.gates.join(', ')}</dd></>}
+          <dt>Went to</dt><dd><AgentLink agent={m.route.agent} /> {m.route.fallback
+            ? <span className="badge warn" title="No route matched. The default agent answered; nothing assigns this place to it.">fallback</span>
+            : <span className="soft">· route <code>{m.route.rule}</code></span>}</dd>
+          <dt>State</dt><dd><StateBadge state={m.state} />{m.reason && <span className="soft"> {reasonText(m.reason)}</span>}</dd>
+        </dl>
+      ))}
+    </div>
+  )
+}
+
+function Log({ run, seen }: { run: string; seen: number }) {
+  const { data, error, reload, more, fetching } = usePages<LogLine>(`/v1/runs/${segment(run)}/log?limit=200`, 'offset')
+  useEffect(() => { if (seen > 0) reload() }, [seen, reload])
+  if (error) return <Failed error={error} retry={reload} />
+  if (!data) return <Skeleton lines={6} />
+  if (data.length === 0) return <Empty icon="log" title="The log is empty">Lines appear as the run goes on.</Empty>
+  return (
+    <>
+      <ol className="log-lines" aria-label="Log of the run">
+        {data.map(l => <li key={l.n}><span className="n">{l.n}</span><span className="soft">{l.name ? `${l.type} ${l.name}` : l.type}</span><span className="text mono" dir="auto">{l.text}</span></li>)}
+      </ol>
+      {more && <div className="more"><Button busy={fetching} onClick={more}>More lines</Button></div>}
+    </>
+  )
+}
