@@ -4,7 +4,7 @@ import type { Agent, Model, Route, RunItem, Session, Status, UsageSum } from '..
 import type { List } from '../api/types'
 import { useApi } from '../api/use'
 import { RunTable } from '../runs'
-import { Cost, Tokens } from '../runs/state'
+import { money, Tokens } from '../runs/state'
 import { SessionTable } from '../sessions'
 import { Icon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
@@ -55,7 +55,7 @@ function Models({ names, status }: { names: string[]; status: Status | undefined
 export function ModelState({ model }: { model: Model | undefined }) {
   if (!model) return null
   if (model.offline) return <span className="badge warn" title="Not a model: the built-in responder, used when none is configured">offline responder</span>
-  if (model.down) return <span className="badge bad" title={model.last_error}>cooling down{model.next_probe && <>, next try <Ago at={model.next_probe} /></>}</span>
+  if (model.down) return <span className="badge bad" title={model.last_error}>cooling down{model.next_probe && Date.parse(model.next_probe) > Date.now() ? <>, next try <Ago at={model.next_probe} /></> : ', tried again with the next message'}</span>
   if (model.failures > 0) return <span className="badge warn" title={model.last_error}>{model.failures} {model.failures === 1 ? 'failure' : 'failures'} in a row</span>
   return <span className="badge good">ready</span>
 }
@@ -110,7 +110,7 @@ export function AgentPage({ agent }: { agent: string }) {
       {spent.data && spent.data.total.runs > 0 && (
         <Section title="Last 30 days" acts={<Link to="/usage" search={{ agent }}>Usage</Link>}>
           <dl className="facts card"><dt>Runs</dt><dd className="num">{spent.data.total.runs}{spent.data.total.failed > 0 && <span className="soft"> · {spent.data.total.failed} failed</span>}</dd>
-            <dt>Tokens</dt><dd><Tokens usage={spent.data.total.usage} /></dd><dt>Cost</dt><dd><Cost usage={spent.data.total.usage} /></dd></dl>
+            <dt>Tokens</dt><dd><Tokens usage={spent.data.total.usage} /></dd><dt>Cost</dt><dd>{money(spent.data.total)}</dd></dl>
         </Section>
       )}
       <Section title="Sessions" acts={<Link to="/sessions" search={{ agent }}>All its sessions</Link>}>

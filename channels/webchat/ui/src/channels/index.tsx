@@ -11,9 +11,10 @@ import { Ago } from '../ui/time'
 
 const states: Record<string, { label: string; kind: string }> = {
   ready: { label: 'Connected', kind: 'good' }, connecting: { label: 'Connecting', kind: 'accent' }, deaf: { label: 'Hears nothing', kind: 'warn' },
+  idle: { label: 'No page is open', kind: '' },
   needs: { label: 'Needs you', kind: 'warn' }, failed: { label: 'Failed', kind: 'bad' }, fatal: { label: 'Failed', kind: 'bad' },
 }
-export const troubled = (c: Channel): boolean => c.state !== 'ready' && c.state !== 'connecting'
+export const troubled = (c: Channel): boolean => !['ready', 'connecting', 'idle'].includes(c.state)
 
 // ChannelsPage is how each connection is and what to do about it, and who asks to be let in.
 export function ChannelsPage() {
@@ -40,7 +41,7 @@ export function ChannelCard({ channel: c }: { channel: Channel }) {
     <article className="card stack">
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
       <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
-      {(c.cause || c.hint) && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
+      {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
     </article>
   )
 }

@@ -7,6 +7,7 @@ import { needs } from '../store/app'
 import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
 import { Confirm } from '../ui/dialog'
+import { shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { Failed, Skeleton } from '../ui/states'
 import { Ago } from '../ui/time'
@@ -33,7 +34,7 @@ export function Pairings({ quiet }: { quiet?: boolean }) {
       {open.length === 0 && !quiet && <p className="soft">Nobody waits. When a stranger writes to Parley, they get a code, and their request stands here for seven days.</p>}
       {decided.length > 0 && !quiet && (
         <details><summary className="soft small">Decided lately</summary>
-          <ul className="decided">{decided.map(p => <li key={p.id} className="row wrap small"><Icon name={networkIcon(p.type)} /><bdi>{p.name || p.user}</bdi><span className={p.state === 'approved' ? 'badge good' : 'badge'}>{p.state}</span><span className="soft"><Ago at={p.decided} /></span></li>)}</ul>
+          <ul className="decided">{decided.map(p => <li key={p.id} className="row wrap small"><Icon name={networkIcon(p.type)} /><bdi>{shown(p.name || p.user)}</bdi><span className={p.state === 'approved' ? 'badge good' : 'badge'}>{p.state}</span><span className="soft"><Ago at={p.decided} /></span></li>)}</ul>
         </details>
       )}
     </div>
@@ -41,21 +42,22 @@ export function Pairings({ quiet }: { quiet?: boolean }) {
 }
 
 function Request({ pairing: p, done }: { pairing: Pairing; done: () => void }) {
+  const who = shown(p.name || p.user)
   const [role, setRole] = useState('guest')
   const [asking, ask] = useState(false)
-  const approve = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/approve`, { as: role }); toast(`${p.name || p.user} may now speak as ${role}.`); done() })
-  const deny = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/deny`); toast(`${p.name || p.user} was sent away.`); done() })
+  const approve = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/approve`, { as: role }); toast(`${who} may now speak as ${role}.`); done() })
+  const deny = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/deny`); toast(`${who} was sent away.`); done() })
   return (
-    <article className="card stack" aria-label={`Request of ${p.name || p.user}`}>
-      <div className="row wrap"><Icon name={networkIcon(p.type)} /><strong><bdi>{p.name || 'No name'}</bdi></strong><span className="soft">on {p.channel} · id <code>{p.user}</code> · <Ago at={p.requested} /></span></div>
+    <article className="card stack" aria-label={`Request of ${who}`}>
+      <div className="row wrap"><Icon name={networkIcon(p.type)} /><strong><bdi>{shown(p.name || 'No name')}</bdi></strong><span className="soft">on {p.channel} · id <code>{p.user}</code> · <Ago at={p.requested} /></span></div>
       <p className="small soft">The name is what they call themselves. The id is what counts: ask the person if you are not sure.</p>
       {(approve.error ?? deny.error) && <Failed error={(approve.error ?? deny.error) as Error} />}
       <div className="row wrap decide">
-        <label className="row small">as <select className="field" value={role} onChange={e => { setRole(e.target.value) }} aria-label="Role">{roles.map(r => <option key={r.value} value={r.value}>{r.label}: {r.text}</option>)}</select></label>
+        <label className="row small role">as <select className="field" value={role} onChange={e => { setRole(e.target.value) }} aria-label="Role">{roles.map(r => <option key={r.value} value={r.value}>{r.label}: {r.text}</option>)}</select></label>
         <Button kind="danger" busy={deny.busy} onClick={() => { void deny.run() }}>Deny</Button>
         <Button kind="primary" busy={approve.busy} onClick={() => { if (role === 'owner') ask(true); else void approve.run() }}>Approve</Button>
       </div>
-      <Confirm open={asking} onClose={() => { ask(false) }} title={`Make ${p.name || p.user} an owner?`} text="An owner reads every session, decides about people and may run commands. This cannot be limited later from here."
+      <Confirm open={asking} onClose={() => { ask(false) }} title={`Make ${who} an owner?`} text="An owner reads every session, decides about people and may run commands. This cannot be limited later from here."
         act="Make an owner" busy={approve.busy} onConfirm={() => { void approve.run().then(() => { ask(false) }) }} />
     </article>
   )

@@ -4,12 +4,18 @@ import { Icon, networkIcon } from '../ui/icon'
 import { useNow } from '../ui/time'
 import { live } from './state'
 
-// SessionLink leads to a conversation; its key is long, so that the end of it, which differs, is what is seen.
+// tail is what tells one session of an agent from another: its key without agent, network and account.
+export function tail(key: string): string {
+  const parts = key.split(':').map(p => { try { return decodeURIComponent(p) } catch { return p } })
+  const rest = parts.slice(parts[2] === 'local' || parts[2] === 'person' || parts[2] === 'main' ? 3 : 4)
+  return (rest.length ? rest : parts.slice(2)).join(' ') || key
+}
+
+// SessionLink leads to a conversation. The whole key is on hover.
 export function SessionLink({ session, source, name }: { session: string; source?: string; name?: string }) {
-  const tail = session.split(':').slice(2).join(':') || session
   return (
     <Link to="/chat/$key" params={{ key: session }} title={session} className="row key-link">
-      <Icon name={networkIcon(source)} /><span className="truncate">{name || tail}</span>
+      <Icon name={networkIcon(source)} /><span className="truncate">{name || tail(session)}</span>
     </Link>
   )
 }
@@ -20,7 +26,7 @@ export function AgentLink({ agent }: { agent: string }) {
 
 export function PersonName({ id, name }: { id: string; name?: string }) {
   if (!id) return <span className="faint">–</span>
-  return <span title={id}>{name || id.slice(-6)}</span>
+  return <span title={id} className="nowrap">{name || id.slice(-6)}</span>
 }
 
 // Took is how long something lasted, or has lasted so far.

@@ -11,7 +11,7 @@ import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Tabs } from '../ui/tabs'
 import { Ago } from '../ui/time'
 import { AgentLink, PersonName, SessionLink, Took } from './parts'
-import { Cost, live, reasonText, StateBadge, Tokens } from './state'
+import { Cost, live, reasonText, StateBadge, stateLabel, Tokens } from './state'
 import { useRun } from './use-run'
 import './runs.css'
 
@@ -27,7 +27,7 @@ export function RunPage({ run }: { run: string }) {
       <><StateBadge state={data.state} /><Copy text={data.id} label="Copy the run’s id" />
         {live(data.state) && <Button kind="danger" icon="stop" busy={stop.busy} onClick={() => { void stop.run() }}>Stop</Button>}</>}>
       {stop.error && <Failed error={stop.error} />}
-      {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{reasonText(data.reason)}{data.text && data.state !== 'user_stopped' && data.text !== data.reason && <> {data.text}</>}</Note>}
+      {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{data.state !== 'user_stopped' && data.text ? data.text : reasonText(data.reason)}</Note>}
       <RunFacts run={data} />
       <Tabs label="What to look at" tabs={[
         { value: 'timeline', label: 'Timeline', body: <Timeline run={data} /> },
@@ -62,7 +62,7 @@ const moments: Record<string, { icon: IconName; text: (m: RunMoment) => string }
   started: { icon: 'run', text: () => 'The run began' },
   model: { icon: 'agent', text: m => `Asked ${m.name || 'the model'}` },
   tool: { icon: 'tool', text: m => m.name ?? 'Tool' },
-  ended: { icon: 'check', text: m => `Ended: ${m.name}${m.text ? ` (${m.text})` : ''}` },
+  ended: { icon: 'check', text: m => `${stateLabel(m.name ?? '')}${m.text && m.text !== m.name ? `: ${reasonText(m.text)}` : ''}` },
 }
 
 function Timeline({ run }: { run: RunDetail }) {
@@ -91,7 +91,7 @@ function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; be
       <Icon name={bad ? 'warn' : what?.icon ?? 'info'} className={bad ? 'bad' : undefined} />
       <span className="what truncate">{what?.text(m) ?? m.type}{step?.kind === 'tool' && step.args && <span className="soft mono"> {step.args.slice(0, 80)}</span>}{step && step.state !== 'done' && <span className="badge bad">{step.state}</span>}</span>
       <span className="soft small num">{m.duration_ms > 0 && lasted(m.duration_ms)}</span>
-      {(m.type === 'model' || m.type === 'tool') && <span className="lane" aria-hidden="true"><i className={bad ? 'bad' : m.type} style={{ left: `${(at / span) * 100}%`, width: `${Math.max(0.5, (m.duration_ms / span) * 100)}%` }} /></span>}
+      {(m.type === 'model' || m.type === 'tool') && span > 100 && <span className="lane" aria-hidden="true"><i className={bad ? 'bad' : m.type} style={{ left: `${(at / span) * 100}%`, width: `${Math.max(0.5, (m.duration_ms / span) * 100)}%` }} /></span>}
     </div>
   )
 }

@@ -1,4 +1,4 @@
-import type { Usage } from '../api/types.gen'
+import type { Usage, UsageItem } from '../api/types.gen'
 import { cost, number, tokens } from '../ui/format'
 
 // What the states of runs and of messages that wait for one are called, and how they look.
@@ -20,7 +20,7 @@ export function StateBadge({ state }: { state: string }) {
 // Reasons are words of the gateway; people get a sentence.
 const reasons: Record<string, string> = {
   interrupted: 'A newer message took its place.', stopped: 'Somebody stopped it.', step_limit: 'It reached the most steps that its agent may take.',
-  model_auth: 'The model’s server refused the key.', model_rate: 'The model’s server refused more requests for now.', turn_timeout: 'It took longer than sessions.turn_timeout allows.',
+  model_auth: 'The model’s server refused the key.', model_rate: 'The model’s server refused more requests for now.', timeout: 'It took longer than sessions.turn_timeout allows.',
 }
 export const reasonText = (reason: string): string => reasons[reason] ?? reason
 
@@ -35,4 +35,10 @@ export function Tokens({ usage }: { usage: Usage }) {
 export function Cost({ usage }: { usage: Usage }) {
   if (usage.totalCostUsd === null && allTokens(usage) === 0) return <span className="faint">–</span>
   return <span className={usage.totalCostUsd === null ? 'faint' : 'num'} title={usage.totalCostUsd === null ? 'The price of this model is not known.' : undefined}>{cost(usage.totalCostUsd)}</span>
+}
+
+// money is what is known of the cost: with a mark where some runs have no price.
+export function money(u: UsageItem): string {
+  if (u.runs === u.unpriced && u.runs > 0) return 'unpriced'
+  return cost(u.knownCostUsd) + (u.unpriced > 0 ? ' +' : '')
 }

@@ -31,7 +31,8 @@ export function Shell() {
     window.addEventListener('keydown', key)
     return () => { window.removeEventListener('keydown', key) }
   }, [])
-  const page = pages.find(p => path.startsWith(p.to))
+  const chat = path === '/' || path.startsWith('/chat/') // it has a bar of its own
+  const page = chat ? undefined : pages.find(p => path.startsWith(p.to)) ?? { label: path.startsWith('/needs') ? 'Needs me' : 'Parley' }
   return (
     <PanelSlot value={context}>
       <a className="skip" href="#main">Skip to the page</a>

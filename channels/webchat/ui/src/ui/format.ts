@@ -65,3 +65,6 @@ export function dayOf(at: Date, now: number): string {
 
 // short is how ids are shown: their last six characters.
 export const short = (id: string): string => id.slice(-6)
+
+// shown is a name that somebody gave themselves: what would hide or turn letters around is seen as a box.
+export const shown = (name: string): string => name.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '□')

@@ -19,13 +19,13 @@ export function Chart({ items }: { items: UsageItem[] }) {
       const axis = { stroke: ink, grid: { stroke: css.borderTopColor, width: 1 }, ticks: { stroke: css.borderTopColor }, font: `12px ${css.fontFamily}` }
       const bars = uPlot.paths.bars?.({ size: [0.7, 40] })
       return new uPlot({
-        width: host.clientWidth, height, cursor: { y: false, drag: { x: false, y: false } }, scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] } },
+        width: host.clientWidth, height, cursor: { y: false, drag: { x: false, y: false } }, scales: { x: { time: true, range: (_u, min, max) => [min - 43_200, max + 43_200] }, y: { range: (_u, _min, max) => [0, Math.max(1, max * 1.1)] } },
         tzDate: ts => uPlot.tzDate(new Date(ts * 1000), 'UTC'),
         axes: [{ ...axis, values: (_u, ts) => ts.map(v => new Date(v * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })), incrs: [1, 2, 5, 7, 14, 30, 60].map(d => d * 86_400), space: 64 },
           { ...axis, values: (_u, vs) => vs.map(v => tokens(v)), size: 56 }],
         series: [{ value: (_u, v) => v ? new Date(v * 1000).toISOString().slice(0, 10) : '–' },
-          { label: 'In and out', stroke: resolved(host, '--line-strong'), fill: resolved(host, '--line-strong'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) },
-          { label: 'Out', stroke: resolved(host, '--accent'), fill: resolved(host, '--accent'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) }],
+          { label: 'All tokens', stroke: resolved(host, '--line-strong'), fill: resolved(host, '--line-strong'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) },
+          { label: 'Of them out', stroke: resolved(host, '--accent'), fill: resolved(host, '--accent'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) }],
       }, [items.map(i => Date.parse(`${i.key}T00:00:00Z`) / 1000), items.map(i => i.usage.inputTokens + i.usage.outputTokens), items.map(i => i.usage.outputTokens)], host)
     }
     let plot = draw()

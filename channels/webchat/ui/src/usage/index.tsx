@@ -4,9 +4,9 @@ import { segment } from '../api/http'
 import type { UsageItem, UsageSum } from '../api/types.gen'
 import { useApi } from '../api/use'
 import { AgentFilter } from '../runs'
-import { allTokens, Tokens } from '../runs/state'
+import { allTokens, money, Tokens } from '../runs/state'
 import { Button } from '../ui/button'
-import { cost, lasted, number, tokens } from '../ui/format'
+import { lasted, number, tokens } from '../ui/format'
 import { Page } from '../ui/page'
 import { Empty, Failed, Skeleton } from '../ui/states'
 import { Table } from '../ui/table'
@@ -18,12 +18,6 @@ type Search = { by?: string; days?: string; agent?: string }
 const views = [{ by: 'day', label: 'By day' }, { by: 'agent', label: 'By agent' }, { by: 'person', label: 'By person' }, { by: 'model', label: 'By model' }]
 
 const day = (back: number) => new Date(Date.now() - back * 86_400_000).toISOString().slice(0, 10)
-
-// money is what is known of the cost: with a mark where some runs have no price.
-export function money(u: UsageItem): string {
-  if (u.runs === u.unpriced && u.runs > 0) return 'unpriced'
-  return cost(u.knownCostUsd) + (u.unpriced > 0 ? ' +' : '')
-}
 
 // UsagePage sums what runs cost, by day, agent, person or model.
 export function UsagePage({ search }: { search: Search }) {
