@@ -1,1 +1,0 @@
-import{i as e,n as t,r as n}from"./index-8mL4oUE1.js";var r=e();function i(){return(0,r.jsx)(t,{title:`Agents`,children:(0,r.jsx)(n,{icon:`agent`,title:`Nothing to show yet`})})}function a({agent:e}){return(0,r.jsx)(t,{title:e,children:(0,r.jsx)(n,{icon:`agent`,title:`Nothing to show yet`})})}export{a as AgentPage,i as AgentsPage};

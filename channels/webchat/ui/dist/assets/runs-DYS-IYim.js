@@ -1,1 +1,0 @@
-import{i as e,n as t,r as n}from"./index-8mL4oUE1.js";var r=e();function i(){return(0,r.jsx)(t,{title:`Runs`,children:(0,r.jsx)(n,{icon:`run`,title:`Nothing to show yet`})})}function a({run:e}){return(0,r.jsx)(t,{title:`Run ${e}`,children:(0,r.jsx)(n,{icon:`run`,title:`Nothing to show yet`})})}export{a as RunPage,i as RunsPage};

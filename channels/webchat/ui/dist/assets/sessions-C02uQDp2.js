@@ -1,1 +1,0 @@
-import{i as e,n as t,r as n}from"./index-8mL4oUE1.js";var r=e();function i(){return(0,r.jsx)(t,{title:`Sessions`,children:(0,r.jsx)(n,{icon:`chat`,title:`Nothing to show yet`})})}export{i as SessionsPage};
