@@ -27,6 +27,7 @@ import { toast } from '../ui/toast'
 import { pointsOf, type Point } from './branches'
 import { Composer, type ComposerHandle } from './composer'
 import { EditMessage } from './edit'
+import { again } from './files'
 import { Markdown } from './markdown-view'
 import { Files, Outgoing, RowView, Waiting, type Acts } from './row-view'
 import { TranscriptView, type Line, type TranscriptHandle } from './transcript-view'
@@ -90,14 +91,14 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const branches = useBranches(key, search.gen, t.sessionId, stored)
   const { stop, stopping } = useStop(running)
   const fork = useFork(key, search.gen)
-  const again = useCallback((asked: number) => {
+  const regenerate = useCallback((asked: number) => {
     const first = stored.findIndex(r => r.kind === 'user' && r.sequence === asked)
     const row = stored[first]
     if (row?.kind !== 'user') return
     const all = stored.filter(r => r.kind === 'user' && r.run === row.run) as (Row & { kind: 'user' })[]
     void fork(asked, all.map(r => textOf(r.item)).join('\n\n'), all.flatMap(r => filesOf(r)))
   }, [stored, fork])
-  const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : again, showRun, branches }), [search.gen, session?.local, again, showRun, branches])
+  const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : regenerate, showRun, branches }), [search.gen, session?.local, regenerate, showRun, branches])
 
   const posts = useAtom(postsOf).filter(p => p.session === key && !search.gen)
   const waits = useReason(view.t, sent, online)
@@ -171,9 +172,10 @@ function useFork(key: string, generation: string | undefined) {
   const go = useNavigate()
   return useCallback(async (before: number, text?: string, files: FileRef[] = []) => {
     try {
+      const refs = await Promise.all(files.map(again))
       const s = await call<Session>(`/v1/sessions/${segment(key)}/fork`, { method: 'POST', body: { before, ...(generation ? { session_id: generation } : {}) }, headers: { 'Idempotency-Key': newId() } })
       put(s)
-      if (text !== undefined) write({ session: key, key, agent: '', text, files })
+      if (text !== undefined) write({ session: key, key, agent: '', text, files: refs })
       await conversation(key).load()
       if (generation) await go({ to: '/chat/$key', params: { key }, search: {} })
     } catch (err) {

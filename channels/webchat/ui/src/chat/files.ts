@@ -47,4 +47,11 @@ export function useUploads(first: FileRef[], changed: (files: FileRef[]) => void
   return { list, add, remove, clear }
 }
 
+// again uploads a file that stands in a transcript once more, so that another message can carry it.
+export async function again(f: FileRef): Promise<FileRef> {
+  const res = await fetch(fileURL(f.ref), { credentials: 'same-origin' })
+  if (!res.ok) throw new Error(`The file ${f.name || ''} is not kept any more, so the message cannot be sent again with it.`)
+  return call<FileRef>(`/v1/files?name=${encodeURIComponent(f.name)}`, { method: 'POST', raw: await res.blob(), headers: { 'Content-Type': f.mime || 'application/octet-stream' } })
+}
+
 export const fileURL = (ref: string) => `/v1/files/${encodeURIComponent(ref)}`
