@@ -34,6 +34,17 @@ export function Composer({ name, onSend, running, stopping, onStop, onEditLast, 
     setText(t)
     setDraft(name, { text: t, files: draft(name).files })
   }
+  useEffect(() => { // "/" begins a command from anywhere but a field
+    const key = (e: KeyboardEvent) => {
+      const at = e.target as HTMLElement
+      if (e.key !== '/' || e.ctrlKey || e.metaKey || e.altKey || at.closest('input, textarea, select, [contenteditable], [role=dialog]')) return
+      e.preventDefault()
+      area.current?.focus()
+      if (!area.current?.value) setText('/')
+    }
+    window.addEventListener('keydown', key)
+    return () => { window.removeEventListener('keydown', key) }
+  }, [])
   useEffect(() => { // the palette writes commands here
     const filled = (e: Event) => { if ((e as CustomEvent).detail === name) { setText(draft(name).text); area.current?.focus() } }
     window.addEventListener('parley.draft', filled)

@@ -51,13 +51,26 @@ function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
       {row.item.name && acts.names && <div className="msg-name small faint">{row.item.name}</div>}
       <Quoted parts={row.item.quoted} />
       <Files parts={files} />
-      {text && <div className="bubble" dir="auto">{text}</div>}
+      {text && <Bubble text={text} />}
       <div className="msg-foot">
         <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit message" onClick={() => { acts.edit?.(row) }} />}</span>
         <Branches b={acts.branches(row.sequence)} />
         <time className="faint small num" dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
       </div>
     </article>
+  )
+}
+
+const folded = 3000 // characters of a message that are shown until more is asked for
+
+function Bubble({ text }: { text: string }) {
+  const [all, set] = useState(false)
+  const long = text.length > folded * 1.2
+  return (
+    <div className="bubble" dir="auto">
+      {long && !all ? `${text.slice(0, folded)}…` : text}
+      {long && <button type="button" className="button small quiet bubble-more" aria-expanded={all} onClick={() => { set(!all) }}>{all ? 'Show less' : `Show all ${text.length.toLocaleString()} characters`}</button>}
+    </div>
   )
 }
 
@@ -166,7 +179,7 @@ export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent
   return (
     <article className={`msg user ${sent.state}`} aria-label="You, on its way">
       {sent.files.length > 0 && <Files parts={sent.files.map(f => ({ type: 'file_ref', ref: f.ref, name: f.name, mime: f.mime }))} />}
-      {sent.text && <div className="bubble" dir="auto">{sent.text}</div>}
+      {sent.text && <Bubble text={sent.text} />}
       <div className="msg-foot" role="status">
         <span className={sent.state === 'refused' ? 'small state bad' : 'small faint state'}>
           <Icon name={sent.state === 'sending' ? (online ? 'clock' : 'offline') : sent.state === 'stored' ? 'check' : 'warn'} />{said}

@@ -1,4 +1,4 @@
-import { Link, Outlet, useRouterState } from '@tanstack/react-router'
+import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from 'react'
 import { SideBar } from '../sessions/sidebar'
 import { IconButton } from '../ui/button'
@@ -20,17 +20,19 @@ export function Shell() {
   const panel = usePanelSlot()
   const { slot, claim } = panel
   const context = useMemo(() => ({ slot, claim }), [slot, claim])
+  const go = useNavigate()
   const openSide = useCallback(() => { setSide(true) }, [])
   const path = useRouterState({ select: s => s.location.pathname })
   useEffect(() => { setSide(false) }, [path])
   useEffect(() => {
     const key = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === 'k') { e.preventDefault(); setPalette(p => !p) }
+      if ((e.ctrlKey || e.metaKey) && e.shiftKey && e.key.toLowerCase() === 'o') { e.preventDefault(); void go({ to: '/' }) }
       if (e.key === 'Escape' && !e.defaultPrevented) setSide(false)
     }
     window.addEventListener('keydown', key)
     return () => { window.removeEventListener('keydown', key) }
-  }, [])
+  }, [go])
   const chat = path === '/' || path.startsWith('/chat/') // it has a bar of its own
   const page = chat ? undefined : pages.find(p => path.startsWith(p.to)) ?? { label: path.startsWith('/needs') ? 'Needs me' : 'Parley' }
   return (

@@ -18,7 +18,7 @@ export function SignIn() {
   const enter = async () => {
     set({ busy: true })
     try {
-      await signIn(code)
+      await signIn()
     } catch (err) {
       const used = err instanceof Problem && err.status < 500 && err.status !== 429
       set({ busy: false, used, of: code, problem: used ? 'This link was used before, or is older than ten minutes. Each link signs in one browser, once.' : (err as Error).message })

@@ -35,7 +35,8 @@ export async function who(): Promise<void> {
     signed.set({ state: 'in', me: await get<Me>('/v1/me') })
   } catch (err) {
     if (err instanceof Problem && err.status === 401) { leave(); return }
-    if (signed.get().state !== 'in') signed.set({ state: 'unreachable' })
+    if (signed.get().state === 'in') return // the live line goes on trying
+    signed.set({ state: 'unreachable' })
     again = setTimeout(() => { void who() }, 2000)
   }
 }
@@ -57,8 +58,8 @@ export function followInvitations() {
 }
 
 // signIn changes the code for a cookie. It throws what went wrong.
-export async function signIn(code: string): Promise<void> {
-  await call('/v1/sign-in', { method: 'POST', body: { code } })
+export async function signIn(): Promise<void> {
+  await call('/v1/sign-in', { method: 'POST', body: { code: invitation.get() } })
   await who()
   invitation.set('')
 }
