@@ -1,5 +1,5 @@
 import { memo, useEffect, useState } from 'react'
-import type { Part } from '../api/types'
+import type { Part, Run } from '../api/types'
 import type { Row } from '../store/rows'
 import type { Sent } from '../store/outbox'
 import { textOf } from '../store/transcript'
@@ -117,6 +117,8 @@ function Answer({ row, acts, name }: { row: Row & { kind: 'answer' }; acts: Acts
   )
 }
 
+const spent = (r: Run): boolean => r.usage.inputTokens + r.usage.outputTokens + r.usage.cacheReadTokens > 0
+
 const states: Record<string, string> = { failed: 'Failed', timeout: 'Took too long', user_stopped: 'Stopped' }
 
 function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
@@ -135,8 +137,8 @@ function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
         <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
         {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
         {run?.model && <span>{run.model}</span>}
-        {run && <span title={`Tokens: ${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
-        {run && <span title={run.usage.totalCostUsd === null ? 'No price is known for this model' : 'Cost of the run'}>{cost(run.usage.totalCostUsd)}</span>}
+        {run && spent(run) && <span title={`Tokens: ${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
+        {run && spent(run) && <span title={run.usage.totalCostUsd === null ? 'No price is known for this model' : 'Cost of the run'}>{cost(run.usage.totalCostUsd)}</span>}
       </span>
     </div>
   )

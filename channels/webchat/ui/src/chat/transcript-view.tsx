@@ -57,14 +57,23 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: P
     first.current = false
     virtual.scrollToEnd()
   })
+  const end = useRef(true)
+  useEffect(() => { // who was at the end stays there when the window, the panel or the composer changes
+    const b = box.current
+    if (!b) return
+    const watch = new ResizeObserver(() => { if (end.current && !first.current) virtual.scrollToEnd() })
+    watch.observe(b)
+    return () => { watch.disconnect() }
+  }, [virtual])
   const scrolled = () => {
     const b = box.current
     if (!b) return
-    const end = b.scrollHeight - b.scrollTop - b.clientHeight < near
-    if (end !== atEnd) {
-      setAtEnd(end)
+    const now = b.scrollHeight - b.scrollTop - b.clientHeight < near
+    end.current = now
+    if (now !== atEnd) {
+      setAtEnd(now)
       setLeft(lines[lines.length - 1]?.id)
-      onAtEnd(end)
+      onAtEnd(now)
     }
     if (b.scrollTop < ahead && older === 'more') onOlder()
   }
