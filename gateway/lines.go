@@ -81,7 +81,7 @@ func (l *line) report(s channels.Status) {
 	}
 	l.status = s
 	switch {
-	case s.State == channels.Ready && !l.wasUp:
+	case (s.State == channels.Ready || s.State == channels.Idle) && !l.wasUp:
 		l.wasUp = true
 		close(l.up)
 	case s.State == channels.Failed && l.wasUp:

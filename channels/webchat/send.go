@@ -64,14 +64,17 @@ func (c *Channel) ShowTyping(_ context.Context, to channels.Address) error {
 	return nil
 }
 
-// Await blocks until a page of the address's person is open, or ctx ends: what is sent before is surely not seen.
+// Await blocks until a page of the address's person is open, or Run or ctx ends: what is sent before is surely not seen.
 func (c *Channel) Await(ctx context.Context, to channels.Address) error {
 	for {
 		c.mu.Lock()
-		came := c.came
+		came, stopped := c.came, c.ctx == nil
 		c.mu.Unlock()
 		if len(c.readers(to)) > 0 {
 			return nil
+		}
+		if stopped {
+			return errStopped
 		}
 		select {
 		case <-ctx.Done():

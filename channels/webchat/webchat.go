@@ -154,6 +154,8 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 	<-run.Done()
 	c.mu.Lock()
 	c.ctx = nil
+	close(c.came) // nobody comes any more
+	c.came = make(chan struct{})
 	for l := range c.lines {
 		l.end(errClosing)
 	}

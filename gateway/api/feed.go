@@ -3,6 +3,7 @@ package api
 import (
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"parley/agentloop"
@@ -29,7 +30,48 @@ type Feed struct {
 	feed    bus.Feed[Live]
 	changes bus.Feed[Change]
 	mu      sync.Mutex
-	growing map[string]*growing // by session key
+	growing map[string]*growing           // by session key
+	items   map[string]map[string]*shared // by session key and person
+}
+
+// shared is a session as lists show it, read once for all pages that want it.
+type shared struct {
+	mu   sync.Mutex
+	at   time.Time
+	view sessionView
+	err  error
+}
+
+const (
+	sharedFor  = time.Second // unless the session changes
+	sharedMost = 1000
+)
+
+// item reads a person's view of a session by read, or gives what another page has just read of it.
+func (f *Feed) item(person, key string, now time.Time, read func() (sessionView, error)) (sessionView, error) {
+	f.mu.Lock()
+	one := f.items[key][person]
+	fresh := one == nil || now.Sub(one.at) > sharedFor || now.Before(one.at)
+	if fresh {
+		if f.items == nil || len(f.items) >= sharedMost {
+			f.items = map[string]map[string]*shared{}
+		}
+		if f.items[key] == nil {
+			f.items[key] = map[string]*shared{}
+		}
+		one = &shared{at: now}
+		f.items[key][person] = one
+		one.mu.Lock() // who comes next waits for what is read here
+	}
+	f.mu.Unlock()
+	if !fresh {
+		one.mu.Lock()
+	}
+	defer one.mu.Unlock()
+	if fresh || one.err != nil { // another page's trouble may be its own
+		one.view, one.err = read()
+	}
+	return one.view, one.err
 }
 
 type growing struct {
@@ -48,6 +90,7 @@ func (f *Feed) Publish(key string, e Live) {
 	switch {
 	case e.Stored:
 		f.feed.Publish(storedTopic(key), e)
+		delete(f.items, key)
 		f.changes.Publish("", Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)

@@ -120,27 +120,28 @@ type needsFrame struct {
 const lineBuffer = 64
 
 const (
-	changedEvery = 300 * time.Millisecond // how often changed sessions are told
-	changedMost  = 20                     // of them at once; more say "read the list"
-	needsEvery   = 30 * time.Second       // how often they are counted although nothing told to
+	changedAfter = 200 * time.Millisecond // how long changes are gathered
+	changedMost  = 20                     // sessions told at once; more say "read the list"
+	runningEvery = 2 * time.Second        // how often a session that was told as running is looked at again
+	needsEvery   = 30 * time.Second       // how often what waits is counted although nothing told to
 )
 
 // Watch tells a live line what changes beside the sessions that it follows, until ctx ends: sessions of any channel, and
 // what waits for the person.
 func (s *Server) Watch(ctx context.Context, call control.Call, put Put) error {
-	w := &watch{s: s.s, call: call, put: put}
+	w := &watch{s: s.s, call: call, put: put, keys: map[string]bool{}, running: map[string]bool{}}
 	w.sub = s.s.opt.Feed.changed()
 	defer func() { w.sub.Close() }()
 	if err := w.needs(ctx); err != nil {
 		return err
 	}
-	count, tick := time.NewTicker(needsEvery), time.NewTicker(changedEvery)
+	count, look := time.NewTicker(needsEvery), time.NewTicker(runningEvery)
 	defer count.Stop()
-	defer tick.Stop()
+	defer look.Stop()
+	var due <-chan time.Time
 	for {
-		var due <-chan time.Time // only then is there a reason to wake up
-		if len(w.keys) > 0 || w.lost {
-			due = tick.C
+		if due == nil && (len(w.keys) > 0 || w.lost) {
+			due = time.After(changedAfter) // what follows at once, such as the end of a turn, goes along
 		}
 		var err error
 		select {
@@ -150,7 +151,10 @@ func (s *Server) Watch(ctx context.Context, call control.Call, put Put) error {
 			return nil
 		case <-count.C:
 			err = w.needs(ctx)
+		case <-look.C:
+			err = w.look(ctx)
 		case <-due:
+			due = nil
 			err = w.tell(ctx)
 		case c, ok := <-w.sub.C:
 			err = w.take(ctx, c, ok)
@@ -163,13 +167,14 @@ func (s *Server) Watch(ctx context.Context, call control.Call, put Put) error {
 
 // watch is one line's view of what changes.
 type watch struct {
-	s    *server
-	call control.Call
-	put  Put
-	sub  *bus.Sub[Change]
-	keys map[string]bool
-	lost bool
-	last needsFrame
+	s       *server
+	call    control.Call
+	put     Put
+	sub     *bus.Sub[Change]
+	keys    map[string]bool // changed since it was last told
+	running map[string]bool // told as running
+	lost    bool
+	last    needsFrame
 }
 
 func (w *watch) take(ctx context.Context, c Change, ok bool) error {
@@ -179,9 +184,6 @@ func (w *watch) take(ctx context.Context, c Change, ok bool) error {
 	case c.Needs:
 		return w.needs(ctx)
 	default:
-		if w.keys == nil {
-			w.keys = map[string]bool{}
-		}
 		w.keys[c.Key] = true
 	}
 	return nil
@@ -190,29 +192,47 @@ func (w *watch) take(ctx context.Context, c Change, ok bool) error {
 // tell sends what has changed since it was last called.
 func (w *watch) tell(ctx context.Context) error {
 	keys, lost := slices.Sorted(maps.Keys(w.keys)), w.lost || len(w.keys) > changedMost
-	w.keys, w.lost = nil, false
+	clear(w.keys)
+	w.lost = false
 	if lost {
+		clear(w.running) // the list says it
 		return w.put(sessionsFrame{"sessions"})
 	}
 	for _, key := range keys {
-		it, err := w.s.opt.Control.Item(ctx, w.call, key)
-		if errors.Is(err, workspace.ErrNotFound) {
-			continue // nothing of it is stored yet, or it is somebody else's
-		}
-		if err != nil {
-			return err
-		}
-		if it.Hidden { // gone: nothing but a new list can say so
-			if err := w.put(sessionsFrame{"sessions"}); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := w.put(sessionFrame{"session", sessionViewOf(it)}); err != nil {
+		if err := w.tellOne(ctx, key, true); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// look tells the end of turns that ended in no line of a transcript.
+func (w *watch) look(ctx context.Context) error {
+	for _, key := range slices.Sorted(maps.Keys(w.running)) {
+		if err := w.tellOne(ctx, key, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellOne sends a session as it is now; changed says that this is news even if it is running still.
+func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
+	v, err := w.s.opt.Feed.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (sessionView, error) {
+		it, err := w.s.opt.Control.Item(ctx, w.call, key)
+		return sessionViewOf(it), err
+	})
+	if errors.Is(err, workspace.ErrNotFound) {
+		delete(w.running, key)
+		return nil // nothing of it is stored yet, or it is somebody else's
+	}
+	if err != nil || !changed && v.Running {
+		return err
+	}
+	if delete(w.running, key); v.Running {
+		w.running[key] = true
+	}
+	return w.put(sessionFrame{"session", v})
 }
 
 // needs counts what waits for the person and tells it when it is not what was told last.
