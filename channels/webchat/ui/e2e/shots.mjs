@@ -1,0 +1,172 @@
+// node shots.mjs [NAME…]: the pictures that somebody has to look at, each at 360 and 1440 px, light and dark, into
+// PARLEY_SHOTS; and one sheet of the four for each scene.
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { open } from './chromium.mjs'
+import { gate } from './model.mjs'
+import { answered, answers, composer, send } from './page.mjs'
+import { Telegram } from './telegram.mjs'
+import { World } from './world.mjs'
+
+const dir = process.env.PARLEY_SHOTS
+const looks = [360, 1440].flatMap(width => ['light', 'dark'].map(colorScheme => ({ width, height: width === 360 ? 740 : 900, colorScheme })))
+
+const long = `# How a commit reaches the disk
+
+A write is **durable** only when \`fsync\` has returned. Until then it is in the page cache, and a power cut takes it.
+
+1. The program writes to the file.
+2. The kernel keeps the pages and says that all is well.
+3. \`fsync\` waits until the drive has them.
+
+\`\`\`go
+// Put writes data so that it survives a power cut: a new file beside the old one, synced, renamed over it.
+func Put(dir *os.Root, name string, data []byte) error {
+	f, err := dir.Create(name + ".new")
+	if err != nil {
+		return fmt.Errorf("create %s: %w", name, err)
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return errors.Join(f.Sync(), f.Close(), dir.Rename(name+".new", name))
+}
+\`\`\`
+
+| mode | commits a second | lost in a power cut | when to use it |
+| --- | ---: | --- | --- |
+| \`FULL\` | 1,800 | nothing | **always**, unless you can do it all again |
+| \`NORMAL\` | 9,400 | the last commits | caches |
+| \`OFF\` | 21,000 | perhaps the whole file | tests |
+
+> Who does not sync promises what he does not have.
+
+More: [SQLite's own page](https://www.sqlite.org/atomiccommit.html) explains each step.`
+
+const reads = [['list_dir', { path: '.' }], ['read_file', { path: 'docs/plan.md' }], ['list_dir', { path: 'docs' }], ['resolve_path', { kind: 'docs', filename: 'report.md' }], ['read_file', { path: 'requirements/all.md', limit: 40 }]]
+
+// scenes say what there is to see: each gets a world and a page of the size, and returns when it can be taken.
+const scenes = {
+  async 'first visit'(w, page) {
+    await page.goto(w.link)
+    await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  },
+  async 'signed out'(w, page) {
+    await page.goto(w.base)
+    await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+  },
+  async 'empty session'(w, page) { await enter(w, page) },
+  async streaming(w, page) {
+    w.model.script = async (ask, say) => {
+      say(long.slice(0, 700))
+      await ask.gone
+    }
+    await enter(w, page)
+    await send(page, 'How does a commit reach the disk?')
+    await answers(page).getByText('func Put').waitFor()
+    await composer(page).fill('And what about macOS, where fsync does')
+  },
+  async 'long answer'(w, page) {
+    w.model.script = async (_, say) => { say(long) }
+    await enter(w, page)
+    await send(page, 'How does a commit reach the disk?')
+    await answered(page, 'Who does not sync')
+    await page.getByText('unpriced').first().waitFor()
+  },
+  async 'five tool calls'(w, page) {
+    w.model.script = async (ask, say) => {
+      if (ask.round === 0) for (const [name, args] of reads) say.call(name, args)
+      else say('The work folder is empty, so there is **no plan yet**. Shall I write one into `docs/plan.md`?')
+    }
+    await enter(w, page)
+    await send(page, 'What is the plan?')
+    await answered(page, 'no plan yet')
+    await page.getByRole('button', { name: /^5 steps/ }).click()
+    await page.getByRole('button', { name: /^Tool read_file docs/ }).click()
+  },
+  async 'run beside the chat'(w, page) {
+    await scenes['five tool calls'](w, page)
+    await page.getByRole('button', { name: 'Show the run' }).last().click()
+    await page.getByRole('region', { name: 'Run' }).waitFor()
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+  },
+  async offline(w, page) {
+    await enter(w, page)
+    await send(page, 'Good morning')
+    await answered(page, 'Good morning')
+    await w.kill()
+    await page.context().setOffline(true)
+    await page.getByText('You are offline.').waitFor()
+    await send(page, 'I will be late today.')
+    await page.getByText('Waits until Parley is back').waitFor()
+  },
+  async error(w, page) {
+    w.model.script = async (_, say) => { say.fail(401, 'Incorrect API key provided: sk-…abcd') }
+    await enter(w, page)
+    await send(page, 'Good morning')
+    await page.getByRole('note').first().waitFor()
+  },
+  async 'a thousand sessions'(w, page, look) {
+    await enter(w, page)
+    if (look.width < 720) await page.getByRole('button', { name: 'Open the side bar' }).click()
+    await page.getByText('Message 1: a leaking tap?').waitFor()
+  },
+  async 'ten thousand entries'(w, page) {
+    await enter(w, page)
+    await page.goto(`${w.base}/chat/${encodeURIComponent('agent:assistant:local:long')}`)
+    await answers(page).getByText('Answer 2500 with code').waitFor()
+    await page.getByRole('region', { name: /^Conversation/ }).evaluate(b => { b.scrollTop = b.scrollHeight - 3000 })
+    await page.getByRole('button', { name: 'To the end' }).waitFor()
+  },
+  async 'a stranger asks'(w, page) {
+    await enter(w, page)
+    w.telegram.write(777, 'Ada Lovelace', 'Let me in')
+    await page.goto(`${w.base}/needs`)
+    await page.getByText('Ada Lovelace').first().waitFor()
+  },
+  ...Object.fromEntries(['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'config'].map(where => [`page ${where}`, async (w, page) => {
+    w.model.script = async (ask, say) => { if (ask.round === 0) for (const [name, args] of reads) say.call(name, args); else say(long) }
+    await enter(w, page)
+    for (const text of ['How does a commit reach the disk?', 'Rain on Sunday?', 'Names for a cat']) await w.api('POST', '/v1/messages', { text, session: text.slice(0, 4), wait: 60 })
+    await page.goto(`${w.base}/${where}`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+  }])),
+}
+
+async function enter(w, page) {
+  await page.goto(w.link)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await composer(page).waitFor()
+}
+
+const browser = await open()
+await mkdir(dir, { recursive: true })
+for (const [name, scene] of Object.entries(scenes)) {
+  if (process.argv.length > 2 && !process.argv.slice(2).includes(name)) continue
+  const files = []
+  for (const look of looks) {
+    const w = new World(browser, name)
+    w.telegram = await new Telegram().start()
+    await w.start({
+      config: name === 'a stranger asks' || name === 'page channels' ? `channels:\n  - {name: tg, type: telegram, token: "${w.telegram.token}", api_url: "${w.telegram.url}"}` : '',
+      data: /thousand/.test(name) ? process.env.PARLEY_LONG : undefined,
+    })
+    const page = await w.page({ ...look, hasTouch: look.width === 360, isMobile: look.width === 360 })
+    const file = path.join(dir, `${name.replaceAll(' ', '-')}-${look.width}-${look.colorScheme}.png`)
+    await scene(w, page, look)
+    await page.evaluate(() => new Promise(ok => { requestAnimationFrame(() => { requestAnimationFrame(ok) }) }))
+    await page.screenshot({ path: file })
+    files.push(file)
+    await w.stop()
+    w.telegram.stop()
+  }
+  const page = await browser.newPage({ viewport: { width: 1840, height: 1840 } })
+  const images = await Promise.all([2, 0, 3, 1].map(async i => `<img height=900 src="data:image/png;base64,${(await readFile(files[i])).toString('base64')}">`))
+  await page.setContent(`<body style="margin:0;background:#888;display:flex;flex-wrap:wrap;gap:10px">${images.join('')}</body>`)
+  await writeFile(path.join(dir, `sheet-${name.replaceAll(' ', '-')}.png`), await page.screenshot())
+  await page.close()
+  console.log(name)
+}
+await browser.close()
+process.exit(0)
