@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { open } from './chromium.mjs'
 import { gate } from './model.mjs'
-import { answered, answers, composer, send } from './page.mjs'
+import { answered, answers, composer } from './page.mjs'
 import { Telegram } from './telegram.mjs'
 import { World } from './world.mjs'
 
@@ -134,6 +134,12 @@ const scenes = {
   }])),
 }
 
+// send uses the button: on a phone Enter is a new line.
+async function send(page, text) {
+  await composer(page).fill(text)
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+}
+
 async function enter(w, page) {
   await page.goto(w.link)
   await page.getByRole('button', { name: 'Sign in' }).click()
@@ -161,8 +167,8 @@ for (const [name, scene] of Object.entries(scenes)) {
     await w.stop()
     w.telegram.stop()
   }
-  const page = await browser.newPage({ viewport: { width: 1840, height: 1840 } })
-  const images = await Promise.all([2, 0, 3, 1].map(async i => `<img height=900 src="data:image/png;base64,${(await readFile(files[i])).toString('base64')}">`))
+  const page = await browser.newPage({ viewport: { width: 1520, height: 1450 } })
+  const images = await Promise.all([2, 0, 3, 1].map(async i => `<img height=720 src="data:image/png;base64,${(await readFile(files[i])).toString('base64')}">`))
   await page.setContent(`<body style="margin:0;background:#888;display:flex;flex-wrap:wrap;gap:10px">${images.join('')}</body>`)
   await writeFile(path.join(dir, `sheet-${name.replaceAll(' ', '-')}.png`), await page.screenshot())
   await page.close()
