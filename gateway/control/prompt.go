@@ -100,7 +100,6 @@ type exchange struct {
 	from, to int64
 	last     int64 // of the whole transcript
 	said     []string
-	body     []workspace.EntryBody
 }
 
 // lastExchange finds the newest turn that the prompt still holds.

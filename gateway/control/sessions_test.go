@@ -1,0 +1,188 @@
+package control_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+func names(p control.SessionPage) []string {
+	var out []string
+	for _, it := range p.Items {
+		out = append(out, it.Name)
+	}
+	return out
+}
+
+// T16: a list, a search and every verb reach what is one's own and no more; owners reach all, and in a group it is the
+// group's alone.
+func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	http := func(who workspace.PersonID, role workspace.Role) control.Call {
+		return control.Call{Actor: workspace.Actor{Person: who, Role: role}, Kind: channels.DM}
+	}
+	ana, ben, boss := http("ana", workspace.Member), http("ben", workspace.Member), http("boss", workspace.Owner)
+	hers, err := w.CreateSession(ctx, ana, control.NewLocal{Name: "diary"})
+	if err != nil || hers.Name != "diary" || !hers.Local || hers.Person != "ana" {
+		t.Fatalf("%+v, %v", hers, err)
+	}
+	if _, err := w.CreateSession(ctx, ben, control.NewLocal{Name: "diary"}); err != nil {
+		t.Fatal(err)
+	}
+	for who, c := range map[string]struct {
+		call control.Call
+		want int
+	}{"ana": {ana, 1}, "ben": {ben, 1}, "boss": {boss, 3}} {
+		for _, q := range []control.SessionQuery{{}, {Agent: "a"}, {Text: "DIA"}} {
+			want := c.want
+			if q.Text != "" {
+				want = min(want, 2)
+			}
+			if page, err := w.ListSessions(ctx, c.call, q); err != nil || len(page.Items) != want {
+				t.Errorf("%s sees %q of %+v, %v", who, names(page), q, err)
+			}
+		}
+	}
+	for what, do := range map[string]func() error{
+		"read":     func() error { _, err := w.Item(ctx, ben, hers.Key); return err },
+		"rename":   func() error { _, err := w.RenameSession(ctx, ben, hers.Key, "mine"); return err },
+		"fork":     func() error { _, err := w.ForkSession(ctx, ben, hers.Key, control.Fork{Before: 1}); return err },
+		"delete":   func() error { _, err := w.DeleteSession(ctx, ben, hers.Key); return err },
+		"export":   func() error { _, err := w.ExportSession(ctx, ben, hers.Key, ""); return err },
+		"lives":    func() error { _, err := w.Generations(ctx, ben, hers.Key); return err },
+		"old life": func() error { _, err := w.SessionOf(ctx, ben, hers.Key, hers.SessionID); return err },
+	} {
+		if err := do(); !errors.Is(err, workspace.ErrNotFound) {
+			t.Errorf("ben may %s ana's session: %v", what, err)
+		}
+	}
+	if _, err := w.SessionOf(ctx, ana, hers.Key, string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("a generation of another session: %v", err)
+	}
+	home := workspace.Key{Agent: "a", Scope: workspace.ScopeAddress, Network: "mem", Account: "bot", Kind: channels.Group, Peer: "g"}
+	named, other := home, workspace.Key{Agent: "b", Scope: workspace.ScopeAddress, Network: "mem", Account: "bot", Kind: channels.Group, Peer: "g"}
+	named.Name = "plans"
+	local, err := workspace.ParseKey(hers.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		who  workspace.Actor
+		kind channels.PeerKind
+		to   workspace.Key
+		want bool
+	}{
+		{boss.Actor, channels.Group, named, true}, {boss.Actor, channels.Group, local, false}, {ana.Actor, channels.Group, local, false},
+		{boss.Actor, channels.DM, local, true}, {ana.Actor, channels.DM, local, true}, {ben.Actor, channels.DM, local, false}, {boss.Actor, channels.DM, other, false},
+	} {
+		if got := control.Switchable(c.who, c.kind, home, c.to); got != c.want {
+			t.Errorf("%s in a %s to %s: %v", c.who.Person, c.kind, c.to, got)
+		}
+	}
+}
+
+func TestSessionsAreMadeOnceAndPagedByAge(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	boss := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
+	first, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip", Key: "k"})
+	if err != nil || again.SessionID != first.SessionID {
+		t.Errorf("made twice: %+v, %v", again, err)
+	}
+	if second, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip"}); err != nil || !strings.HasSuffix(second.Key, ":trip-2") || second.Name != "trip" {
+		t.Errorf("a second of the name: %+v, %v", second, err)
+	}
+	for _, name := range []string{strings.Repeat("x", 65), "a\nb", "agent:x", "\x00"} {
+		if _, err := w.CreateSession(ctx, boss, control.NewLocal{Name: name}); !errors.Is(err, workspace.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for i := range 7 {
+		if _, err := w.CreateSession(ctx, boss, control.NewLocal{Name: fmt.Sprint("s", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := w.ListSessions(ctx, boss, control.SessionQuery{})
+	if err != nil || len(all.Items) != 10 || all.Next != "" {
+		t.Fatalf("%q, next %q, %v", names(all), all.Next, err)
+	}
+	var paged []string
+	for q := (control.SessionQuery{Limit: 3}); ; {
+		page, err := w.ListSessions(ctx, boss, q)
+		if err != nil || len(page.Items) > 3 {
+			t.Fatalf("%q, %v", names(page), err)
+		}
+		paged = append(paged, names(page)...)
+		if q.After = page.Next; page.Next == "" {
+			break
+		}
+	}
+	if !slices.Equal(paged, names(all)) {
+		t.Errorf("paged %q, want %q", paged, names(all))
+	}
+	if _, err := w.ListSessions(ctx, boss, control.SessionQuery{After: "x"}); !errors.Is(err, workspace.ErrInvalid) {
+		t.Errorf("a cursor of nobody: %v", err)
+	}
+	if v, err := w.RenameSession(ctx, boss, first.Key, "Great trip"); err != nil || v.Name != "Great trip" {
+		t.Errorf("renamed: %+v, %v", v, err)
+	}
+	if v, err := w.RenameSession(ctx, boss, first.Key, ""); err != nil || v.Name != "trip" || v.Given != "" {
+		t.Errorf("without a name: %+v, %v", v, err)
+	}
+}
+
+// A fork that is asked for again finds what it made and stops nothing; a deleted session is nowhere, and its record is.
+func TestForksAndDeletesHappenOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := t.Context()
+	boss := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
+	first, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 3, Key: "k"})
+	if err != nil || first.Generation != 2 || len(w.house.cancelled) != 1 {
+		t.Fatalf("%+v, cancelled %q, %v", first, w.house.cancelled, err)
+	}
+	got := w.accept(t, "next", "ana", workspace.InputQueued, true)
+	again, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 3, Key: "k"})
+	if err != nil || again.SessionID != first.SessionID || len(w.house.cancelled) != 1 {
+		t.Errorf("again: %+v, cancelled %q, %v", again, w.house.cancelled, err)
+	}
+	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "" {
+		t.Errorf("the run that came after was stopped: %+v, %v", run, err)
+	}
+	if _, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 99}); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("beyond its end: %v", err)
+	}
+	lives, err := w.Generations(ctx, boss, w.key.String())
+	if err != nil || len(lives) != 2 || lives[0].Ended != nil || lives[1].Ended == nil {
+		t.Errorf("%+v, %v", lives, err)
+	}
+	if v, err := w.DeleteSession(ctx, boss, w.key.String()); err != nil || v.Stopped.Run != got.Begun.Run.ID {
+		t.Errorf("deleted: %+v, %v", v, err)
+	}
+	if page, err := w.ListSessions(ctx, boss, control.SessionQuery{}); err != nil || len(page.Items) != 0 {
+		t.Errorf("still listed: %q, %v", names(page), err)
+	}
+	if _, err := w.DeleteSession(ctx, boss, w.key.String()); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("deleted twice: %v", err)
+	}
+	if list, err := w.Store.Entries(workspace.SessionID(lives[1].SessionID), 0, 10); err != nil || len(list) == 0 {
+		t.Errorf("the record: %d lines, %v", len(list), err)
+	}
+	if _, err := w.Store.Finish(store.Finish{Run: got.Begun.Run, State: workspace.RunStopped, InputState: workspace.InputStopped, Inputs: []workspace.Input{got.Input}, AnswerEntry: -1}); err != nil {
+		t.Error(err)
+	}
+}
