@@ -15,6 +15,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/logbook"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -46,6 +47,9 @@ func (h *house) CancelSummary(string, func(workspace.Input) bool) bool { return 
 func (h *house) Remove(string, ...int64)                               {}
 func (h *house) Offer(inputs ...workspace.Input)                       { h.offered = append(h.offered, inputs...) }
 func (h *house) Push(list []workspace.Outbound)                        { h.pushed = append(h.pushed, list...) }
+func (h *house) Routes() []control.RouteRow                            { return nil }
+func (h *house) Config() (control.Config, error)                       { return control.Config{}, nil }
+func (h *house) Log() *logbook.Book                                    { return &logbook.Book{} }
 func (h *house) Forget(string)                                         {}
 func (h *house) PeopleChanged()                                        {}
 func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
@@ -227,6 +231,23 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		}
 	case "session.delete":
 		return func(c control.Call) error { _, err := w.DeleteSession(ctx, c, w.mine(t, c)); return err }
+	case "runs":
+		return func(c control.Call) error { _, _, err := w.Runs(ctx, c, control.RunQuery{Limit: 5}); return err }
+	case "people":
+		return func(c control.Call) error { _, err := w.People(ctx, c, "", 5); return err }
+	case "usage.list":
+		return func(c control.Call) error {
+			_, _, err := w.Spending(ctx, c, control.SpendQuery{By: "day", From: time.Now().Add(-24 * time.Hour), To: time.Now()})
+			return err
+		}
+	case "routes":
+		return func(c control.Call) error { _, err := w.Routes(ctx, c); return err }
+	case "config.show":
+		return func(c control.Call) error { _, err := w.ShowConfig(ctx, c); return err }
+	case "logs":
+		return func(c control.Call) error { _, err := w.Log(ctx, c); return err }
+	case "describe":
+		return func(c control.Call) error { return w.Describe(ctx, c) }
 	case "channels":
 		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
 	case "route.explain":

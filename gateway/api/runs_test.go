@@ -1,0 +1,73 @@
+package api_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"testing"
+
+	"parley/gateway/client"
+)
+
+// collect reads a list of runs page by page.
+func collect(t *testing.T, r *rig, q client.Query, limit int) []string {
+	t.Helper()
+	var ids []string
+	after := ""
+	for range 20 {
+		l, err := r.c.Runs(t.Context(), q.Page(limit, after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, it := range l.Items {
+			ids = append(ids, it.ID)
+		}
+		if l.Next == nil {
+			return ids
+		}
+		after = *l.Next
+	}
+	t.Fatal("the list has no end")
+	return nil
+}
+
+func TestRunsAreListedOnceAndNarrowed(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{yaml: "agents: [{id: assistant, default: true}, {id: other}]\n"})
+	var all, mine, theirs []string
+	for i := range 7 {
+		m := client.Message{Text: fmt.Sprint("message ", i), Wait: 20}
+		if i%3 == 2 {
+			m.Agent = "other"
+		}
+		id := r.send(m).RunID
+		all = append(all, id)
+		if m.Agent == "" {
+			mine = append(mine, id)
+		} else {
+			theirs = append(theirs, id)
+		}
+		if i == 3 {
+			r.send(client.Message{Text: "/new", Wait: 20}) // the session's list goes over its generations
+		}
+	}
+	for _, list := range [][]string{all, mine, theirs} {
+		slices.Reverse(list)
+	}
+	for _, limit := range []int{1, 2, 3, 50} {
+		for name, c := range map[string]struct {
+			q    client.Query
+			want []string
+		}{
+			"everybody's": {client.Query{}, all}, "an agent's": {client.Query{"agent": "other"}, theirs}, "a session's": {client.Query{"session": local}, mine},
+			"completed ones": {client.Query{"state": "completed"}, all}, "failed ones": {client.Query{"state": "failed"}, nil}, "live ones": {client.Query{"state": "running"}, nil},
+			"nobody's": {client.Query{"requester": "nobody"}, nil},
+		} {
+			if got := collect(t, r, c.q, limit); !slices.Equal(got, c.want) {
+				t.Errorf("%s by %d: %v, want %v", name, limit, got, c.want)
+			}
+		}
+	}
+	r.ask("GET", "/v1/runs?state=odd", "", nil).wantProblem(t, 400, "invalid")
+	r.ask("GET", "/v1/runs?session="+url.QueryEscape("agent:assistant:local:none"), "", nil).wantProblem(t, 404, "not_found")
+}
