@@ -126,6 +126,8 @@ func (v *view) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		v.now, v.ticking = time.Time(m), false
 	case printedMsg:
 		v.printing = false
+	case tea.PasteMsg:
+		v.paste(m)
 	default:
 		v.edit, cmd = v.edit.Update(msg)
 		v.offer()
@@ -193,6 +195,17 @@ func (v *view) key(k tea.KeyPressMsg) tea.Cmd {
 	v.edit, cmd = v.edit.Update(k)
 	v.offer()
 	return cmd
+}
+
+// paste takes many lines as they are. What is too long to be typed is not cut without a word.
+func (v *view) paste(m tea.PasteMsg) {
+	m.Content = strings.ReplaceAll(m.Content, "\r\n", "\n")
+	before := v.edit.Length()
+	v.edit, _ = v.edit.Update(m) // a paste asks for nothing more
+	v.offer()
+	if came := v.edit.Length() - before; came < len([]rune(strings.TrimRight(m.Content, "\n"))) {
+		v.print.note(yellow, "(the paste is longer than a message may be, so its end is missing)")
+	}
 }
 
 func (v *view) recall(line string, ok bool) {

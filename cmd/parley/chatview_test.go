@@ -92,6 +92,8 @@ func TestChatTakesAPasteAsOneMessage(t *testing.T) {
 		t.Fatalf("sent %+v", s.outbox)
 	}
 	s.shows("› one\n  two\n  three")
+	s.tell(tea.PasteMsg{Content: strings.Repeat("x\r\n", linesMost+1)})
+	s.shows("its end is missing")
 }
 
 func TestChatEditsLikeAShell(t *testing.T) {
