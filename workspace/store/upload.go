@@ -12,7 +12,7 @@ import (
 func (s *Store) AddUpload(u workspace.Upload, since time.Time, most int64) error {
 	return s.do("add upload", func(t *tx) error {
 		var sum int64
-		if err := t.row(`SELECT COALESCE(SUM(size), 0) FROM uploads WHERE person_id = ? AND created >= ? AND ref <> ?`,
+		if err := t.row(`SELECT CAST(COALESCE(SUM(size), 0) AS INTEGER) FROM uploads WHERE person_id = ? AND created >= ? AND ref <> ?`,
 			[]any{string(u.Person), millis(since), u.Ref}, &sum); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (s *Store) AddUpload(u workspace.Upload, since time.Time, most int64) error
 
 // UploadedSince is how many bytes a person has uploaded since then.
 func (s *Store) UploadedSince(p workspace.PersonID, since time.Time) (sum int64, err error) {
-	err = s.one(`SELECT COALESCE(SUM(size), 0) FROM uploads WHERE person_id = ? AND created >= ?`, []any{string(p), millis(since)}, &sum)
+	err = s.one(`SELECT CAST(COALESCE(SUM(size), 0) AS INTEGER) FROM uploads WHERE person_id = ? AND created >= ?`, []any{string(p), millis(since)}, &sum)
 	return sum, err
 }
 

@@ -19,6 +19,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		run  func(*testing.T, *store.Store)
 	}{
 		{"AMessageIsAnsweredOnce", answeredOnce},
+		{"UploadsAreCountedByPersonAndDay", uploadsCounted},
 		{"ASecondCopyChangesNothing", secondCopy},
 		{"ManyAtOnceKeepTheirNumbers", manyAtOnce},
 		{"OneLiveRunASession", oneLiveRun},
