@@ -118,7 +118,12 @@ func (r *rig) modelURL() string { return strings.TrimRight(r.url, "/") }
 
 func (r *rig) write(yaml string) {
 	r.t.Helper()
-	if err := os.WriteFile(r.conf, []byte(yaml), 0o600); err != nil {
+	half := r.conf + ".new" // the watch of the file must not see half of it
+	err := os.WriteFile(half, []byte(yaml), 0o600)
+	if err == nil {
+		err = os.Rename(half, r.conf)
+	}
+	if err != nil {
 		r.t.Fatal(err)
 	}
 }
