@@ -35,6 +35,7 @@ type deliver struct {
 	store *store.Store
 	lines *lines // the connected channels
 	blobs blobs
+	moves *moves
 	log   *slog.Logger
 	now   func() time.Time
 	base  context.Context // ends when sending must stop
@@ -553,7 +554,7 @@ func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err er
 // moved follows a group that became a supergroup.
 func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 	from := d.where(r)
-	if err := d.store.MoveRoom(from, e.Moved); err != nil {
+	if err := d.moves.follow(from, e.Moved); err != nil {
 		d.log.Error("room cannot follow its peer", "room", from.String(), "err", err)
 	}
 	d.mu.Lock()

@@ -369,3 +369,29 @@ func TestR05_RefusalsAreTriedAgain(t *testing.T) {
 	n.wait(t, "ana", 1)
 	r.stored("the receipt", `SELECT state, tries FROM parts`, "sent|3")
 }
+
+// A group that became a supergroup goes on as it was: the same room and session, the same permission, over a restart.
+func TestGroupThatMovedKeepsItsSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{access: "{dm: open, groups: allowlist, allow: [\"-5001\"], require_mention: true}", extra: "routes: [{channel: tg, peer: \"-5001\", agent: assistant, session: crew}]" + quiet})
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	r.say(group, 11, "@parley_test_bot the word is plum")
+	r.wait(group, 1)
+	r.tg.Migrate(-5001, -1005001)
+	super := telegramtest.Chat{ID: -1005001}
+	for i := range 2 {
+		r.say(super, 11, fmt.Sprint("@parley_test_bot and now? ", i))
+		r.wait(super, i+1)
+		if bodies := r.llm.Bodies(); !strings.Contains(bodies[len(bodies)-1], "plum") {
+			t.Errorf("turn %d knows nothing of what was said before the move", i)
+		}
+		r.halt()
+		r.start(nil)
+	}
+	if got := r.rows(`SELECT count(*), max(gen) FROM sessions WHERE key LIKE '%:group:%'`); !slices.Equal(got, []string{"1|1"}) {
+		t.Errorf("sessions %q", got)
+	}
+	if got := r.rows(`SELECT peer FROM rooms WHERE peer LIKE '-%'`); !slices.Equal(got, []string{"-1005001"}) {
+		t.Errorf("rooms %q", got)
+	}
+}

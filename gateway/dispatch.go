@@ -24,6 +24,7 @@ type dispatch struct {
 	deliver  *deliver
 	sessions *sessions
 	people   *people
+	moves    *moves
 	places   *places
 	stale    *parking
 	roster   func() *roster
@@ -132,10 +133,12 @@ func (d *dispatch) noted(l *line, in channels.Inbound, why string) *arrival {
 
 // judge asks the gate and the routes, and says what is to be stored. It is nil for what is not stored at all.
 func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
-	if in.Kind == channels.KindMoved {
-		if err := d.store.MoveRoom(in.To, channels.PeerID(in.Text)); err != nil {
+	if in.Kind == channels.KindMoved && in.Text != "" {
+		if err := d.moves.follow(in.To, channels.PeerID(in.Text)); err != nil {
 			return nil, err
 		}
+		d.places.forget()
+		in.To.Peer = channels.PeerID(in.Text) // the event belongs to the room that goes on
 	}
 	facts := routes.Facts{Channel: l.name, In: in}
 	var known bool
@@ -151,6 +154,9 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	}
 	if _, called := d.roster().table.Called(facts); called { // "@research, look" is said to us
 		facts.Addressed = true
+	}
+	if facts.Was, err = d.moves.was(in.To); err != nil {
+		return nil, err
 	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
 	var place store.Place

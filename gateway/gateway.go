@@ -77,6 +77,7 @@ type Gateway struct {
 	sessions *sessions
 	people   *people
 	places   *places
+	moves    *moves
 	sums     summaries
 	parking  *parking
 	lines    *lines
@@ -241,7 +242,8 @@ func (c clock) Now() time.Time { return c() }
 func (g *Gateway) wire(c *configs.Config) {
 	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
-	g.deliver = &deliver{store: g.store, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{},
+	g.moves = &moves{store: g.store}
+	g.deliver = &deliver{store: g.store, moves: g.moves, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{},
 		ending: make(chan struct{})}
 	if g.store.Crashed() {
 		g.deliver.burst = newBurst(g.booted)
@@ -268,7 +270,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
+	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
 		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 

@@ -137,6 +137,9 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 	if f.Person.ID == "" {
 		f.Person, _, err = h.g.people.find(f.In.To.Network, f.In.To.Account, f.In.From)
 	}
+	if err == nil {
+		f.Was, err = h.g.moves.was(f.In.To)
+	}
 	route, considered := h.g.roster().table.Explain(f)
 	return routes.Gate(l.gate(), f), route, considered, err
 }

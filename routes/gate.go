@@ -40,6 +40,7 @@ type Facts struct {
 	// Addressed says that the message which this event answers, reacts to, edits or deletes is ours, or was
 	// addressed to us: what the gateway can look up and the adapter cannot.
 	Addressed  bool
+	Was        channels.PeerID   // the conversation's first id, when the network gave it a new one since
 	Activation string            // of the room, by /activation; empty: as configured
 	Agent      workspace.AgentID // chosen for this chat by /agent switch; empty: none
 	Session    string            // name chosen for this chat by /session switch; empty: none
@@ -91,7 +92,7 @@ func Gate(a Access, f Facts) Verdict {
 		return Verdict{Outcome: Note, Decision: workspace.Decision{Allow: true, Rule: "unparsed"}}
 	case channels.KindMessage, channels.KindEdit, channels.KindReaction, channels.KindButton:
 	case channels.KindDelete, channels.KindMoved:
-		return gateRoomEvent(a, in)
+		return gateRoomEvent(a, &f)
 	default:
 		return refuse("kind", "this kind of event is not known")
 	}
@@ -153,7 +154,7 @@ func gateDM(a Access, f Facts) Verdict {
 }
 
 func gateGroup(a Access, f Facts) Verdict {
-	rule, reason := a.room(&f.In)
+	rule, reason := a.room(&f)
 	if reason != "" {
 		return refuse(rule, reason, "sender")
 	}
@@ -170,7 +171,8 @@ func gateGroup(a Access, f Facts) Verdict {
 
 // gateRoomEvent judges what the network says about a room: that a message is gone, that the room has a new id.
 // Networks often do not say by whom, and nothing can be started with it.
-func gateRoomEvent(a Access, in *channels.Inbound) Verdict {
+func gateRoomEvent(a Access, f *Facts) Verdict {
+	in := &f.In
 	if !local(in) && own(in) {
 		return ignore("own", "done by this account itself")
 	}
@@ -178,21 +180,21 @@ func gateRoomEvent(a Access, in *channels.Inbound) Verdict {
 		if a.DM == Disabled {
 			return refuse("dm:disabled", "direct messages are off")
 		}
-	} else if rule, reason := a.room(in); reason != "" {
+	} else if rule, reason := a.room(f); reason != "" {
 		return refuse(rule, reason)
 	}
 	return Verdict{Outcome: Note, Decision: workspace.Decision{Allow: true, Rule: "event:" + string(in.Kind)}}
 }
 
 // room judges a group or room. An empty reason means that everyone in it may speak.
-func (a Access) room(in *channels.Inbound) (rule, reason string) {
+func (a Access) room(f *Facts) (rule, reason string) {
 	switch a.Groups {
 	case Open:
 		return "group:open", ""
 	case Disabled:
 		return "group:disabled", "groups are off"
 	case Allowlist, "":
-		if in.To.Peer != "" && slices.Contains(a.Allow, string(in.To.Peer)) {
+		if peer := f.In.To.Peer; peer != "" && slices.Contains(a.Allow, string(peer)) || f.Was != "" && slices.Contains(a.Allow, string(f.Was)) {
 			return "group:allow", ""
 		}
 		return "group:allowlist", "the room's id is not in allow"

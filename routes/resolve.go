@@ -115,6 +115,9 @@ func (t *Table) find(f *Facts) (best *rule) {
 	}
 	if len(t.byPeer) > 0 {
 		try(t.byPeer[in.To.Peer])
+		if f.Was != "" {
+			try(t.byPeer[f.Was])
+		}
 		if in.To.Kind == channels.DM {
 			try(t.byPeer[channels.PeerID(in.From.User)])
 			for _, id := range in.From.Alt {
@@ -139,7 +142,7 @@ func (t *Table) mismatch(r *rule, f *Facts) string {
 	switch {
 	case r.Thread != "" && r.Thread != in.To.Thread:
 		return "thread"
-	case r.Peer != "" && !samePeer(r.Peer, in):
+	case r.Peer != "" && !samePeer(r.Peer, f):
 		return "peer"
 	case r.Server != "" && r.Server != in.Server:
 		return "server"
@@ -161,8 +164,9 @@ func (t *Table) mismatch(r *rule, f *Facts) string {
 
 // samePeer compares with the conversation's id and, in a DM, with the ids of who wrote it: a Slack or Discord DM
 // has an id of its own that nobody knows by heart.
-func samePeer(p channels.PeerID, in *channels.Inbound) bool {
-	if p == in.To.Peer {
+func samePeer(p channels.PeerID, f *Facts) bool {
+	in := &f.In
+	if p == in.To.Peer || p == f.Was {
 		return true
 	}
 	u := channels.UserID(p)
@@ -199,6 +203,9 @@ func (t *Table) key(agent workspace.AgentID, name string, f *Facts) workspace.Ke
 	to := &f.In.To
 	k := workspace.Key{Agent: agent, Name: name, Scope: workspace.ScopeAddress,
 		Network: to.Network, Account: to.Account, Kind: to.Kind, Peer: to.Peer, Thread: to.Thread}
+	if f.Was != "" { // the session goes on under the id that it began with
+		k.Peer = f.Was
+	}
 	one := workspace.Key{Agent: agent, Name: name} // for scopes in which the conversation does not count
 	switch {
 	case to.Network == webchat:

@@ -273,14 +273,3 @@ func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) 
 	})
 	return out, err
 }
-
-// MoveRoom follows a peer that the network gave a new id (a group that became a supergroup).
-func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
-	return s.do("move room", func(t *tx) error {
-		t.cache().reset()
-		_, err := t.exec(`UPDATE rooms SET peer = ? WHERE network = ? AND account = ? AND peer = ?
-			AND NOT EXISTS (SELECT 1 FROM rooms r WHERE r.network = rooms.network AND r.account = rooms.account AND r.peer = ? AND r.thread = rooms.thread)`,
-			string(to), string(from.Network), string(from.Account), string(from.Peer), string(to))
-		return err
-	})
-}

@@ -348,6 +348,16 @@ func movedRoom(t *testing.T, s *store.Store) {
 	}
 	moved := c
 	moved.Addr.Peer = "-100"
+	if err := s.MoveRoom(c.Addr, "-100"); err != nil {
+		t.Errorf("told twice: %v", err)
+	}
+	if err := s.MoveRoom(moved.Addr, "-200"); err != nil {
+		t.Fatal(err)
+	}
+	moved.Addr.Peer = "-200"
+	if list, err := s.Moves(); err != nil || len(list) != 2 || list[0].Origin != c.Addr.Peer || list[1].Origin != c.Addr.Peer {
+		t.Errorf("moves: %+v %v", list, err)
+	}
 	if b := accept(t, s, moved.Message(s, "m:1:2", "y")); b.Input.RoomID != a.Input.RoomID {
 		t.Errorf("a second room: %s and %s", a.Input.RoomID, b.Input.RoomID)
 	}

@@ -27,6 +27,10 @@ CREATE TABLE rooms (
   title TEXT NOT NULL DEFAULT '', session_key TEXT NOT NULL DEFAULT '', activation TEXT NOT NULL DEFAULT '',
   UNIQUE (network, account, peer_kind, peer, thread)
 );
+CREATE TABLE moves ( -- a peer that the network gave a new id, and the id that its sessions, routes and permissions go by
+  network TEXT NOT NULL, account TEXT NOT NULL, peer TEXT NOT NULL, origin TEXT NOT NULL,
+  PRIMARY KEY (network, account, peer)
+);
 CREATE TABLE sessions (
   id TEXT PRIMARY KEY, key TEXT NOT NULL, gen INTEGER NOT NULL, agent TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', partition INTEGER NOT NULL,
   created INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0, overrides TEXT NOT NULL DEFAULT '{}', usage TEXT NOT NULL DEFAULT '{}',
@@ -118,4 +122,4 @@ CREATE TABLE memory (id TEXT PRIMARY KEY, agent TEXT NOT NULL, scope TEXT NOT NU
 -- +goose Down
 DROP TABLE memory; DROP TABLE uploads; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE answers; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
 DROP TABLE slots; DROP TABLE tasks; DROP TABLE approvals; DROP TABLE parts; DROP TABLE outbound; DROP TABLE entries; DROP TABLE steps;
-DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE accounts; DROP TABLE people;
+DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE moves; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE accounts; DROP TABLE people;
