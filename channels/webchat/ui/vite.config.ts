@@ -17,7 +17,7 @@ export default defineConfig({
     target: 'es2022',
     assetsInlineLimit: 0, // data: addresses are not in the policy
     modulePreload: { polyfill: false }, // it would be an inline script
-    chunkSizeWarningLimit: 400,
+    chunkSizeWarningLimit: 800,
   },
   server: {
     proxy: {

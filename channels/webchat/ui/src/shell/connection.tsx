@@ -17,7 +17,7 @@ export function Connection() {
   }, [cut])
   return (
     <div className="line-box" role="status" aria-live="polite">
-      {cut && shown && <div className="line-note"><Icon name="offline" /><span className="grow">{navigator.onLine ? 'Parley does not answer.' : 'You are offline.'} What you write is kept and sent when the line is back.</span><Button kind="small" onClick={line.now}>{l.state === 'connecting' ? 'Trying…' : 'Try now'}</Button></div>}
+      {cut && shown && <div className="line-note"><Icon name="offline" /><span className="grow">{navigator.onLine ? 'Parley does not answer.' : 'You are offline.'} What you write is kept, and sent later.</span><Button kind="small" onClick={line.now}>{l.state === 'connecting' ? 'Trying…' : 'Try now'}</Button></div>}
       {!cut && fresh && <div className="line-note quiet"><Icon name="info" /><span className="grow">Parley was updated.</span><Button kind="small" onClick={() => { location.reload() }}>Reload the page</Button></div>}
     </div>
   )
