@@ -161,7 +161,12 @@ type Change struct {
 }
 
 // Changed says that a session is called otherwise, has other settings, or is gone.
-func (f *Feed) Changed(key string) { f.changes.Publish("", Change{Key: key}) }
+func (f *Feed) Changed(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.items, key)
+	f.changes.Publish("", Change{Key: key})
+}
 
 // Needs says that something waits for people, or waits no more.
 func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }

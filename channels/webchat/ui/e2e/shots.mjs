@@ -71,7 +71,7 @@ const scenes = {
     await enter(w, page)
     await send(page, 'How does a commit reach the disk?')
     await answered(page, 'Who does not sync')
-    await page.getByText('unpriced').first().waitFor()
+    await answers(page).getByText('unpriced').waitFor()
   },
   async 'five tool calls'(w, page) {
     w.model.script = async (ask, say) => {

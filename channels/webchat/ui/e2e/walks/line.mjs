@@ -132,7 +132,7 @@ export default {
       say(`Said ${ask.n}. `)
       if (ask.n === 1) await first.open
     }
-    await w.start()
+    await w.start({ config: 'sessions: {queue: {mode: followup}}' }) // by default it is handed to the running turn
     const page = await w.signedIn()
     await send(page, 'Take your time')
     await answers(page).getByText('Said 1.').waitFor()
