@@ -24,7 +24,7 @@ export default {
     await send(page, 'A long one')
     await answers(page).getByText('The beginning and').waitFor()
     await w.kill()
-    await page.getByText('What you write is kept and sent when the line is back.').waitFor()
+    await page.getByText('What you write is kept, and sent later.').waitFor()
     await send(page, 'Written while it was away')
     await mine(page).getByText('Waits until Parley is back').waitFor()
     await w.run()
