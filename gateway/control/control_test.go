@@ -149,7 +149,7 @@ func (w *world) mine(t *testing.T, c control.Call) string {
 
 // do is each verb of docs/rights.md that control holds.
 func (w *world) do(t *testing.T, verb string) func(control.Call) error {
-	ctx, n := t.Context(), 0
+	ctx := t.Context()
 	switch verb {
 	case "help", "commands":
 		return func(c control.Call) error { return w.Text(ctx, c, verb, "text") }
@@ -202,35 +202,6 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Activation(ctx, c, "default"); return err }
 	case "context":
 		return func(c control.Call) error { _, err := w.Context(ctx, c, ""); return err }
-	case "session.current":
-		return func(c control.Call) error { _, err := w.Current(ctx, c); return err }
-	case "session.new":
-		return func(c control.Call) error {
-			n++
-			_, err := w.NamedSession(ctx, c, fmt.Sprint("s", n))
-			return err
-		}
-	case "session.switch":
-		return func(c control.Call) error { _, err := w.SwitchSession(ctx, c, "main"); return err }
-	case "session.rename":
-		return func(c control.Call) error {
-			_, err := w.RenameSession(ctx, c, w.key.String(), "x")
-			return err
-		}
-	case "session.export":
-		return func(c control.Call) error { _, err := w.ExportSession(ctx, c, "", ""); return err }
-	case "session.create":
-		return func(c control.Call) error {
-			_, err := w.CreateSession(ctx, c, control.NewLocal{})
-			return err
-		}
-	case "session.fork":
-		return func(c control.Call) error {
-			_, err := w.ForkSession(ctx, c, w.mine(t, c), control.Fork{Before: 1})
-			return err
-		}
-	case "session.delete":
-		return func(c control.Call) error { _, err := w.DeleteSession(ctx, c, w.mine(t, c)); return err }
 	case "runs":
 		return func(c control.Call) error { _, _, err := w.Runs(ctx, c, control.RunQuery{Limit: 5}); return err }
 	case "people":
@@ -260,6 +231,43 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.DenyPairing(ctx, c, "nobody's"); return err }
 	case "config.reload":
 		return func(c control.Call) error { return w.Reload(ctx, c) }
+	}
+	return w.doSession(t, verb)
+}
+
+// doSession is do for the verbs of sessions.
+func (w *world) doSession(t *testing.T, verb string) func(control.Call) error {
+	ctx, n := t.Context(), 0
+	switch verb {
+	case "session.current":
+		return func(c control.Call) error { _, err := w.Current(ctx, c); return err }
+	case "session.new":
+		return func(c control.Call) error {
+			n++
+			_, err := w.NamedSession(ctx, c, fmt.Sprint("s", n))
+			return err
+		}
+	case "session.switch":
+		return func(c control.Call) error { _, err := w.SwitchSession(ctx, c, "main"); return err }
+	case "session.rename":
+		return func(c control.Call) error {
+			_, err := w.RenameSession(ctx, c, w.key.String(), "x")
+			return err
+		}
+	case "session.export":
+		return func(c control.Call) error { _, err := w.ExportSession(ctx, c, "", ""); return err }
+	case "session.create":
+		return func(c control.Call) error {
+			_, err := w.CreateSession(ctx, c, control.NewLocal{})
+			return err
+		}
+	case "session.fork":
+		return func(c control.Call) error {
+			_, err := w.ForkSession(ctx, c, w.mine(t, c), control.Fork{Before: 1})
+			return err
+		}
+	case "session.delete":
+		return func(c control.Call) error { _, err := w.DeleteSession(ctx, c, w.mine(t, c)); return err }
 	}
 	return nil
 }
