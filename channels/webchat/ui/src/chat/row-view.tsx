@@ -30,7 +30,7 @@ export const RowView = memo(function RowView({ row, acts, name }: { row: Row; ac
     case 'steps': return <Steps calls={row.calls} over={row.over} />
     case 'command': return <Command row={row} />
     case 'mark': return <div className="mark" role="note">{row.text}</div>
-    case 'error': return <Trouble text={row.text || `Something went wrong (${row.code}).`} run={row.run} acts={acts} />
+    case 'error': return <Trouble row={row} acts={acts} />
     case 'end': return <End row={row} acts={acts} />
   }
 })
@@ -153,11 +153,12 @@ function Command({ row }: { row: Row & { kind: 'command' } }) {
   )
 }
 
-function Trouble({ text, run, acts }: { text: string; run: string; acts: Acts }) {
+function Trouble({ row, acts }: { row: Row & { kind: 'error' }; acts: Acts }) {
   return (
     <div className="note bad" role="note">
-      <Icon name="warn" /><div className="grow" dir="auto">{text}</div>
-      {run && <Button kind="small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
+      <Icon name="warn" /><div className="grow" dir="auto">{row.text || `Something went wrong (${row.code}).`}</div>
+      {acts.again && row.foot && row.asked !== undefined && <Button kind="small" icon="again" onClick={() => { acts.again?.(row.asked ?? 0) }}>Try again</Button>}
+      {row.run && <Button kind="small" onClick={() => { acts.showRun(row.run) }}>Show the run</Button>}
     </div>
   )
 }

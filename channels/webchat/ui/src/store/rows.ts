@@ -12,7 +12,7 @@ export type Row =
   | { kind: 'answer'; id: string; at: string; text: string; files: Part[]; partial: boolean; reason: string; run: string; sequence: number; growing: boolean; foot?: Foot; asked?: number }
   | { kind: 'steps'; id: string; calls: Call[]; run: string; over: boolean }
   | { kind: 'command'; id: string; at: string; command: string; text: string }
-  | { kind: 'error'; id: string; at: string; code: string; text: string; run: string }
+  | { kind: 'error'; id: string; at: string; code: string; text: string; run: string; foot?: Foot; asked?: number }
   | { kind: 'end'; id: string; at: string; foot: Foot; run: string; asked?: number }
   | { kind: 'mark'; id: string; at: string; text: string }
 
@@ -92,11 +92,12 @@ function results(byCall: Map<string, Call>, item: Item, at: string) {
   if (call) call.files = (item.parts ?? []).filter(p => p.blob || p.ref)
 }
 
-// end gives the last answer of a run its foot; a run without an answer gets a row that says how it ended.
+// end gives the last answer of a run, or the error that it ended with, its foot; a run without either gets a row that says how it ended.
 function end(rows: Row[], foot: Foot, e: StoredEvent, asked: number | undefined, to: To) {
   for (let i = rows.length - 1; i >= 0; i--) {
     const r = rows[i] as Row
     if (r.kind === 'answer' && r.run === foot.run) { r.foot = foot; return }
+    if (r.kind === 'error' && r.run === foot.run) { Object.assign(r, { foot, asked }); return } // it says why in words
     if (r.kind === 'steps' && r.run === foot.run) {
       for (const c of r.calls) if (c.result === undefined) Object.assign(c, { result: '', error: true, ended: e.time })
       continue
@@ -120,6 +121,7 @@ function same(a: Row, b: Row): boolean {
   switch (a.kind) {
     case 'answer': return b.kind === 'answer' && a.text === b.text && a.partial === b.partial && a.sequence === b.sequence && a.foot?.state === b.foot?.state && a.asked === b.asked && !a.growing
     case 'steps': return b.kind === 'steps' && a.over === b.over && a.calls.length === b.calls.length && a.calls.every((c, i) => c.result === b.calls[i]?.result && !c.running)
+    case 'error': return b.kind === 'error' && a.foot?.state === b.foot?.state
     case 'user': return b.kind === 'user' && a.sequence === b.sequence
     default: return true
   }
