@@ -44,18 +44,24 @@ func (w *world) smallDisk(megabytes int) {
 
 func (w *world) filler() string { return filepath.Join(w.dataDir(), "somebody-else") }
 
-// fill takes all that is left of the disk.
+// fill takes all that is left of the disk, and no more: what the daemon gives up for its work in flight is not taken too.
 func (w *world) fill() {
 	w.t.Helper()
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(w.dataDir(), &disk); err != nil {
+		w.t.Fatal(err)
+	}
 	f, err := os.OpenFile(w.filler(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	block := make([]byte, 64<<10)
-	for err == nil {
-		_, err = f.Write(block)
+	for left := int64(disk.Bavail) * disk.Bsize; err == nil && left > 0; {
+		var n int
+		n, err = f.Write(block[:min(int64(len(block)), left)])
+		left -= int64(n)
 	}
-	if !errors.Is(err, syscall.ENOSPC) {
+	if err != nil && !errors.Is(err, syscall.ENOSPC) {
 		w.t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
