@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -183,8 +184,9 @@ const (
 // writeLong makes a data directory with a transcript of 10,000 entries and 1,000 sessions, over some weeks.
 func writeLong(t testing.TB, dir string) (err error) {
 	end := time.Now().Add(-time.Hour)
-	now := end
-	s, err := store.Open(t.Context(), store.Options{Dir: dir, Now: func() time.Time { return now }, BallastBytes: -1, Synchronous: "OFF"})
+	var now atomic.Int64 // the store's own goroutines look, too
+	now.Store(end.UnixMilli())
+	s, err := store.Open(t.Context(), store.Options{Dir: dir, Now: func() time.Time { return time.UnixMilli(now.Load()) }, BallastBytes: -1, Synchronous: "OFF"})
 	if err != nil {
 		return err
 	}
@@ -194,7 +196,7 @@ func writeLong(t testing.TB, dir string) (err error) {
 		}
 	}()
 	for i := range moreChats {
-		now = end.Add(-time.Duration(moreChats-i) * 24 * time.Hour / chatsDaily)
+		now.Store(end.Add(-time.Duration(moreChats-i) * 24 * time.Hour / chatsDaily).UnixMilli())
 		key := workspace.Key{Agent: "assistant", Scope: workspace.ScopeLocal, Local: fmt.Sprintf("chat-%04d", i)}
 		if err := turn(s, key, fmt.Sprintf("Question %d about %s", i, topics[i%len(topics)]), fmt.Sprintf("Answer %d.", i)); err != nil {
 			return err
@@ -202,7 +204,7 @@ func writeLong(t testing.TB, dir string) (err error) {
 	}
 	long := workspace.Key{Agent: "assistant", Scope: workspace.ScopeLocal, Local: "long"}
 	for i := range longTurns {
-		now = end.Add(-time.Duration(longTurns-i) * time.Minute)
+		now.Store(end.Add(-time.Duration(longTurns-i) * time.Minute).UnixMilli())
 		if err := turn(s, long, fmt.Sprintf("Message %d: %s?", i+1, topics[i%len(topics)]), longAnswer(i+1)); err != nil {
 			return err
 		}
