@@ -2,7 +2,7 @@
 // that are named. One line of JSON for each: {"walk", "ok", "ms", "error"?, "note"?}. A walk that fails leaves its pictures in PARLEY_SHOTS.
 import { readdir } from 'node:fs/promises'
 import { open } from './chromium.mjs'
-import { World } from './world.mjs'
+import { patience, World } from './world.mjs'
 
 const atOnce = 2
 const walks = []
@@ -21,15 +21,16 @@ let failed = 0
 async function walk({ name, run }) {
   const world = new World(browser, name, process.env.PARLEY_SHOTS)
   const began = Date.now()
-  let error, note
+  let error, note, late
   try {
-    note = await run(world)
+    note = await Promise.race([run(world), new Promise((_, no) => { late = setTimeout(() => { no(new Error('the walk does not end')) }, 2 * patience) })])
     world.quiet()
   } catch (err) {
     failed++
     error = `${err.stack ?? err}${world.complaints.length ? `\npage: ${world.complaints.slice(0, 10).join('\n')}` : ''}\ngateway: ${world.log.slice(-1500)}`
     for (const [i, page] of world.contexts.flatMap(c => c.pages()).entries()) await world.picture(page, `failed-${name}-${i}`).catch(() => undefined)
   }
+  clearTimeout(late)
   await world.stop().catch(err => { error ??= String(err) })
   console.log(JSON.stringify({ walk: name, ok: !error, ms: Date.now() - began, error, note: typeof note === 'string' ? note : undefined }))
 }
