@@ -14,7 +14,7 @@ import (
 const (
 	maxHistory   = 400      // entries that are kept in memory and offered to the prompt
 	maxContext   = 20       // lines of others that a turn may quote
-	sessionBytes = 24 << 20 // transcripts kept in memory, all sessions together
+	sessionBytes = 16 << 20 // transcripts kept in memory, all sessions together
 )
 
 // session is what the gateway remembers of a session between turns: never the record, always a copy of it.
