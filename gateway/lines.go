@@ -102,6 +102,10 @@ func (l *line) say(s channels.Status) {
 		log = l.log.Error
 	case channels.Needs, channels.Deaf:
 		log = l.log.Warn
+	case channels.Ready, channels.Idle:
+		if l.local { // a page that is opened and closed is no news
+			log = l.log.Debug
+		}
 	}
 	if s.Cause != "" {
 		said = append(said, "cause", s.Cause)

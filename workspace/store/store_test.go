@@ -15,9 +15,15 @@ import (
 	"parley/workspace/store"
 )
 
+// open waits for the watcher's note of its first look, which would else come in between.
 func open(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Now: time.Now, BallastBytes: -1})
+	looked := make(chan struct{})
+	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Now: time.Now, BallastBytes: -1, Point: func(name string) {
+		if name == "committed checked" {
+			close(looked)
+		}
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,6 +32,7 @@ func open(t testing.TB) *store.Store {
 			t.Error(err)
 		}
 	})
+	<-looked
 	return s
 }
 
@@ -59,20 +66,10 @@ func plain(s *store.Store, chat, n int) error {
 
 func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	t.Parallel()
-	looked := make(chan struct{}) // the watcher's note of its first look, which must not be counted
-	s, err := store.Open(t.Context(), store.Options{Dir: t.TempDir(), Now: time.Now, BallastBytes: -1, Point: func(name string) {
-		if name == "committed checked" {
-			close(looked)
-		}
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })    // no file of it is looked at again
+	s := open(t)
 	if err := plain(s, 1, 1); err != nil { // makes room and session
 		t.Fatal(err)
 	}
-	<-looked
 	if err := s.SetSetting("barrier", "1"); err != nil {
 		t.Fatal(err)
 	}
