@@ -26,6 +26,9 @@ var (
 // maxManifest bounds what is read into memory.
 const maxManifest = 256 << 20
 
+// maxPadding is what an archive may have behind its last file.
+const maxPadding = 1 << 20
+
 // Restore puts a backup into place as dataDir, which must not exist or be empty. Everything is verified first, beside
 // the target: the manifest with every checksum, the database with its own check and every row's. On any error
 // nothing is in place. What was answered after the backup may be answered once more.
@@ -97,6 +100,9 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 			if m, err = readManifest(list); err != nil {
 				return m, err
 			}
+			if err := readOut(packed); err != nil {
+				return m, err
+			}
 			return m, compare(m, found)
 		}
 		if h.Typeflag != tar.TypeReg || !filepath.IsLocal(h.Name) || h.Name != path.Clean(h.Name) {
@@ -106,6 +112,15 @@ func unpack(ctx context.Context, file, dir string) (m Manifest, err error) {
 			return m, fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
+}
+
+// readOut reads what stands behind the manifest, padding alone: only then gzip has compared its checksum of it all.
+func readOut(packed io.Reader) error {
+	n, err := io.Copy(io.Discard, io.LimitReader(packed, maxPadding+1))
+	if err != nil || n > maxPadding {
+		return fmt.Errorf("%w: its end is not what was written: %v", ErrBackup, err)
+	}
+	return nil
 }
 
 func unpackFile(root *os.Root, name string, from io.Reader) (SavedFile, error) {
