@@ -67,7 +67,7 @@ func (c *call) moved(s workspace.StepState) workspace.Step {
 // settle gives the call its result and returns the row that records it.
 func (c *call) settle(s workspace.StepState, reason string, result ...workspace.Content) workspace.Step {
 	c.result = result
-	c.step.Body = workspace.StepBody{Content: result, Reason: reason}
+	c.step.Body = workspace.StepBody{Content: result, Reason: reason, Decision: c.step.Body.Decision}
 	return c.moved(s)
 }
 
@@ -156,6 +156,10 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 		state = workspace.StepFailed
 	}
 	v := p.Tools.Decide(p.turn.Subject(), c.Name, c.Args)
+	c.step.Body.Decision = v.Decision()
+	if v.Ask { // nobody can be asked
+		v.Allow, v.Rule, v.Reason = false, "nobody to ask", "This call needs a person's approval, and there is no way to ask here."
+	}
 	if !v.Allow {
 		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true

@@ -80,7 +80,20 @@ type Subject struct {
 // Verdict is a decision with its reason.
 type Verdict struct {
 	Allow  bool
-	Layer  string // built-in, global, agent, route, role, depth
+	Ask    bool   // allowed, but a person must approve this very call first
+	Domain string // the configured domain whose owner decides; implies Ask
+	Layer  string // that decided: built-in, global, agent, route, role, depth, exec, domain
 	Rule   string
 	Reason string // one sentence for the model
+	Record []Layer
+}
+
+// Layer is what one layer said. A verdict's record holds one for each that judged, in order.
+type Layer = workspace.Layer
+
+// Decision is the verdict as the journal keeps it.
+func (v Verdict) Decision() *workspace.ToolDecision {
+	return &workspace.ToolDecision{
+		Allow: v.Allow, Ask: v.Ask, Domain: v.Domain, Layer: v.Layer, Rule: v.Rule, Reason: v.Reason, Record: v.Record,
+	}
 }

@@ -259,7 +259,37 @@ type StepBody struct {
 	Usage   *Usage    `json:"usage,omitempty"`
 	Model   string    `json:"model,omitempty"`
 	Reason  string    `json:"reason,omitempty"` // of a refusal: layer and rule
+	// Decision is what tool policy said about a call; nil: it was not judged yet.
+	Decision *ToolDecision `json:"decision,omitempty"`
 }
+
+// ToolDecision is the answer of tool policy to one call, with what each layer said.
+type ToolDecision struct {
+	Allow  bool    `json:"allow"`
+	Ask    bool    `json:"ask,omitempty"`    // allowed, once a person has approved it
+	Domain string  `json:"domain,omitempty"` // the configured domain whose owner decides; implies Ask
+	Layer  string  `json:"layer,omitempty"`  // that decided
+	Rule   string  `json:"rule,omitempty"`
+	Reason string  `json:"reason,omitempty"` // one sentence
+	Record []Layer `json:"record,omitempty"` // all layers that judged, in order
+}
+
+// Layer is what one layer of tool policy said about a call.
+type Layer struct {
+	Layer   string       `json:"layer"` // built-in, global, agent, route, role, depth, exec, domain
+	Rule    string       `json:"rule"`  // what in it matched: allow:*, deny:web_*, level:ask …
+	Outcome LayerOutcome `json:"outcome"`
+	Reason  string       `json:"reason,omitempty"` // one sentence, where the rule alone does not say it
+}
+
+// LayerOutcome is how one layer of tool policy judged.
+type LayerOutcome string
+
+const (
+	LayerPass LayerOutcome = "pass" // it does not narrow here
+	LayerAsk  LayerOutcome = "ask"  // a person must approve first
+	LayerDeny LayerOutcome = "deny"
+)
 
 // StepKind is model or tool.
 type StepKind string
