@@ -31,6 +31,7 @@ type dispatch struct {
 	commands *commands
 	pressure func() bool
 	needs    func()            // something waits for people
+	usurps   func(*line) bool  // another channel has its account
 	accounts func(*line) error // binds the configured people to a channel's users
 	now      func() time.Time
 	log      *slog.Logger
@@ -47,7 +48,12 @@ type intake struct {
 
 var _ channels.Intake = intake{}
 
-func (i intake) Report(s channels.Status) { i.l.report(s) }
+func (i intake) Report(s channels.Status) {
+	if s.State == channels.Ready && i.d.usurps(i.l) {
+		return // its end is told by the supervisor
+	}
+	i.l.report(s)
+}
 
 func (i intake) Newest(context.Context) (map[channels.PeerID]channels.MessageID, error) {
 	return i.d.store.Newest(i.l.network, i.l.account())
@@ -75,6 +81,9 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) (err err
 		}
 	}()
 	if !i.l.local {
+		if i.d.usurps(i.l) {
+			return errTwin
+		}
 		if err := i.l.sync(i.d.accounts); err != nil {
 			return err
 		}

@@ -271,7 +271,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.turns.commands = g.commands.run
 	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
-		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
+		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.lines.usurps, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 
 // refusalsKept is how many refused messages an hour of one sender are stored.

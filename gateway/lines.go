@@ -34,6 +34,8 @@ type line struct {
 	held   time.Time     // the whole account waits
 	late   time.Time     // when events were refused last: what comes next may be from then
 	synced bool          // the configured people are bound to this account
+	twin   string        // the channel that has this account already; empty: none
+	end    func()        // ends the connection at hand
 }
 
 // LineView is a line's state for people.
@@ -69,7 +71,39 @@ func (l *line) account() channels.AccountID {
 
 // serves says whether the address is one of this channel's.
 func (l *line) serves(a channels.Address) bool {
-	return l.network == a.Network && (l.local || l.account() == a.Account)
+	return l.network == a.Network && (l.local || l.account() == a.Account && l.rival() == "")
+}
+
+// errTwin: two channels with one account would take each other's messages, and answer from two rooms.
+var errTwin = errors.New("another channel has this account")
+
+// usurps says whether another channel has the account that this one turned out to have, and ends its connection then.
+// The first that is connected keeps it until the gateway ends.
+func (ls *lines) usurps(l *line) bool {
+	account := l.account()
+	if l.local || account == "" {
+		return false
+	}
+	ls.claims.Lock()
+	defer ls.claims.Unlock()
+	if ls.owner == nil {
+		ls.owner = map[claimed]string{}
+	}
+	at := claimed{l.network, account}
+	first, taken := ls.owner[at]
+	if !taken {
+		ls.owner[at] = l.name
+	}
+	if !taken || first == l.name {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.twin = first
+	if l.end != nil {
+		l.end()
+	}
+	return true
 }
 
 // report stores the state that the adapter tells.
@@ -207,6 +241,11 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 		if ctx.Err() != nil {
 			return
 		}
+		if first := l.rival(); first != "" {
+			l.report(channels.Status{State: channels.Failed, Cause: fmt.Sprintf("channel %s has the same account", first),
+				Hint: "Take one of the two out of the configuration, or give it another account.", Err: errTwin})
+			return
+		}
 		var e *channels.Error
 		if errors.As(err, &e) && e.Class == channels.Fatal {
 			l.mu.Lock()
@@ -232,11 +271,34 @@ func (l *line) runOnce(ctx context.Context, in channels.Intake) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.mu.Lock()
+	l.end = cancel
+	l.mu.Unlock()
 	return l.channel.Run(ctx, in)
 }
 
+// rival is the channel that has this account already.
+func (l *line) rival() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.twin
+}
+
 // lines is all channels of the gateway.
-type lines struct{ list []*line }
+type lines struct {
+	list []*line
+
+	claims sync.Mutex
+	owner  map[claimed]string // the channel that an account is on
+}
+
+// claimed is an account of a network.
+type claimed struct {
+	network channels.Network
+	account channels.AccountID
+}
 
 func (ls *lines) byName(name string) *line {
 	for _, l := range ls.list {

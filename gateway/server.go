@@ -115,12 +115,23 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 			}
 			return list
 		},
-		Hosts:  func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
-		Writes: func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
+		Network: g.network,
+		Hosts:   func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
+		Writes:  func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
 		Owner: func() workspace.Actor {
 			id, name := owner(g.opt.Source.Current())
 			return workspace.Actor{Person: id, Role: workspace.Owner, Name: name}
 		}})
+}
+
+// network is what serves a channel's own HTTP calls; nil where it takes none.
+func (g *Gateway) network(name string) http.Handler {
+	if l := g.lines.byName(name); l != nil {
+		if m, ok := channels.As[channels.Mounter](l.channel); ok {
+			return m.Handler()
+		}
+	}
+	return nil
 }
 
 // ready says why the gateway cannot do its work, if it cannot.

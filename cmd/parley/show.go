@@ -146,21 +146,6 @@ func (a *app) ready(ctx context.Context) error {
 	return hint(cl.Get(ctx, "/readyz", nil))
 }
 
-func (a *app) channelCommand() *cobra.Command {
-	group := &cobra.Command{Use: "channel", Short: "Show channels", Args: cobra.NoArgs, RunE: needsVerb}
-	ls := &cobra.Command{Use: "list", Short: "List channels with their state", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		return fetch(c.Context(), a, "/v1/channels", func(l list[shownChannel]) error {
-			var rows [][]string
-			for _, ch := range l.Items {
-				rows = append(rows, []string{ch.Name, ch.Type, ch.State, ago(ch.Since), strings.TrimSpace(ch.Cause + " " + ch.Hint)})
-			}
-			return a.table([]string{"NAME", "TYPE", "STATE", "SINCE", "CAUSE"}, rows)
-		})
-	}}
-	group.AddCommand(a.jsonFlag(ls))
-	return group
-}
-
 func (a *app) agentCommand() *cobra.Command {
 	group := &cobra.Command{Use: "agent", Short: "Show agents", Args: cobra.NoArgs, RunE: needsVerb}
 	type agent struct {

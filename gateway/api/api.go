@@ -32,13 +32,14 @@ type Options struct {
 	Addr     string                 // where it listens, host:port
 	TLS      bool                   // it speaks TLS itself
 	Version  string
-	Page     http.Handler                 // what browsers get outside the API: the page and its files; nil: nothing
-	Live     LiveLine                     // the live line; nil: there is none
-	Ended    Ended                        // keeps sign-ins that were ended over a restart; nil: nothing does
-	Ready    func() error                 // nil: messages are taken and can be answered; the error's text is shown
-	Commands func(control.Call) []Command // what the caller may type; nil: nothing
-	Metrics  func(io.Writer)              // writes further metrics as Prometheus text
-	Writes   func() int                   // how many one person may send from one place in a second; 0: as many as they like
+	Page     http.Handler                   // what browsers get outside the API: the page and its files; nil: nothing
+	Live     LiveLine                       // the live line; nil: there is none
+	Ended    Ended                          // keeps sign-ins that were ended over a restart; nil: nothing does
+	Network  func(name string) http.Handler // a channel's own calls, below /channels/<name>/; nil: it takes none. It authenticates by itself
+	Ready    func() error                   // nil: messages are taken and can be answered; the error's text is shown
+	Commands func(control.Call) []Command   // what the caller may type; nil: nothing
+	Metrics  func(io.Writer)                // writes further metrics as Prometheus text
+	Writes   func() int                     // how many one person may send from one place in a second; 0: as many as they like
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -104,6 +105,8 @@ func routes() []route {
 		{"GET /v1/agents", false, (*server).listAgents},
 		{"GET /v1/commands", false, (*server).listCommands},
 		{"GET /v1/channels", false, (*server).listChannels},
+		{"GET /v1/channels/{name}", false, (*server).getChannel},
+		{"POST /v1/channels/{name}/test", false, (*server).testChannel},
 		{"GET /v1/routes", false, (*server).listRoutes},
 		{"POST /v1/routes/explain", false, (*server).explainRoute},
 		{"GET /v1/pairings", false, (*server).listPairings},
@@ -138,6 +141,7 @@ func New(o Options) *Server {
 		mux.Handle(rt.pattern, s.endpoint(rt))
 	}
 	nothing := s.endpoint(route{serve: func(_ *server, w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }})
+	mux.Handle("/channels/{name}/{rest...}", s.endpoint(route{open: true, serve: (*server).network}))
 	mux.Handle("/", s.pageOr(nothing))
 	return &Server{Handler: mux, s: s}
 }
@@ -197,6 +201,18 @@ func (s *server) endpoint(rt route) http.Handler {
 			s.fail(w, r, err)
 		}
 	})
+}
+
+// network hands a network's own call to the channel, which checks its signature: no token is asked for here.
+func (s *server) network(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if s.opt.Network != nil {
+		if h := s.opt.Network(name); h != nil {
+			http.StripPrefix("/channels/"+name, h).ServeHTTP(w, r)
+			return nil
+		}
+	}
+	return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
 }
 
 // missing tells a path that is nothing here from a method that is wrong there.

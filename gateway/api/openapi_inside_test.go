@@ -29,7 +29,7 @@ var named = map[string]any{
 	"Problem": problem{}, "Usage": usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
-	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
+	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Finding": control.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
 	"Explained": control.Explained{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "Config": control.Config{},
 	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Part": part{},

@@ -40,7 +40,7 @@ type rawBody struct{}
 // operations are by the pattern of their route. A test holds them and the routes together.
 func operations() map[string]operation {
 	all := map[string]operation{}
-	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), peopleOperations(), pageOperations()} {
+	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), channelOperations(), peopleOperations(), pageOperations()} {
 		for pattern, op := range some {
 			all[pattern] = op
 		}
@@ -82,7 +82,6 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/status":          {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
 		"GET /v1/agents":          {"agents", "List the configured agents", "", nil, one(200, list[control.Agent]{}), ""},
 		"GET /v1/commands":        {"messages", "List the slash commands that the caller may use", "", nil, one(200, list[Command]{}), ""},
-		"GET /v1/channels":        {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
 		"GET /v1/routes":          {"routes", "List the routes in the order in which they are asked", "", nil, one(200, list[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain": {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},
 		"GET /v1/usage":           {"usage", "Sum what runs cost", "by from to agent person model", nil, one(200, usageView{}), ""},
@@ -91,6 +90,14 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/config":          {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
 		"POST /v1/config/reload":  {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
 		"POST /v1/backup":         {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},
+	}
+}
+
+func channelOperations() map[string]operation {
+	return map[string]operation{
+		"GET /v1/channels":              {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
+		"GET /v1/channels/{name}":       {"channels", "Say how one is", "", nil, one(200, control.Channel{}), ""},
+		"POST /v1/channels/{name}/test": {"channels", "Have one ask its network about account, rights and settings", "", emptyRequest{}, one(200, control.Tested{}), ""},
 	}
 }
 

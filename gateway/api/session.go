@@ -35,10 +35,6 @@ func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
 	return whole[control.Agent](w)(s.opt.Control.Agents(r.Context(), s.call(r)))
 }
 
-func (s *server) listChannels(w http.ResponseWriter, r *http.Request) error {
-	return whole[control.Channel](w)(s.opt.Control.Channels(r.Context(), s.call(r)))
-}
-
 // whole replies with a list that has one page.
 func whole[T any](w http.ResponseWriter) func([]T, error) error {
 	return func(items []T, err error) error {

@@ -59,6 +59,8 @@ type House interface {
 	// Attach keeps a file for a room; ok is false where the network takes none.
 	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
 	Channels() []Channel
+	// TestChannel has a configured channel ask its network.
+	TestChannel(ctx context.Context, name string) ([]Finding, error)
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent
@@ -92,17 +94,6 @@ type Agent struct {
 	Default bool              `json:"default"`
 	// Choices are further models that a session of it may be switched to.
 	Choices []string `json:"choices,omitempty"`
-}
-
-// Channel as people see it.
-type Channel struct {
-	Name    string         `json:"name"`
-	Network string         `json:"type"`
-	Account string         `json:"account,omitempty"`
-	State   channels.State `json:"state"`
-	Since   time.Time      `json:"since"`
-	Cause   string         `json:"cause,omitempty"`
-	Hint    string         `json:"hint,omitempty"`
 }
 
 // Control is the verbs over a store and a running gateway. Safe for concurrent use.

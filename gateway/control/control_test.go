@@ -67,13 +67,14 @@ func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", fal
 func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
 	return []store.Span{{To: len(text)}}
 }
-func (h *house) Reload()                                       {}
-func (h *house) Started() time.Time                            { return time.Unix(1, 0) }
-func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
-func (h *house) Models() []llm.ModelHealth                     { return nil }
-func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a", Default: true}} }
-func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }
-func (h *house) Agent(workspace.AgentID) (control.Agent, bool) { return control.Agent{ID: "a"}, true }
+func (h *house) Reload()                                                        {}
+func (h *house) Started() time.Time                                             { return time.Unix(1, 0) }
+func (h *house) TestChannel(context.Context, string) ([]control.Finding, error) { return nil, nil }
+func (h *house) Channels() []control.Channel                                    { return []control.Channel{{Name: "tg"}} }
+func (h *house) Models() []llm.ModelHealth                                      { return nil }
+func (h *house) Agents() []control.Agent                                        { return []control.Agent{{ID: "a", Default: true}} }
+func (h *house) Queue(string) lane.Settings                                     { return lane.Settings{Mode: lane.Steer} }
+func (h *house) Agent(workspace.AgentID) (control.Agent, bool)                  { return control.Agent{ID: "a"}, true }
 
 func (h *house) Submit(context.Context, control.Submission) (control.Submitted, error) {
 	return control.Submitted{InputID: "x"}, nil

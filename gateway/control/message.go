@@ -202,14 +202,6 @@ func (c *Control) Explain(_ context.Context, call Call, f routes.Facts, channel 
 	return c.House.Explain(f, channel)
 }
 
-// Channels lists the configured channels with their state.
-func (c *Control) Channels(_ context.Context, call Call) ([]Channel, error) {
-	if err := c.may(call, "channels"); err != nil {
-		return nil, err
-	}
-	return c.House.Channels(), nil
-}
-
 // Agents lists the configured agents.
 func (c *Control) Agents(_ context.Context, call Call) ([]Agent, error) {
 	if err := c.may(call, "run.read"); err != nil {

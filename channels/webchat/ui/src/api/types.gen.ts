@@ -134,6 +134,13 @@ export type FileRequest = {
   ref: string
 }
 
+export type Finding = {
+  ok: boolean
+  what: string
+  /** what to do */
+  hint?: string
+}
+
 export type ForkRequest = {
   /** number of the first event that is not taken along */
   before: number
@@ -564,6 +571,12 @@ export type Stopped = {
   parts: number
   /** Summary says that one was being made for /compact. */
   summary?: boolean
+}
+
+export type Tested = {
+  channel: string
+  ok: boolean
+  findings: Finding[]
 }
 
 export type Tried = {
