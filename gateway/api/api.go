@@ -212,6 +212,9 @@ func (s *server) network(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+	if err := s.guard.allow(r); err != nil { // strangers do not learn which channels there are
+		return err
+	}
 	return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley/channels"
 	"parley/gateway"
 	"parley/gateway/api"
 )
@@ -303,4 +305,35 @@ func TestListsSayTheirLimits(t *testing.T) {
 	if n := len(rest["items"].([]any)); n != 1 || rest["next"] != nil {
 		t.Fatalf("%d items, next %v", n, rest["next"])
 	}
+}
+
+// T05: a channel's own calls come to it without our token, since it checks the network's signature; where no channel
+// takes calls, a stranger hears the same as everywhere.
+func TestT05_ANetworksCallsReachItsChannelAlone(t *testing.T) {
+	t.Parallel()
+	strange := newStrangers()
+	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{{Network: "strangers", Options: func() any { return &struct{}{} },
+		New: func(string, any, channels.Deps) (channels.Channel, error) { return mounted{strange}, nil }}}})
+	bare := func(q *http.Request) { q.Header.Del("Authorization") }
+	if a := r.ask("POST", "/channels/net/events", "signed", bare); a.StatusCode != 200 || a.body != "/events signed" {
+		t.Errorf("the channel's own: %d %s", a.StatusCode, a.body)
+	}
+	for _, path := range []string{"/channels/webchat/events", "/channels/none/events", "/channels/net%2Fevents/"} {
+		if a := r.ask("POST", path, "signed", bare); a.StatusCode != 401 {
+			t.Errorf("%s: %d", path, a.StatusCode)
+		}
+	}
+	if a := r.ask("POST", "/channels/net/events", "signed", func(q *http.Request) { q.Host = "evil.example" }); a.StatusCode != 421 {
+		t.Errorf("by another name: %d", a.StatusCode)
+	}
+}
+
+// mounted is a channel that takes HTTP calls.
+type mounted struct{ *strangers }
+
+func (mounted) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s", r.URL.Path, body)
+	})
 }
