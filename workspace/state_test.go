@@ -59,6 +59,15 @@ parked ready cancelled
 dead ready
 sent
 cancelled`
+
+	drawnApprovals = `
+- pending
+pending approved denied expired cancelled
+approved consumed cancelled
+consumed
+denied
+expired
+cancelled`
 )
 
 func TestStatesFollowTheDrawnEdgesOnly(t *testing.T) {
@@ -67,6 +76,7 @@ func TestStatesFollowTheDrawnEdgesOnly(t *testing.T) {
 	t.Run("runs", func(t *testing.T) { t.Parallel(); edges(t, workspace.Runs, drawnRuns) })
 	t.Run("steps", func(t *testing.T) { t.Parallel(); edges(t, workspace.Steps, drawnSteps) })
 	t.Run("parts", func(t *testing.T) { t.Parallel(); edges(t, workspace.Parts, drawnParts) })
+	t.Run("approvals", func(t *testing.T) { t.Parallel(); edges(t, workspace.Approvals, drawnApprovals) })
 }
 
 // edges asks a table for every pair of its states: each drawn edge can be gone, and no other; each state can be

@@ -1,0 +1,84 @@
+package workspace
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// ApprovalID is a ULID.
+type ApprovalID string
+
+// ApprovalState is where a question to a person stands.
+type ApprovalState string
+
+const (
+	ApprovalPending   ApprovalState = "pending"
+	ApprovalApproved  ApprovalState = "approved"
+	ApprovalConsumed  ApprovalState = "consumed" // its call was begun; that is the same commit
+	ApprovalDenied    ApprovalState = "denied"
+	ApprovalExpired   ApprovalState = "expired"   // nobody answered in time, which is a no
+	ApprovalCancelled ApprovalState = "cancelled" // the turn ended or went another way, or the call is not the same any more
+	// ApprovalUnknown is how one is told, never stored, whose call was begun and whose outcome nobody knows.
+	ApprovalUnknown ApprovalState = "unknown"
+)
+
+// Approvals is the table of their states. The empty state stands for "not yet stored".
+var Approvals = Table[ApprovalState]{
+	"":               {ApprovalPending},
+	ApprovalPending:  {ApprovalApproved, ApprovalDenied, ApprovalExpired, ApprovalCancelled},
+	ApprovalApproved: {ApprovalConsumed, ApprovalCancelled},
+}
+
+// Approval is a durable question to a person, bound to one exact tool call by its hash. It is answered once.
+type Approval struct {
+	ID        ApprovalID
+	RunID     RunID
+	CallID    string
+	SessionID SessionID // generation: a grant for the session ends with it
+	Session   string    // key
+	Agent     AgentID
+	Tool      string
+	Hash      string // tools.Hash
+	Requester PersonID
+	Role      Role // of the requester when it was asked
+	RoomID    RoomID
+	Domain    string // that owns the call; empty: owners decide
+	Body      ApprovalBody
+	State     ApprovalState
+	Created   time.Time
+	Expires   time.Time
+	Decided   time.Time
+	DecidedBy PersonID // empty: no person (expiry, a domain's own system, the end of the turn)
+	Via       string   // telegram … webchat, api, cli, webhook, command, expiry, message, stop, gateway
+	Grant     Grant    // of an approved one
+	Reason    string   // of a no
+	External  string   // what the domain's own system calls it
+}
+
+// ApprovalBody is what is asked. It never changes.
+type ApprovalBody struct {
+	Shown   string          `json:"shown"` // the whole of it
+	Args    json.RawMessage `json:"args,omitempty"`
+	Cwd     string          `json:"cwd,omitempty"`
+	Env     []string        `json:"env,omitempty"`
+	Sandbox string          `json:"sandbox,omitempty"`
+	Asked   string          `json:"asked,omitempty"` // label of the requester
+	Grants  []Grant         `json:"grants"`          // what may be granted, most careful first
+}
+
+// Grant is how much a yes is good for.
+type Grant string
+
+const (
+	Once       Grant = "once"
+	ForSession Grant = "session" // this tool, asked for by this person, until the session begins anew; never for exec or a domain's call
+)
+
+// Told is how an approval is shown: one whose call was begun and has no known outcome is told as unknown. step is the
+// state of its call, empty when there is none.
+func (a Approval) Told(step StepState) ApprovalState {
+	if a.State == ApprovalConsumed && step == StepUnknown {
+		return ApprovalUnknown
+	}
+	return a.State
+}
