@@ -1,13 +1,17 @@
 import { Link } from '@tanstack/react-router'
-import type { Channel } from '../api/types.gen'
+import { useState } from 'react'
+import { post, segment } from '../api/http'
+import type { Channel, Tested } from '../api/types.gen'
 import type { List } from '../api/types'
-import { useApi } from '../api/use'
+import { useAct, useApi } from '../api/use'
+import { Button } from '../ui/button'
 import { Pairings } from '../needs/pairings'
 import { Letters } from '../needs/letters'
 import { Icon, networkIcon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Ago } from '../ui/time'
+import './channels.css'
 
 const states: Record<string, { label: string; kind: string }> = {
   ready: { label: 'Connected', kind: 'good' }, connecting: { label: 'Connecting', kind: 'accent' }, deaf: { label: 'Hears nothing', kind: 'warn' },
@@ -42,6 +46,24 @@ export function ChannelCard({ channel: c }: { channel: Channel }) {
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
       <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
       {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
+      <Test channel={c} />
     </article>
+  )
+}
+
+// Test has the channel ask its network, and shows what it found.
+function Test({ channel: c }: { channel: Channel }) {
+  const [tested, set] = useState<Tested>()
+  const test = useAct(async () => { set(undefined); set(await post<Tested>(`/v1/channels/${segment(c.name)}/test`)) })
+  return (
+    <>
+      {test.error && <Failed error={test.error} />}
+      {tested && (
+        <ul className="findings small" aria-label={`What the test of ${c.name} found`} role="status">
+          {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span>{f.what}{f.hint && <><br /><span className="soft">{f.hint}</span></>}</span></li>)}
+        </ul>
+      )}
+      <div className="row"><Button kind="small" icon="again" busy={test.busy} onClick={() => { void test.run() }}>{tested ? 'Test again' : 'Test'}</Button></div>
+    </>
   )
 }
