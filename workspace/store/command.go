@@ -34,6 +34,7 @@ type Effect struct {
 	Mark          *Mark
 	Endings       []Ending
 	Unpark        []workspace.OutboundID // late answers that are wanted after all
+	Audit         []workspace.AuditRow   // rows of the audit log, in the same commit
 	// Ask journals an input that is to be answered next, in the session that the rest of the effect leaves.
 	Ask *Arrival
 }
@@ -104,6 +105,9 @@ func (t *tx) noteReply(c Command, did Did) error {
 
 func (t *tx) effect(e Effect, did *Did) (err error) {
 	if again, err := t.made(e.origin(), did); again || err != nil {
+		return err
+	}
+	if err := t.audit(e.Audit...); err != nil {
 		return err
 	}
 	if e.Stop != nil {

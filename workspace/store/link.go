@@ -133,6 +133,7 @@ type tx struct {
 	ctx        context.Context
 	now        int64 // milliseconds
 	statements int
+	head       *workspace.AuditHead // newest row of the audit log that it holds; nil: none
 }
 
 func (t *tx) cache() *cache { return &t.s.cache }

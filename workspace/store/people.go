@@ -50,8 +50,8 @@ func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
 }
 
 // DecidePairing stores a decided request; approved, it makes the sender a person of the role, in the same commit.
-// workspace.ErrConflict means that somebody else decided first.
-func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound) (workspace.Account, []workspace.Outbound, error) {
+// workspace.ErrConflict means that somebody else decided first. The audit rows are committed with it.
+func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound, audit ...workspace.AuditRow) (workspace.Account, []workspace.Outbound, error) {
 	acc := workspace.Account{Network: p.Network, Account: p.Account, User: p.User}
 	var out []workspace.Outbound
 	err := s.do("decide pairing", func(t *tx) error {
@@ -64,6 +64,9 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 			if err := t.approve(&acc, p.Name, role); err != nil {
 				return err
 			}
+		}
+		if err := t.audit(audit...); err != nil {
+			return err
 		}
 		if notice == nil {
 			return nil

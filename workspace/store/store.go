@@ -48,6 +48,9 @@ type Store struct {
 	counts counters
 	cache  cache    // owned by the writer goroutine
 	texts  sync.Map // query text to the readers' *sql.Stmt
+
+	head     workspace.AuditHead // of the audit log's chain; the writer's
+	headFile *os.File
 }
 
 // Options of a Store.
@@ -66,6 +69,8 @@ type Options struct {
 	// Point is told when a unit is about to be committed ("commit finish") and when it is ("committed finish"), for
 	// tests that end the process there; nil: nobody. It is called from the writer and, for "boot", from Open.
 	Point func(name string)
+	// Hide takes secrets out of what the audit log keeps; nil: nothing is hidden. The writer calls it.
+	Hide func(string) string
 	// BallastBytes kept aside for a full disk; 0 means 16 MiB, negative none.
 	BallastBytes int64
 }
@@ -131,7 +136,7 @@ func (s *Store) connect(ctx context.Context) (err error) {
 	if s.db, s.read, err = s.d.open(ctx); err != nil {
 		return fmt.Errorf("open %s: %w", s.d.name(), err)
 	}
-	if err := s.notes.open(s.opt.Dir); err != nil {
+	if err := errors.Join(s.notes.open(s.opt.Dir), s.openHead()); err != nil {
 		return err
 	}
 	if err := migrate(ctx, s.db, s.d); err != nil {
@@ -238,6 +243,9 @@ func (s *Store) closeHandles() error {
 			errs = append(errs, db.Close())
 		}
 	}
-	s.own, s.db, s.read, s.notes = nil, nil, nil, receipts{}
+	if s.headFile != nil {
+		errs = append(errs, s.headFile.Close())
+	}
+	s.own, s.db, s.read, s.notes, s.headFile = nil, nil, nil, receipts{}, nil
 	return errors.Join(errs...)
 }

@@ -347,6 +347,9 @@ func (w *writer) transaction(batch []*unit) (at int, err error) {
 		w.s.cache.reset()
 		return at, err
 	}
+	if t.head != nil {
+		w.s.noteHead(*t.head)
+	}
 	waited := 0
 	for _, u := range batch {
 		if u.done != nil {

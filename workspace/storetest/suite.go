@@ -63,6 +63,8 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"ATranscriptIsKeptOnce", transcriptKept},
 		{"AnEditReplacesTheFileThatWaits", editedFile},
 		{"PairingIsDecidedOnce", pairing},
+		{"TheAuditLogIsOneChain", auditChain},
+		{"AnAuditRowStandsWithItsAct", auditWithAct},
 		{"PeopleFollowTheConfiguration", people},
 		{"ContextIsNotATurn", contextLines},
 		{"NewestMessagesOfRooms", newest},

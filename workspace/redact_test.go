@@ -1,0 +1,136 @@
+package workspace_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"net/url"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley/workspace"
+)
+
+func secrets() *rapid.Generator[string] { return rapid.StringMatching(`[ -~]{6,60}`) }
+
+// T12, E52: whatever surrounds a secret, and in whichever usual form it is written, nothing of it stays.
+func TestE52_ASecretIsFoundInItsUsualForms(t *testing.T) {
+	t.Parallel()
+	carry := map[string]func(string) string{
+		"plain": func(s string) string { return s }, "query": url.QueryEscape, "path": url.PathEscape, "html": html.EscapeString,
+		"hex":  func(s string) string { return hex.EncodeToString([]byte(s)) },
+		"HEX":  func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+		"json": func(s string) string { b, _ := json.Marshal(s); return string(b[1 : len(b)-1]) },
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := secrets().Draw(rt, "secret")
+		before, after := rapid.StringMatching(`[a-z ]{0,20}`).Draw(rt, "before"), rapid.StringMatching(`[a-z ]{0,20}`).Draw(rt, "after")
+		r := workspace.NewRedactor("another-secret-0", secret)
+		for name, form := range carry {
+			got := r.Redact(before + form(secret) + after)
+			if !strings.Contains(got, workspace.Masked) || strings.Contains(got, form(secret)) && !strings.Contains(before+workspace.Masked+after, form(secret)) {
+				rt.Fatalf("%s: %q shows %q", name, got, form(secret))
+			}
+		}
+		if got := r.JSON([]byte(`{"a":"` + carry["json"](secret) + `"}`)); !json.Valid(got) {
+			rt.Fatalf("not JSON any more: %s", got)
+		}
+	})
+}
+
+func TestE52_ASecretInsideBase64IsFound(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := rapid.StringMatching(`[ -~]{12,60}`).Draw(rt, "secret")
+		around := rapid.SliceOf(rapid.Byte()).Draw(rt, "before")
+		whole := append(append([]byte{}, around...), secret+"tail"...)
+		r := workspace.NewRedactor(secret)
+		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			got := r.Redact(enc.EncodeToString(whole))
+			if !strings.Contains(got, workspace.Masked) {
+				rt.Fatalf("%q in base64 stays: %q", secret, got)
+			}
+		}
+	})
+}
+
+// A secret that an answer carries in pieces is shown in none of them, and nothing else is lost.
+func TestE52_AStreamNeverShowsASecretInPieces(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := rapid.StringMatching(`[a-c]{6,12}`).Draw(rt, "secret") // few letters: many false beginnings
+		text := rapid.StringMatching(`[a-c ]{0,40}`).Draw(rt, "before") + secret + rapid.StringMatching(`[a-c ]{0,40}`).Draw(rt, "after")
+		r := workspace.NewRedactor(secret, "cabbage")
+		s := r.Stream()
+		shown, grown := "", ""
+		for rest := text; rest != ""; {
+			k := rapid.IntRange(1, len(rest)).Draw(rt, "piece")
+			shown += s.Next(rest[:k])
+			rest = rest[k:]
+			if grown = r.Growing(text[:len(text)-len(rest)]); strings.Contains(grown, secret) {
+				rt.Fatalf("growing shows %q", grown)
+			}
+			if strings.Contains(strings.ReplaceAll(shown, workspace.Masked, "\x00"), secret) {
+				rt.Fatalf("%q shows %q", shown, secret)
+			}
+		}
+		if shown += s.End(); shown != r.Redact(text) {
+			rt.Fatalf("in pieces %q, at once %q", shown, r.Redact(text))
+		}
+	})
+}
+
+func TestTextWithoutSecretsStays(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		list := rapid.SliceOfN(secrets(), 0, 5).Draw(rt, "secrets")
+		text := rapid.String().Draw(rt, "text")
+		r := workspace.NewRedactor(list...)
+		if got := r.Redact(text); got != text && strings.Contains(got, workspace.Masked) == false {
+			rt.Fatalf("%q became %q", text, got)
+		}
+		if string(r.JSON([]byte(text))) != r.Redact(text) {
+			rt.Fatal("JSON and text differ")
+		}
+	})
+	var none *workspace.Redactor
+	if none.Redact("x") != "x" || none.Growing("x") != "x" || string(none.JSON([]byte("x"))) != "x" || none.Stream().Next("x") != "x" {
+		t.Error("no redactor changes text")
+	}
+	if got := workspace.NewRedactor("a", "", "12345").Redact("a 12345"); got != "a 12345" {
+		t.Errorf("short words are hidden: %q", got)
+	}
+}
+
+func TestASecretOfManyLinesIsFoundByLine(t *testing.T) {
+	t.Parallel()
+	key := "-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA7s0x9q4k\nkkkkkkkkkkkkkkkkkkkkkkkkkk\n-----END KEY-----\n"
+	r := workspace.NewRedactor(key)
+	if got := r.Redact("it says MIIEpAIBAAKCAQEA7s0x9q4k there"); got != "it says [secret] there" {
+		t.Error(got)
+	}
+	if got := r.Redact(key); strings.Contains(got, "MII") {
+		t.Error(got)
+	}
+}
+
+func BenchmarkRedact(b *testing.B) {
+	r := workspace.NewRedactor("sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyz", "123456789:AAH0123456789abcdefghijklmnopqrstuv", "xoxb-0123456789-abcdefghijkl",
+		"0f1e2d3c4b5a69788796a5b4c3d2e1f0")
+	for name, text := range map[string]string{"100B": strings.Repeat("plain words ", 9), "4KiB": strings.Repeat("plain words ", 341)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Redact(text)
+			}
+		})
+		b.Run("growing/"+name, func(b *testing.B) {
+			for b.Loop() {
+				r.Growing(text)
+			}
+		})
+	}
+}
