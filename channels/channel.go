@@ -46,7 +46,9 @@ type Deleter interface {
 	Delete(ctx context.Context, to Address, id MessageID) error
 }
 
-// Streamer is for append-only networks. Such a stream never rewrites what was sent.
+// Streamer is for append-only networks. Such a stream never rewrites what was sent; once it is closed, and also after a
+// crash that left it open, an Edit of its id gives the message its final text. A BadMessage says that no stream may be
+// opened there: the core sends and edits an ordinary message instead. The text of the post may be empty.
 type Streamer interface {
 	Stream(ctx context.Context, p Post) (Stream, error)
 }

@@ -1,6 +1,7 @@
 package channels
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -114,7 +115,37 @@ type Attachment struct {
 // ReplyHandle answers one event for a short time (Slack's response_url, Discord's interaction token).
 type ReplyHandle struct {
 	Secret  string
-	Expires time.Time
+	Expires time.Time // zero: not known
+}
+
+// Pack is the handle as the journal keeps it; empty: there is none.
+func (h ReplyHandle) Pack() string {
+	if h.Secret == "" {
+		return ""
+	}
+	ms := int64(0)
+	if !h.Expires.IsZero() {
+		ms = h.Expires.UnixMilli()
+	}
+	return strconv.FormatInt(ms, 10) + " " + h.Secret
+}
+
+// UnpackHandle reads what Pack wrote; anything else is no handle.
+func UnpackHandle(packed string) (h ReplyHandle) {
+	at, secret, ok := strings.Cut(packed, " ")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil {
+		return h
+	}
+	if h.Secret = secret; ms > 0 {
+		h.Expires = time.UnixMilli(ms).UTC()
+	}
+	return h
+}
+
+// Holds says whether the handle can still be answered through.
+func (h ReplyHandle) Holds(now time.Time) bool {
+	return h.Secret != "" && (h.Expires.IsZero() || now.Before(h.Expires))
 }
 
 // Post is one network message to send, rendered in the network's dialect.
@@ -127,7 +158,8 @@ type Post struct {
 	Actions [][]Action // rows of buttons
 	ReplyTo MessageID
 	Handle  ReplyHandle
-	Private bool // visible to one person where the network can
+	Private bool   // visible to one person where the network can
+	For     UserID // of a streamed answer: who asked, for networks that want to know; empty: unknown
 	Silent  bool
 }
 
@@ -180,6 +212,8 @@ type Traits struct {
 	Dialect     Dialect
 	Threads     bool
 	Buttons     bool
+	Handles     bool          // some events (native commands) are answered through a handle of theirs: Inbound.Handle, Post.Handle
+	Ack         string        // emoji put on a message while it is worked on, where typing cannot be shown; empty: none
 	EditEvery   time.Duration // pace of streamed edits in a DM
 	EditGroup   time.Duration // … and in a group; 0: as in a DM
 	SendEvery   time.Duration // pace of the second and later parts of one answer

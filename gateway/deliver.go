@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +52,8 @@ type deliver struct {
 	ending chan struct{} // closed when no room may wait any longer than until flushed
 	once   sync.Once
 	flush  time.Time
-	shut   bool // no room begins any more
+	shut   bool           // no room begins any more
+	signs  sync.WaitGroup // last calls of signs that ended
 
 	sent, failed, unknown atomic.Int64
 }
@@ -71,13 +73,18 @@ type room struct {
 	last  time.Time // of the last send
 	finds int       // questions about the part at hand that failed
 	pass  *pass     // of a reservation
+	start starter   // of the job at hand
 	stop  context.CancelFunc
 }
+
+// starter opens a message that grows.
+type starter func(context.Context, channels.Post) (channels.MessageID, error)
 
 // job is one outbound in a room's queue.
 type job struct {
 	out   workspace.Outbound
 	prev  *job          // the placeholder that this answer finishes
+	start starter       // opens the message of a placeholder; nil: it is sent
 	begun bool          // a send of it was tried
 	done  chan struct{} // closed when the room has done with it
 }
@@ -142,8 +149,13 @@ func (d *deliver) Release(id workspace.RoomID) {
 // Push queues a stored answer. reserved says that the caller holds the room; prev is the job of the placeholder
 // that the answer finishes, or nil.
 func (d *deliver) Push(o workspace.Outbound, reserved bool, prev *job) *job {
+	return d.push(&job{out: o, prev: prev, done: make(chan struct{})}, reserved)
+}
+
+func (d *deliver) push(j *job, reserved bool) *job {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	o := &j.out
 	r := d.room(o.RoomID)
 	i := len(r.jobs)
 	for i > 0 && r.jobs[i-1].out.N > o.N {
@@ -151,7 +163,6 @@ func (d *deliver) Push(o workspace.Outbound, reserved bool, prev *job) *job {
 	}
 	r.jobs = append(r.jobs, nil)
 	copy(r.jobs[i+1:], r.jobs[i:])
-	j := &job{out: o, prev: prev, done: make(chan struct{})}
 	r.jobs[i] = j
 	if reserved {
 		r.busy = false
@@ -234,6 +245,7 @@ func (d *deliver) job(ctx context.Context, r *room, j *job) {
 		return // it stays as it is; the next boot looks at it again
 	}
 	j.begun = true
+	r.start = j.start
 	o := &j.out
 	if j.prev != nil { // what became of the placeholder is known here before it is stored
 		copyStates(o.Parts, j.prev.out.Parts)
@@ -410,7 +422,11 @@ func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Ou
 		return d.dead(r, o, p, err)
 	}
 	r.pass.begin()
-	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return line.channel.Send(ctx, post) })
+	send := starter(line.channel.Send)
+	if r.start != nil && o.State == workspace.OutOpen {
+		send = r.start
+	}
+	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return send(ctx, post) })
 	if err == nil {
 		d.sent.Add(1)
 		if o.State == workspace.OutOpen {
@@ -575,6 +591,9 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 	if p.N == 0 {
 		post.ReplyTo = o.ReplyTo
 	}
+	if post.Handle = d.handle(line, o); post.Handle.Secret != "" {
+		post.Private = post.To.Kind != channels.DM
+	}
 	if p.Blob != "" {
 		path, err := d.blobs.Path(p.Blob)
 		if err != nil {
@@ -592,6 +611,24 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
 	}
 	return post, nil
+}
+
+// handle is what the answer to one event goes through, on networks that give such and while it holds.
+func (d *deliver) handle(l *line, o *workspace.Outbound) (h channels.ReplyHandle) {
+	id, ok := strings.CutPrefix(o.Key, "input:")
+	if !ok || !l.traits.Handles {
+		return h
+	}
+	id, _, _ = strings.Cut(id, ":")
+	packed, err := d.store.InputHandle(workspace.InputID(id))
+	if err != nil {
+		d.log.Warn("handle of an event cannot be read", "input", id, "err", err)
+		return h
+	}
+	if h = channels.UnpackHandle(packed); h.Holds(d.now()) {
+		return h
+	}
+	return channels.ReplyHandle{}
 }
 
 // idle is closed when no room sends.
@@ -619,6 +656,7 @@ func (d *deliver) drain(ctx context.Context, flush time.Duration, stop context.C
 	case <-d.idle():
 	case <-ctx.Done():
 	}
+	d.signs.Wait() // each is bounded
 	d.mu.Lock()
 	d.shut = true
 	d.mu.Unlock()

@@ -213,7 +213,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arrival {
 	a := &arrival{line: l, in: in}
 	if l.channel != nil { // the API has no room: who asks by it reads what came of it
-		a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Secret
+		a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Pack()
 	}
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
@@ -262,9 +262,18 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	}
 	for _, x := range list {
 		x.stale = d.stale.old(in.Time, a.line)
-		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data)
+		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data) && !d.asksFirst(x)
 	}
 	return list
+}
+
+// asksFirst says that the turn must first ask the network what was said in the thread before.
+func (d *dispatch) asksFirst(a *arrival) bool {
+	if !seeds(a.line, a.in.To) {
+		return false
+	}
+	first, err := fresh(d.store, a.Key)
+	return first || err != nil
 }
 
 // reserve holds the lanes of the batch's first messages in idle sessions: their commit begins the turn as well. What

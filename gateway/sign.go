@@ -31,7 +31,9 @@ type sign struct {
 	turn *lane.Turn
 	when signTimes
 
-	thinks bool // it is shown that the model thinks
+	thinks bool            // it is shown that the model thinks
+	asked  workspace.Input // the message that is worked on
+	grows  *growth         // the message that only grows; nil: it is edited
 
 	timer *time.Timer
 	began time.Time
@@ -52,7 +54,13 @@ type signTimes struct{ typing, placeholder time.Duration }
 
 func newSign(d *deliver, l *line, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
 	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
+	if len(t.Inputs) > 0 {
+		s.asked = t.Inputs[0]
+	}
 	if l != nil {
+		if streamer, ok := channels.As[channels.Streamer](l.channel); ok && l.stream && open == nil {
+			s.grows = &growth{streamer: streamer, send: l.channel.Send, who: s.asked.Data.User, traits: l.traits}
+		}
 		s.timer = time.AfterFunc(when.typing, s.start)
 	}
 	return s
@@ -115,6 +123,9 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 	if done != nil {
 		cancel()
 		<-done
+		if s.grows != nil {
+			s.grows.close(s.d.base, s.line.log)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,6 +136,7 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 func (s *sign) show(ctx context.Context) {
 	defer close(s.done)
 	defer guard(s.line.log, "sign")
+	defer s.acknowledge(ctx)()
 	typer, canType := channels.As[channels.Typer](s.line.channel)
 	editor, canEdit := channels.As[channels.Editor](s.line.channel)
 	canEdit = canEdit && s.line.stream
@@ -153,6 +165,30 @@ func (s *sign) show(ctx context.Context) {
 		if !channels.Sleep(ctx, s.next(now, lastType, lastEdit, canType, canEdit, pace)) {
 			return
 		}
+	}
+}
+
+// acknowledge puts the network's mark on the message that is worked on, where typing cannot be shown, and returns what
+// takes it away: after the answer, which does not wait for it.
+func (s *sign) acknowledge(ctx context.Context) (remove func()) {
+	reactor, ok := channels.As[channels.Reactor](s.line.channel)
+	id := s.asked.Data.Message
+	if !ok || s.line.traits.Ack == "" || id == "" {
+		return func() {}
+	}
+	react := func(ctx context.Context, emoji string) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
+		defer cancel()
+		if err := reactor.React(ctx, s.room.Address, id, emoji); err != nil {
+			s.line.log.Debug("a message is not marked", "err", err)
+		}
+	}
+	react(ctx, s.line.traits.Ack)
+	return func() {
+		s.d.signs.Go(func() {
+			defer guard(s.line.log, "sign")
+			react(ctx, "")
+		})
 	}
 }
 
@@ -187,7 +223,11 @@ func (s *sign) placed(ctx context.Context) bool {
 			}
 			return false
 		}
-		j = s.d.Push(list[0], false, nil)
+		j = &job{out: list[0], done: make(chan struct{})}
+		if s.grows != nil {
+			j.start = s.grows.open
+		}
+		j = s.d.push(j, false)
 		s.mu.Lock()
 		s.open, s.job = &list[0], j
 		s.mu.Unlock()
@@ -229,6 +269,10 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 	s.dirty = false
 	s.mu.Unlock()
 	if !dirty {
+		return
+	}
+	if s.grows != nil && s.grows.streams() {
+		s.grows.feed(ctx, text, s.line.log)
 		return
 	}
 	post := channels.Post{To: s.room.Address}

@@ -201,6 +201,9 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 	}
 	mem := ts.sessions.get(t.Key)
 	lines, last := mem.lines()
+	if past := ts.seed(ctx, rec.key, t.Inputs); past != nil {
+		lines = past
+	}
 	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: bodies(lines, t.Inputs, files.content)}, rec.key, in.RoomID, t.Inputs, end)
 	if err != nil {
 		return nil, files, err

@@ -1,0 +1,76 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// A thread's session begins in the middle of a conversation: its first turn quotes how the thread began and what was
+// said last. What is quoted is stored with that turn, so that it is asked for once.
+const (
+	seedLines  = 20              // the last so many, beside the root
+	seedChars  = 2000            // of one of them
+	seedWithin = 5 * time.Second // then the turn begins without
+)
+
+// seeds says whether the first turn of a session at an address has to ask the network what was said there before.
+func seeds(l *line, to channels.Address) bool {
+	if l == nil || to.Thread == "" {
+		return false
+	}
+	_, ok := channels.As[channels.Historian](l.channel)
+	return ok
+}
+
+// fresh says that no turn of the session ever was.
+func fresh(s *store.Store, key workspace.Key) (bool, error) {
+	ses, err := s.SessionByKey(key)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return true, nil
+	}
+	if err != nil || ses.Gen > 1 {
+		return false, err
+	}
+	taken, err := s.LastTaken(ses.ID)
+	return taken == 0, err
+}
+
+// seed is what was said in a thread before its first turn; nil where nothing is to be asked, or could be learnt. What
+// others said there and the journal knows is among it.
+func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace.Input) []workspace.ContextLine {
+	addr, err := ts.deliver.Address(inputs[0].RoomID)
+	if err != nil || addr.Thread == "" {
+		return nil
+	}
+	l := ts.lines.find(addr)
+	if !seeds(l, addr) {
+		return nil
+	}
+	if first, err := fresh(ts.store, key); err != nil || !first {
+		return nil
+	}
+	historian, _ := channels.As[channels.Historian](l.channel)
+	ctx, cancel := context.WithTimeout(ctx, seedWithin)
+	defer cancel()
+	past, err := historian.History(ctx, addr, seedLines)
+	if err != nil {
+		l.log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
+		return nil
+	}
+	asked := map[channels.MessageID]bool{}
+	for _, in := range inputs {
+		asked[in.Data.Message] = true
+	}
+	var lines []workspace.ContextLine
+	for _, in := range past {
+		if text := clip(in.Text, seedChars); text != "" && !asked[in.ID] {
+			lines = append(lines, workspace.ContextLine{Name: in.From.Name, Text: text})
+		}
+	}
+	return lines
+}
