@@ -18,6 +18,7 @@ const (
 
 const (
 	Receiving   Capability = "receive"
+	Acks        Capability = "acknowledgement"
 	Groups      Capability = "identity of groups"
 	Threads     Capability = "identity of threads"
 	Mentions    Capability = "mentions of the bot"
@@ -65,6 +66,7 @@ func table() []row {
 	return []row{
 		//            telegram slack discord whatsapp webchat
 		{Receiving, [5]Need{R, R, R, R, R}},
+		{Acks, [5]Need{R, R, A, R, R}}, // Discord cannot be held back: it is read again at every connect
 		{Groups, [5]Need{R, R, R, R, A}},
 		{Threads, [5]Need{R, R, R, A, A}},     // WhatsApp has none
 		{Mentions, [5]Need{R, R, R, R, A}},    // in WebChat everything is to us

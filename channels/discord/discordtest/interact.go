@@ -129,7 +129,7 @@ func (c *call) hook() (*interaction, *apiError) {
 		if i.token != c.args["token"] {
 			continue
 		}
-		if c.s.opts.Now().Sub(i.at) > tokenLives {
+		if c.s.opts.Now().Sub(i.at) >= tokenLives {
 			return nil, errToken
 		}
 		if i.answered == 0 {

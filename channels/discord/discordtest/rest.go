@@ -85,14 +85,14 @@ type route struct {
 	parts []string
 	run   func(*call) (any, *apiError)
 	limit limit
-	open  bool // the path itself carries a token
+	open  bool // no bot token is asked for: the path carries its own, or everybody may know
 }
 
 func table() []route {
 	var all []route
 	add := func(name string, run func(*call) (any, *apiError), l limit) {
 		_, path, _ := strings.Cut(name, " ")
-		all = append(all, route{name: name, parts: strings.Split(path, "/")[1:], run: run, limit: l, open: strings.Contains(path, "{token}")})
+		all = append(all, route{name: name, parts: strings.Split(path, "/")[1:], run: run, limit: l, open: path == "/gateway" || strings.Contains(path, "{token}")})
 	}
 	common, writes := limit{50, 1}, limit{5, 5}
 	add("GET /gateway", getGateway, common)
