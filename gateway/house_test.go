@@ -40,6 +40,7 @@ agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace
 agentloop                 -> agentloop/llm tools workspace
+tools/sandbox/egress      ->
 tools/*                   -> tools workspace workspace/memory workspace/skill
 tools                     -> workspace
 routes                    -> channels workspace
