@@ -40,7 +40,9 @@ func newRich() *richNet {
 
 func (n *richNet) with(o *gateway.Options) {
 	o.Channels = append(slices.Clone(o.Channels), channels.Factory{Network: "mem", Options: func() any { return &struct{}{} },
-		New: func(string, any, channels.Deps) (channels.Channel, error) { return richChannel{memChannel{n.memNet}, n}, nil }})
+		New: func(string, any, channels.Deps) (channels.Channel, error) {
+			return richChannel{memChannel{n.memNet}, n}, nil
+		}})
 }
 
 func richRig(t *testing.T, n *richNet, s setup) *rig {
@@ -111,7 +113,9 @@ func TestAnswerGrowsWhereMessagesCanOnlyGrow(t *testing.T) {
 	t.Parallel()
 	n := newRich()
 	text := "one line\nand a **second** one\nand a third that is cut"
-	r := richRig(t, n, setup{script: func(*llmtest.Request) llmtest.Reply { return llmtest.Reply{Pieces: []string{text, " never"}, HangAfter: 2} },
+	r := richRig(t, n, setup{script: func(*llmtest.Request) llmtest.Reply {
+		return llmtest.Reply{Pieces: []string{text, " never"}, HangAfter: 2}
+	},
 		extra: "\nreplies: {typing_after: 1ms, placeholder_after: 1ms}"})
 	n.offer(t, dm("ana", "1", "tell me"))
 	grown := func() (all string) {
