@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,18 +23,20 @@ type onboard struct {
 	ask *asker // nil: nobody can be asked, the flags say all
 	try *gateway.Trier
 
-	provider, baseURL, modelName, keyFile, telegramFile string
-	replace, untested, noChat                           bool
+	provider, baseURL, modelName, keyFile string
+	replace, untested, noChat             bool
+	given                                 map[string]*string // files of credentials, by network.key
+	whatsapp                              bool
 
 	file  string // of the configuration
 	model configs.Model
-	token string // of Telegram; empty: none
+	joins []joined // networks to be connected
 }
 
 func (a *app) onboardCommand() *cobra.Command {
 	o := &onboard{app: a}
 	c := &cobra.Command{Use: "onboard", Short: "Set up a model and a channel, try them, and begin to chat", Args: cobra.NoArgs,
-		Long: "Ask for a model and its key, try it with one call, ask for a Telegram bot if wanted, write the configuration, start the gateway or have the running one read it, and end in a chat. " +
+		Long: "Ask for a model and its key, try it with one call, ask for chat networks if wanted, write the configuration, start the gateway or have the running one read it, and end in a chat. " +
 			"Nothing is written before the last question. Without a terminal the flags say all; keys come from files or from ANTHROPIC_API_KEY and OPENAI_API_KEY, never from the command line.",
 		Example: "  parley onboard\n  parley onboard --provider anthropic --key-file key.txt\n  parley onboard --provider local"}
 	f := c.Flags()
@@ -43,9 +44,9 @@ func (a *app) onboardCommand() *cobra.Command {
 	f.StringVar(&o.baseURL, "base-url", "", "`address` of a compatible service, with its /v1")
 	f.StringVar(&o.modelName, "model", "", "the provider's `name` for the model")
 	f.StringVar(&o.keyFile, "key-file", "", "`file` that holds the key; - is standard input")
-	f.StringVar(&o.telegramFile, "telegram-token-file", "", "`file` that holds a Telegram bot's token")
+	o.networkFlags(f)
 	f.BoolVar(&o.replace, "replace", false, "replace a configuration that is there; a copy is kept")
-	f.BoolVar(&o.untested, "no-test", false, "write it without trying the model and the bot")
+	f.BoolVar(&o.untested, "no-test", false, "write it without trying the model and the accounts")
 	f.BoolVar(&o.noChat, "no-chat", false, "end when the configuration is written")
 	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context()) }
 	return c
@@ -77,7 +78,7 @@ func (o *onboard) run(ctx context.Context) (err error) {
 			break
 		}
 	}
-	if err := o.chooseTelegram(ctx); err != nil {
+	if err := o.chooseNetworks(ctx); err != nil {
 		return err
 	}
 	if err := o.write(time.Now()); err != nil {
@@ -234,8 +235,8 @@ func (o *onboard) join(ctx context.Context) error {
 		return fmt.Errorf("the gateway that runs at %s has another configuration; stop it, and start: parley gateway%s", cl.Base(), o.named())
 	}
 	fmt.Fprintf(o.out, "The running gateway at %s uses it now.\n", cl.Base())
-	if o.token != "" {
-		fmt.Fprintln(o.out, "The Telegram bot begins when the gateway is started again.")
+	if len(o.joins) > 0 {
+		fmt.Fprintln(o.out, "The networks begin when the gateway is started again.")
 	}
 	return o.talk(ctx)
 }
@@ -262,8 +263,13 @@ func (o *onboard) inForce(ctx context.Context, cl *client.Client) bool {
 }
 
 func (o *onboard) pairingHint() {
-	if o.token != "" {
-		fmt.Fprintln(o.out, "Write to your bot: it answers with a code. Then, beside the running gateway: parley pairing approve CODE --as owner")
+	for _, j := range o.joins {
+		if j.after != "" {
+			fmt.Fprintln(o.out, j.after)
+		}
+	}
+	if len(o.joins) > 0 {
+		fmt.Fprintln(o.out, "Write to it there: it answers with a code. Then, beside the running gateway: parley pairing approve CODE --as owner")
 	}
 }
 
@@ -275,58 +281,4 @@ func (o *onboard) talk(ctx context.Context) error {
 	defer cl.Close()
 	t := &conversation{app: o.app, client: cl, session: "main"}
 	return t.run(ctx)
-}
-
-// chooseTelegram asks for a bot, and asks Telegram about it.
-func (o *onboard) chooseTelegram(ctx context.Context) error {
-	if o.telegramFile != "" {
-		token, err := o.fromFile(o.telegramFile)
-		if err != nil {
-			return err
-		}
-		o.token = token
-		return o.tryTelegram(ctx)
-	}
-	if o.ask == nil {
-		return nil
-	}
-	fmt.Fprintln(o.out, "\nA Telegram bot? Ask @BotFather for one, or press Enter for none now.")
-	for {
-		token, err := o.ask.secret("Token")
-		if err != nil || token == "" {
-			return err
-		}
-		o.token = token
-		if err = o.tryTelegram(ctx); err == nil {
-			return nil
-		}
-		o.token = ""
-		fmt.Fprintf(o.out, "%s\nTry again, or press Enter to go on without.\n", visible(err.Error()))
-	}
-}
-
-func (o *onboard) tryTelegram(ctx context.Context) error {
-	opt, err := o.loadOptions()
-	if err != nil {
-		return err
-	}
-	opt.Path = o.file
-	c, err := configs.Parse([]byte("channels: [{name: tg, type: telegram, token: "+quoted(o.token)+"}]"), opt)
-	var wrong *configs.Error
-	if errors.As(err, &wrong) {
-		return errors.New(wrong.Problems[0].Text)
-	}
-	if err != nil || o.untested {
-		return err
-	}
-	done := o.progress("asking Telegram")
-	list := o.try.Channels(ctx, c)
-	done()
-	for _, f := range list {
-		if !f.OK && !strings.Contains(f.What, "webhook") { // which the gateway removes
-			return fmt.Errorf("%s. %s", strings.TrimPrefix(f.What, "channel tg: "), f.Hint)
-		}
-	}
-	fmt.Fprintf(o.out, "%s %s\n", paint(o.out, green, "ok"), visible(strings.TrimPrefix(list[0].What, "channel tg: ")))
-	return nil
 }

@@ -42,8 +42,15 @@ func (o *onboard) text(now time.Time) string {
 		}
 		fmt.Fprintf(&b, "    model: %s\n    context_window: %d\n", quoted(o.model.Model), o.model.ContextWindow)
 	}
-	if o.token != "" {
-		b.WriteString("\nchannels:\n  - name: tg\n    type: telegram\n    token: \"${file:secrets/tg}\"\n    access: {dm: pairing}   # strangers get a code: parley pairing approve CODE --as owner\n")
+	if len(o.joins) > 0 {
+		b.WriteString("\nchannels:\n")
+	}
+	for _, j := range o.joins {
+		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n", j.name, j.kind)
+		for _, k := range j.keys {
+			fmt.Fprintf(&b, "    %s: \"${file:secrets/%s}\"\n", k.key, j.file(k))
+		}
+		b.WriteString("    access: {dm: pairing}   # strangers get a code: parley pairing approve CODE --as owner\n")
 	}
 	return b.String()
 }
@@ -56,7 +63,13 @@ func (o *onboard) write(now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for name, secret := range map[string]string{o.model.Name: o.model.APIKey.Reveal(), "tg": o.token} {
+	secrets := map[string]string{o.model.Name: o.model.APIKey.Reveal()}
+	for _, j := range o.joins {
+		for i, k := range j.keys {
+			secrets[j.file(k)] = j.values[i]
+		}
+	}
+	for name, secret := range secrets {
 		if secret == "" {
 			continue
 		}
