@@ -24,6 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	whatsmeow.WACertPubKey = whatsapptest.Root()
+	whatsapptest.Quiet()
 	os.Exit(m.Run())
 }
 
