@@ -3,7 +3,9 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 
+	"parley/gateway/control"
 	"parley/workspace/store"
 )
 
@@ -19,6 +21,23 @@ func Backup(ctx context.Context, opt Options, file string) (m Saved, err error) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return s.Backup(ctx, file)
+}
+
+// AuditCheck is what a check of the audit log found.
+type AuditCheck = control.AuditCheck
+
+// VerifyAudit checks the audit log of a data directory that no gateway has open; head, where it is not empty, is a row
+// that was noted elsewhere, as number:hash, and must still be there.
+func VerifyAudit(ctx context.Context, dataDir, head string) (AuditCheck, error) {
+	known, err := control.ParseHead(head)
+	if err != nil {
+		return AuditCheck{}, err
+	}
+	r, err := store.VerifyAuditDir(ctx, dataDir, known)
+	if err != nil {
+		return AuditCheck{}, fmt.Errorf("check the audit log in %s: %w", dataDir, err)
+	}
+	return control.CheckOf(r), nil
 }
 
 // Restore puts a backup into place as the data directory, which must be empty or missing.

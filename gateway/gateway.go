@@ -175,7 +175,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 		g.log.Warn("half files of an earlier start are left", "err", err)
 	}
 	g.people, g.sessions, g.places = newPeople(g.store), newSessions(g.store), &places{store: g.store}
-	return g.syncPeople(c)
+	return g.auditStart(c)
 }
 
 // postgres is the connection string of the second database; empty means SQLite.

@@ -31,7 +31,11 @@ func (g *Gateway) reload(old, c *configs.Config) {
 			return
 		}
 	}
-	if err := g.syncPeople(c); err != nil {
+	row, err := configRow(workspace.AuditConfigReloaded, c)
+	if err == nil {
+		err = g.syncPeople(c, row)
+	}
+	if err != nil {
 		g.badReload(err)
 		return
 	}
@@ -50,10 +54,14 @@ func (g *Gateway) reload(old, c *configs.Config) {
 // badReload says why the configuration in force stays.
 func (g *Gateway) badReload(err error) {
 	g.log.Error("configuration stays as it was", "err", err)
+	row := workspace.AuditRow{Kind: workspace.AuditConfigRefused, Via: "config", What: map[string]any{"error": err.Error()}}
+	if err := g.store.Audit(row); err != nil {
+		g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
+	}
 }
 
-// syncPeople makes the configured people known, and person local, the owner at this machine, if nobody owns it.
-func (g *Gateway) syncPeople(c *configs.Config) error {
+// syncPeople makes the configured people known, with rows of the audit log, and person local, the owner at this machine, if nobody owns it.
+func (g *Gateway) syncPeople(c *configs.Config, audit ...workspace.AuditRow) error {
 	var list []workspace.Person
 	for _, p := range c.People {
 		list = append(list, workspace.Person{ID: workspace.PersonID(p.ID), Role: workspace.Role(p.Role), Name: p.Name, TZ: p.TZ})
@@ -61,7 +69,7 @@ func (g *Gateway) syncPeople(c *configs.Config) error {
 	if id, _ := owner(c); id == localOwner {
 		list = append(list, workspace.Person{ID: localOwner, Role: workspace.Owner, Name: "local"})
 	}
-	return g.store.SyncPeople(list)
+	return g.store.SyncPeople(list, audit...)
 }
 
 const localOwner = "local"

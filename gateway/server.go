@@ -103,7 +103,12 @@ func (g *Gateway) URL() string {
 }
 
 // SignInURL is a fresh link for a browser: its one-time code stands behind the #, which no server and no log sees.
-func (g *Gateway) SignInURL() string { return g.URL() + g.api.SignInPath() }
+func (g *Gateway) SignInURL() string {
+	if err := g.store.Audit(workspace.AuditRow{Kind: workspace.AuditSignInCode, Via: "start"}); err != nil {
+		g.log.Error("audit row is not kept", "kind", workspace.AuditSignInCode, "err", err)
+	}
+	return g.URL() + g.api.SignInPath()
+}
 
 // handler is what the listener serves. It reads what can change by a reload anew for each request.
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {

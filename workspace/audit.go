@@ -29,6 +29,7 @@ const (
 	AuditExecRefused     = "exec.refused"
 	AuditExecEnded       = "exec.ended"
 	AuditPairingDecided  = "pairing.decided"
+	AuditConfigLoaded    = "config.loaded" // at a start, where it is another than at the last
 	AuditConfigReloaded  = "config.reloaded"
 	AuditConfigRefused   = "config.refused" // a change that was not taken
 	AuditRunPaused       = "run.paused"
@@ -47,6 +48,17 @@ type AuditEntry struct {
 	Prev  string // Hash of the row before; empty: the first
 	Hash  string // hex SHA-256 of Prev, a line feed, and Body
 	Body  json.RawMessage
+}
+
+// Row is what an entry tells.
+func (e AuditEntry) Row() (AuditRow, error) {
+	var b struct {
+		At               int64
+		Kind, Actor, Via string
+		What             map[string]any
+	}
+	err := json.Unmarshal(e.Body, &b)
+	return AuditRow{At: time.UnixMilli(b.At), Kind: b.Kind, Actor: PersonID(b.Actor), Via: b.Via, What: b.What}, err
 }
 
 // AuditHead names the last row of a chain: whoever keeps one elsewhere can tell later that nothing was cut off.

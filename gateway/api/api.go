@@ -122,6 +122,8 @@ func routes() []route {
 		{"GET /v1/outbound", false, (*server).listOutbound},
 		{"POST /v1/outbound/{id}/retry", false, (*server).retryOutbound},
 		{"POST /v1/outbound/{id}/drop", false, (*server).dropOutbound},
+		{"GET /v1/audit", false, (*server).listAudit},
+		{"GET /v1/audit/verify", false, (*server).verifyAudit},
 		{"POST /v1/config/reload", false, (*server).reload},
 		{"POST /v1/backup", false, (*server).backup},
 	}

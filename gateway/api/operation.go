@@ -87,6 +87,8 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/usage":           {"usage", "Sum what runs cost", "by from to agent person model", nil, one(200, usageView{}), ""},
 		"GET /v1/logs":            {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, list[logItem]{}), ""},
 		"GET /v1/logs/events":     {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
+		"GET /v1/audit":           {"gateway", "List rows of the audit log, oldest first; the newest when after is left out", "limit after", nil, one(200, list[control.AuditItem]{}), ""},
+		"GET /v1/audit/verify":    {"gateway", "Check the whole audit log", "head", nil, one(200, control.AuditCheck{}), ""},
 		"GET /v1/config":          {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
 		"POST /v1/config/reload":  {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
 		"POST /v1/backup":         {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},

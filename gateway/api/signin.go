@@ -223,6 +223,9 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err := s.guard.guess(r, s.guard.door.redeem(req.Code), wrong); err != nil {
 		return err
 	}
+	if err := s.opt.Control.SignedIn(r.Context(), normalised(r.RemoteAddr)); err != nil {
+		return err
+	}
 	secure := s.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 	http.SetCookie(w, s.guard.door.cookie(secure))
 	w.WriteHeader(http.StatusNoContent)
@@ -250,7 +253,7 @@ func (s *server) newCode(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	if err := s.opt.Control.Invite(r.Context(), s.call(r)); err != nil {
+	if err := s.opt.Control.Invited(r.Context(), s.call(r)); err != nil {
 		return err
 	}
 	text, ends := s.guard.door.invite()

@@ -52,7 +52,7 @@ func (c *Control) ApprovePairing(_ context.Context, call Call, which string, as 
 		return workspace.Pairing{}, workspace.Account{}, err
 	}
 	welcome := "You are approved. Write to me as you like; /help says what I can do."
-	acc, err := c.decide(p, as, &store.NewOutbound{Key: "send:pairing:" + p.ID, Kind: workspace.OutMessage, Text: welcome,
+	acc, err := c.decide(call, p, as, &store.NewOutbound{Key: "send:pairing:" + p.ID, Kind: workspace.OutMessage, Text: welcome,
 		Spans: []store.Span{{To: len(welcome)}}})
 	return p, acc, err
 }
@@ -74,12 +74,13 @@ func (c *Control) DenyPairing(_ context.Context, call Call, which string) (works
 	if err != nil {
 		return workspace.Pairing{}, err
 	}
-	_, err = c.decide(p, workspace.Nobody, nil)
+	_, err = c.decide(call, p, workspace.Nobody, nil)
 	return p, err
 }
 
-func (c *Control) decide(p workspace.Pairing, as workspace.Role, notice *store.NewOutbound) (workspace.Account, error) {
-	acc, out, err := c.Store.DecidePairing(p, as, notice)
+func (c *Control) decide(call Call, p workspace.Pairing, as workspace.Role, notice *store.NewOutbound) (workspace.Account, error) {
+	acc, out, err := c.Store.DecidePairing(p, as, notice, c.auditRow(call, workspace.AuditPairingDecided, map[string]any{"request": p.ID, "state": string(p.State),
+		"role": string(as), "channel": p.Channel, "network": string(p.Network), "account": string(p.Account), "user": string(p.User), "name": p.Name}))
 	if errors.Is(err, workspace.ErrConflict) {
 		return acc, workspace.Say(err, "Somebody else decided this request just now.")
 	}

@@ -213,17 +213,18 @@ func (s *Store) AuditAfter(n int64, limit int) ([]workspace.AuditEntry, error) {
 }
 
 // VerifyAudit reads the whole audit log and holds each row against the one before it, and the end against the head
-// that stands beside the database. It may run while the line does.
-func (s *Store) VerifyAudit(ctx context.Context) (workspace.AuditReport, error) {
+// that stands beside the database, and a row that was noted elsewhere; its chain may be left out. It may run while the
+// line does.
+func (s *Store) VerifyAudit(ctx context.Context, known *workspace.AuditHead) (workspace.AuditReport, error) {
 	head, err := readHead(s.headFile) // before the rows: they only grow
 	if err != nil {
 		return workspace.AuditReport{}, err
 	}
-	return verifyAudit(ctx, s.read, s.d, head)
+	return verifyAudit(ctx, s.read, s.d, head, known)
 }
 
 // VerifyAuditDir is VerifyAudit of a data directory that no gateway has open, such as one that was restored.
-func VerifyAuditDir(ctx context.Context, dir string) (r workspace.AuditReport, err error) {
+func VerifyAuditDir(ctx context.Context, dir string, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
 	name := filepath.Join(dir, databaseName)
 	if _, err := os.Stat(name); err != nil {
 		return r, err
@@ -241,12 +242,13 @@ func VerifyAuditDir(ctx context.Context, dir string) (r workspace.AuditReport, e
 		return r, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return verifyAudit(ctx, db, d, head)
+	return verifyAudit(ctx, db, d, head, known)
 }
 
-func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead) (r workspace.AuditReport, err error) {
+func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
 	var last workspace.AuditHead // of the chain that is read
 	found := head.N == 0         // the head's row
+	there := known == nil
 	for {
 		rows, err := piece(ctx, db, d.bind(`SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT `+fmt.Sprint(verifyChunk)),
 			[]any{last.Chain, last.N})
@@ -267,6 +269,7 @@ func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.Audi
 			r.Rows++
 			last.N, last.Hash = e.N, e.Hash
 			found = found || last == head
+			there = there || known.N == last.N && known.Hash == last.Hash
 		}
 		if len(rows) < verifyChunk {
 			break
@@ -275,6 +278,9 @@ func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.Audi
 	r.Heads = appendHead(r.Heads, last)
 	if !found {
 		r.Bad = &workspace.AuditFault{Chain: head.Chain, N: head.N, Why: "the row that was noted as the newest is missing or another: the end was cut off or replaced"}
+	}
+	if r.Bad == nil && !there {
+		r.Bad = &workspace.AuditFault{Chain: known.Chain, N: known.N, Why: "the row that was asked for is missing or another"}
 	}
 	return r, nil
 }

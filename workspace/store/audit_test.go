@@ -74,7 +74,7 @@ func TestAuditNamesTheFirstBadRow(t *testing.T) {
 			t.Parallel()
 			dir := auditDir(t, nil)
 			forge(t, dir, c.forge...)
-			r, err := store.VerifyAuditDir(t.Context(), dir)
+			r, err := store.VerifyAuditDir(t.Context(), dir, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestACutInTheAuditLogStaysVisible(t *testing.T) {
 	}
 	defer s.Close()
 	addRows(t, s, 2)
-	r, err := s.VerifyAudit(t.Context())
+	r, err := s.VerifyAudit(t.Context(), nil)
 	if err != nil || r.Bad == nil || r.Bad.N != 6 || !strings.Contains(r.Bad.Why, "follows row 3") {
 		t.Errorf("%+v %v", r.Bad, err)
 	}
@@ -118,7 +118,7 @@ func TestAuditGoesOnWithoutItsHead(t *testing.T) {
 			}
 			defer s.Close()
 			addRows(t, s, 1)
-			if r, err := s.VerifyAudit(t.Context()); err != nil || r.Bad != nil || r.Rows != 6 {
+			if r, err := s.VerifyAudit(t.Context(), nil); err != nil || r.Bad != nil || r.Rows != 6 {
 				t.Errorf("%+v %v", r, err)
 			}
 		})

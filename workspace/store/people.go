@@ -100,8 +100,8 @@ func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) e
 }
 
 // SyncPeople makes the configured people what the configuration says. A person it no longer names keeps the row as a
-// guest.
-func (s *Store) SyncPeople(people []workspace.Person) error {
+// guest. The audit rows are committed with it.
+func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRow) error {
 	return s.do("sync people", func(t *tx) error {
 		if _, err := t.exec(`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (s *Store) SyncPeople(people []workspace.Person) error {
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
 		}
-		return nil
+		return t.audit(audit...)
 	})
 }
 

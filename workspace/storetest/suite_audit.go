@@ -45,7 +45,7 @@ func auditChain(t *testing.T, s *store.Store) {
 			t.Fatalf("row %d: %+v", i, e)
 		}
 	}
-	r, err := s.VerifyAudit(t.Context())
+	r, err := s.VerifyAudit(t.Context(), nil)
 	if err != nil || r.Bad != nil || r.Rows != each*writers || len(r.Heads) != 1 || r.Heads[0].Hash != got[len(got)-1].Hash {
 		t.Fatalf("%+v %v", r, err)
 	}

@@ -30,6 +30,46 @@ export type ApproveRequest = {
   as?: string
 }
 
+export type AuditCheck = {
+  ok: boolean
+  rows: number
+  /** the last row of each chain: keep one elsewhere to notice a cut */
+  heads: AuditHead[]
+  /** the first row that is wrong */
+  bad?: AuditFault
+}
+
+export type AuditFault = {
+  chain: string
+  n: number
+  why: string
+}
+
+export type AuditHead = {
+  chain: string
+  n: number
+  hash: string
+}
+
+export type AuditItem = {
+  /** from 1, without a gap */
+  n: number
+  time: string
+  kind: string
+  /** a person's id; left out: the gateway itself */
+  actor?: string
+  /** the surface */
+  via?: string
+  what: Record<string, unknown>
+  chain: string
+  /** hash of the row before; empty: the first */
+  prev: string
+  /** hex SHA-256 of prev, a line feed, and body */
+  hash: string
+  /** RFC 8785 JSON */
+  body: string
+}
+
 export type Channel = {
   name: string
   type: string

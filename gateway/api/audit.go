@@ -1,0 +1,42 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"parley/gateway/control"
+)
+
+// listAudit lists the newest rows of the audit log, or those behind ?after=, oldest first.
+func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
+	p, err := pageOf(r)
+	if err != nil {
+		return err
+	}
+	after := int64(-1)
+	if r.URL.Query().Get("after") != "" {
+		if after, err = number(r, "after"); err != nil {
+			return err
+		}
+	}
+	found, err := s.opt.Control.Audit(r.Context(), s.call(r), after, p.limit)
+	if err != nil {
+		return err
+	}
+	l := list[control.AuditItem]{Items: found}
+	if after >= 0 && len(found) == p.limit {
+		next := strconv.FormatInt(found[len(found)-1].N, 10)
+		l.Next = &next
+	}
+	reply(w, http.StatusOK, l)
+	return nil
+}
+
+// verifyAudit checks the whole audit log, and that the row of ?head=N:HASH is in it.
+func (s *server) verifyAudit(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.opt.Control.VerifyAudit(r.Context(), s.call(r), r.URL.Query().Get("head"))
+	if err == nil {
+		reply(w, http.StatusOK, v)
+	}
+	return err
+}
