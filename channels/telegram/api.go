@@ -61,7 +61,7 @@ func newAPI(base *url.URL, token Secret, c *http.Client) *api {
 		http:   &own,
 		base:   base,
 		token:  token,
-		redact: token.redactor(),
+		redact: redactor(token),
 		sdk:    strings.ReplaceAll(base.String(), "%", "%%") + "/bot%s/%s",
 	}
 }

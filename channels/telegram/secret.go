@@ -1,45 +1,18 @@
 package telegram
 
 import (
-	"fmt"
-	"io"
-	"log/slog"
 	"strings"
+
+	"parley/channels"
 )
 
-// Secret is the bot token. However it is printed, marshalled or logged, it shows [secret]; only Reveal gives it.
-type Secret string
+// Secret is the bot token.
+type Secret = channels.Secret
 
 const masked = "[secret]"
 
-// Reveal is the token itself.
-func (s Secret) Reveal() string { return string(s) }
-
-// String is the mask, or nothing when there is no token.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return masked
-}
-
-// Format writes the mask whatever the verb is: %x would show the bytes otherwise.
-func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) } // fmt.State keeps no error
-
-// MarshalText is the mask, for map keys and encoders that ask for text.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// MarshalJSON is the mask.
-func (s Secret) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%q", s.String()), nil }
-
-// MarshalYAML is the mask.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
-
-// LogValue is the mask.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
 // redactor replaces the token, and its secret half alone, wherever they stand in a text.
-func (s Secret) redactor() *strings.Replacer {
+func redactor(s Secret) *strings.Replacer {
 	token := s.Reveal()
 	pairs := []string{token, masked, strings.ReplaceAll(token, ":", "%3A"), masked}
 	// A short half would be found in innocent words; Telegram's has 35 characters.
