@@ -141,7 +141,7 @@ func changed(home *workspace.Root, files []PromptFile) bool {
 }
 
 func stampOf(home *workspace.Root, name string) stamp {
-	info, err := home.Stat(name)
+	info, err := home.Stat(workspace.At(name))
 	if err != nil {
 		return stamp{size: -1}
 	}
@@ -153,7 +153,7 @@ func readFiles(home *workspace.Root) []PromptFile {
 	left := MaxFilesChars
 	for _, name := range workspace.IdentityFiles() {
 		f := PromptFile{Name: name, stamp: stampOf(home, name)} // before reading: a change in between is seen next time
-		data, _, err := home.ReadFile(name, fileBytes)
+		data, _, err := home.ReadFile(workspace.At(name), fileBytes)
 		switch {
 		case errors.Is(err, workspace.ErrNotFound):
 			f.Note = "missing"

@@ -138,23 +138,23 @@ const (
 )
 
 // WorkDir is the folder in which the tools of a turn work: one for the agent (scope agent), one for the owner
-// over all own DMs and local sessions, else one for the session over all its generations. A helper gets a
-// scratch below its parent's. It is computed, not made.
-func (a Agent) WorkDir(scope string, key Key, actor Actor) string {
+// over all own DMs and local sessions, else one for the session over all its generations. at is where the turn was
+// asked for; zero: by the API. A helper gets a scratch below its parent's. It is computed, not made.
+func (a Agent) WorkDir(scope string, key Key, actor Actor, at channels.Address) string {
 	parent := key
 	parent.Helper = ""
-	dir := filepath.Join(a.Dir, "work", workName(scope, parent, actor))
+	dir := filepath.Join(a.Dir, "work", workName(scope, parent, actor, at))
 	if key.Helper != "" {
 		dir = filepath.Join(dir, "helpers", shortHash(key.Helper))
 	}
 	return dir
 }
 
-func workName(scope string, key Key, actor Actor) string {
+func workName(scope string, key Key, actor Actor, at channels.Address) string {
 	switch {
 	case scope == WorkScopeAgent:
 		return "agent"
-	case actor.Role == Owner && actor.Person != "" && private(key):
+	case actor.Role == Owner && actor.Person != "" && Private(key, actor, at):
 		if agentID.MatchString(string(actor.Person)) {
 			return "owner-" + string(actor.Person)
 		}
@@ -163,15 +163,29 @@ func workName(scope string, key Key, actor Actor) string {
 	return shortHash(key.String())
 }
 
-// private says that only the actor speaks in the session: a DM or a local session, never a group.
-func private(key Key) bool {
+// Private says that the actor alone speaks and reads in the session: an own DM or an own local session, never a group.
+// An owner may write into anybody's session; that does not make it theirs, for its person reads what comes of it.
+func Private(key Key, actor Actor, at channels.Address) bool {
 	switch key.Scope {
-	case ScopeAddress, ScopePeer:
-		return key.Kind == channels.DM
-	case ScopePerson, ScopeMain, ScopeLocal:
-		return true
+	case ScopeAddress, ScopePeer: // whose DM it is, is known by where the message came from
+		return key.Kind == channels.DM && at.Kind == channels.DM && at.Network == key.Network && at.Peer == key.Peer
+	case ScopePerson:
+		return key.Person == actor.Person
+	case ScopeMain:
+		return true // only while one owner is the only person
+	case ScopeLocal: // owners share theirs, all others' carry their person
+		return !strings.Contains(key.Local, ":") || strings.HasPrefix(key.Local, string(actor.Person)+":")
 	}
 	return false
+}
+
+// Shares says whether an owner's folders are shown in a turn: to an owner, in a room or an own session. Another person's
+// session is no place for them.
+func Shares(key Key, actor Actor, at channels.Address) bool {
+	if actor.Role != Owner || actor.Person == "" {
+		return false
+	}
+	return Private(key, actor, at) || key.Kind == channels.Group || key.Kind == channels.Room
 }
 
 func shortHash(s string) string {

@@ -160,25 +160,35 @@ func TestE11_WorkFoldersKeepSessionsApart(t *testing.T) {
 		sum := sha256.Sum256([]byte(s))
 		return hex.EncodeToString(sum[:])[:16]
 	}
+	inDM := channels.Address{Network: "telegram", Account: "1", Kind: channels.DM, Peer: "7"}
+	inBobs := inDM
+	inBobs.Peer = "8"
+	bobs := local
+	bobs.Local = "bob:main"
 	for _, c := range []struct {
 		what, scope string
 		key         Key
 		actor       Actor
+		at          channels.Address
 		want        string
 	}{
-		{"an owner's DM", WorkScopeSession, dm, owner, "owner-ana"},
-		{"an owner's local session", "", local, owner, "owner-ana"},
-		{"another session of the owner", WorkScopeSession, named, owner, "owner-ana"},
-		{"an owner with an odd id", WorkScopeSession, dm, owner2, "owner-" + hash("Ana")},
-		{"an owner in a group", WorkScopeSession, group, owner, hash(group.String())},
-		{"a guest's DM", WorkScopeSession, dm, guest, hash(dm.String())},
-		{"a guest's named session", WorkScopeSession, named, guest, hash(named.String())},
-		{"a thread", WorkScopeSession, thread, guest, hash(thread.String())},
-		{"one for the agent", WorkScopeAgent, group, guest, "agent"},
-		{"a helper", WorkScopeSession, helper, guest, hash(dm.String()) + "/helpers/" + hash("01J")},
-		{"an owner without a person", WorkScopeSession, dm, Actor{Role: Owner}, hash(dm.String())},
+		{"an owner's DM", WorkScopeSession, dm, owner, inDM, "owner-ana"},
+		{"an owner's local session", "", local, owner, inDM, "owner-ana"},
+		{"another session of the owner", WorkScopeSession, named, owner, inDM, "owner-ana"},
+		{"an owner with an odd id", WorkScopeSession, dm, owner2, inDM, "owner-" + hash("Ana")},
+		{"an owner in a group", WorkScopeSession, group, owner, inDM, hash(group.String())},
+		{"a guest's DM", WorkScopeSession, dm, guest, inDM, hash(dm.String())},
+		{"a guest's named session", WorkScopeSession, named, guest, inDM, hash(named.String())},
+		{"a thread", WorkScopeSession, thread, guest, inDM, hash(thread.String())},
+		{"one for the agent", WorkScopeAgent, group, guest, inDM, "agent"},
+		{"a helper", WorkScopeSession, helper, guest, inDM, hash(dm.String()) + "/helpers/" + hash("01J")},
+		{"an owner who writes into another's DM by the API", WorkScopeSession, dm, owner, channels.Address{}, hash(dm.String())},
+		{"an owner who writes into another's DM from an own one", WorkScopeSession, dm, owner, inBobs, hash(dm.String())},
+		{"an owner in another's local session", WorkScopeSession, bobs, owner, channels.Address{}, hash(bobs.String())},
+		{"an owner's local session by the API", WorkScopeSession, local, owner, channels.Address{}, "owner-ana"},
+		{"an owner without a person", WorkScopeSession, dm, Actor{Role: Owner}, inDM, hash(dm.String())},
 	} {
-		if got := a.WorkDir(c.scope, c.key, c.actor); got != "/d/agents/a/work/"+c.want {
+		if got := a.WorkDir(c.scope, c.key, c.actor, c.at); got != "/d/agents/a/work/"+c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
 		}
 	}

@@ -59,7 +59,7 @@ func (r *Root) same(p string, src io.ReadSeeker) (bool, error) {
 	if _, err := r.root.Lstat(p); err != nil {
 		return false, err
 	}
-	f, info, err := r.openFile(p)
+	f, info, err := r.openFile(p, p)
 	if err != nil {
 		return false, err
 	}

@@ -30,11 +30,11 @@ func TestKeepNeverReplacesAndNeverDoubles(t *testing.T) {
 		if got := keep(t, r, "a.txt", c.text); got != c.want {
 			t.Errorf("%s went to %s, want %s", c.text, got, c.want)
 		}
-		if data, _, err := r.ReadFile(c.want, 100); err != nil || string(data) != c.text {
+		if data, _, err := r.ReadFile(At(c.want), 100); err != nil || string(data) != c.text {
 			t.Errorf("%s holds %q, %v", c.want, data, err)
 		}
 	}
-	if list, _, err := r.List(Inbox, 10); err != nil || len(list) != 3 {
+	if list, _, err := r.List(At(Inbox), 10); err != nil || len(list) != 3 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -63,10 +63,10 @@ func TestKeepMendsWhatACrashLeft(t *testing.T) {
 	if got := keep(t, r, "a.txt", "half"); got != "inbox/a.txt" {
 		t.Error(got)
 	}
-	if data, _, err := r.ReadFile("inbox/a.txt", 100); err != nil || string(data) != "half" {
+	if data, _, err := r.ReadFile(At("inbox/a.txt"), 100); err != nil || string(data) != "half" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if list, _, err := r.List(Inbox, 10); err != nil || len(list) != 1 {
+	if list, _, err := r.List(At(Inbox), 10); err != nil || len(list) != 1 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -30,7 +30,9 @@ var ErrTooLarge = errors.New("too large")
 // os.Root, so that no name leads out of it; on top it takes regular files with exactly one link only, never
 // blocks on a FIFO, and refuses paths that were made to deceive. Safe for concurrent use; Close it once.
 type Root struct {
-	root *os.Root
+	root   *os.Root
+	dir    string // on the host
+	mounts []mount
 }
 
 // PathError is a refused path. Its text is one short sentence that may be shown: the path in it is cut and
@@ -69,7 +71,7 @@ func OpenRoot(dir string) (*Root, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, err)
 	}
-	return &Root{root: r}, nil
+	return &Root{root: r, dir: dir}, nil
 }
 
 // OpenWork is OpenRoot for a work folder, made (0700) when it is missing.
@@ -80,8 +82,14 @@ func OpenWork(dir string) (*Root, error) {
 	return OpenRoot(dir)
 }
 
-// Close releases the folder; later calls fail.
-func (r *Root) Close() error { return r.root.Close() }
+// Close releases the folder and what is mounted in it; later calls fail.
+func (r *Root) Close() error {
+	err := r.root.Close()
+	for _, m := range r.mounts {
+		err = errors.Join(err, m.at.Close())
+	}
+	return err
+}
 
 // encoded matches percent-encodings of ".", "/", "\", NUL and of "%" itself: nobody names a file so in earnest.
 var encoded = regexp.MustCompile(`(?i)%(2e|2f|5c|00|25)`)
@@ -89,7 +97,8 @@ var encoded = regexp.MustCompile(`(?i)%(2e|2f|5c|00|25)`)
 // Resolve checks p by its text alone and returns its clean form relative to the folder ("." is the folder).
 // It refuses what is absolute, climbs, is encoded, or deceives the eye. Whether p leads out through a
 // symbolic link is known only when it is opened.
-func (r *Root) Resolve(p string) (string, error) {
+func (r *Root) Resolve(written Path) (string, error) {
+	p := written.text
 	bad := func(why string) (string, error) { return "", refuse(p, ErrInvalid, "%s", why) }
 	switch {
 	case p == "":
@@ -150,21 +159,22 @@ func infoOf(fi fs.FileInfo) Info {
 }
 
 // Stat looks at p, following links that stay inside.
-func (r *Root) Stat(p string) (Info, error) {
-	clean, err := r.Resolve(p)
+func (r *Root) Stat(p Path) (Info, error) {
+	at, clean, _, err := r.find(p)
 	if err != nil {
 		return Info{}, err
 	}
-	fi, err := r.root.Stat(clean)
+	fi, err := at.root.Stat(clean)
 	if err != nil {
-		return Info{}, openError(p, err)
+		return Info{}, openError(p.text, err)
 	}
 	return infoOf(fi), nil
 }
 
 // ReadFile reads a regular file of at most limit bytes that has exactly one link.
-func (r *Root) ReadFile(p string, limit int64) ([]byte, Info, error) {
-	f, info, err := r.openFile(p)
+func (r *Root) ReadFile(written Path, limit int64) ([]byte, Info, error) {
+	p := written.text
+	f, info, err := r.Open(written)
 	if err != nil {
 		return nil, Info{}, err
 	}
@@ -182,13 +192,17 @@ func (r *Root) ReadFile(p string, limit int64) ([]byte, Info, error) {
 	return data, info, nil
 }
 
-// openFile opens p for reading after it was seen to be a plain file, and looks again at what was opened: a name
-// can be exchanged in between.
-func (r *Root) openFile(p string) (*os.File, Info, error) {
-	clean, err := r.Resolve(p)
+// Open opens p for reading, which the caller closes, after it was seen to be a plain file with one link, and looks again
+// at what was opened: a name can be exchanged in between.
+func (r *Root) Open(written Path) (*os.File, Info, error) {
+	at, clean, _, err := r.find(written)
 	if err != nil {
 		return nil, Info{}, err
 	}
+	return at.openFile(written.text, clean)
+}
+
+func (r *Root) openFile(p, clean string) (*os.File, Info, error) {
 	fi, err := r.root.Stat(clean) // opening a device can act on it, so it must not even be tried
 	if err != nil {
 		return nil, Info{}, openError(p, err)
@@ -229,11 +243,19 @@ func checkPlain(p string, fi fs.FileInfo) error {
 
 // List reads at most limit entries of the folder p, sorted by name; more says that there are others. Links are
 // listed as links and not followed.
-func (r *Root) List(p string, limit int) (entries []Info, more bool, err error) {
-	clean, err := r.Resolve(p)
+func (r *Root) List(written Path, limit int) (entries []Info, more bool, err error) {
+	at, clean, _, err := r.find(written)
 	if err != nil {
 		return nil, false, err
 	}
+	entries, more, err = at.list(written.text, clean, limit)
+	if err == nil && at == r && clean == "." {
+		entries = r.withMounts(entries)
+	}
+	return entries, more, err
+}
+
+func (r *Root) list(p, clean string, limit int) (entries []Info, more bool, err error) {
 	// Not os.Root.OpenRoot, which would wait for the other end of a FIFO.
 	dir, err := r.root.OpenFile(clean, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {

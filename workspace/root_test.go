@@ -57,12 +57,12 @@ func (h *host) link(target, name string) {
 // refused says that no way of looking at p tells anything, and that the error is short, typed and clean.
 func (h *host) refused(p string, want error) {
 	h.t.Helper()
-	data, _, err := h.root.ReadFile(p, 1<<20)
+	data, _, err := h.root.ReadFile(At(p), 1<<20)
 	h.checkError("read", p, err, want)
 	if len(data) != 0 {
 		h.t.Errorf("read %.80q gave %q", p, data)
 	}
-	if entries, _, err := h.root.List(p, 100); err == nil {
+	if entries, _, err := h.root.List(At(p), 100); err == nil {
 		h.t.Errorf("list %.80q gave %v", p, entries)
 	} else {
 		h.checkError("list", p, err, nil)
@@ -104,12 +104,12 @@ func TestRootReadsWhatIsInside(t *testing.T) {
 		"f": "inside", "./f": "inside", "f/": "inside", "f/.": "inside", "dir/f": "inside too", "dir//f": "inside too",
 		"inner/f": "inside too", "innerfile": "inside too",
 	} {
-		data, info, err := h.root.ReadFile(p, 100)
+		data, info, err := h.root.ReadFile(At(p), 100)
 		if err != nil || string(data) != want || info.Size != int64(len(want)) {
 			t.Errorf("%s: got %q, %+v, %v", p, data, info, err)
 		}
 	}
-	entries, more, err := h.root.List(".", 100)
+	entries, more, err := h.root.List(At("."), 100)
 	must(t, err)
 	var names []string
 	for _, e := range entries {
@@ -118,16 +118,16 @@ func TestRootReadsWhatIsInside(t *testing.T) {
 	if got := strings.Join(names, " "); got != "dir:folder f:file inner:link innerfile:link" || more {
 		t.Errorf("list: %s, more %v", got, more)
 	}
-	if entries, more, err = h.root.List("", 3); err == nil {
+	if entries, more, err = h.root.List(At(""), 3); err == nil {
 		t.Errorf("an empty path lists %v %v", entries, more)
 	}
-	if entries, more, err = h.root.List(".", 3); err != nil || len(entries) != 3 || !more {
+	if entries, more, err = h.root.List(At("."), 3); err != nil || len(entries) != 3 || !more {
 		t.Errorf("list of three: %v, more %v, %v", entries, more, err)
 	}
-	if info, err := h.root.Stat("dir"); err != nil || info.Kind != KindDir {
+	if info, err := h.root.Stat(At("dir")); err != nil || info.Kind != KindDir {
 		t.Errorf("stat dir: %+v %v", info, err)
 	}
-	if _, err := h.root.Stat("nothing"); !errors.Is(err, ErrNotFound) {
+	if _, err := h.root.Stat(At("nothing")); !errors.Is(err, ErrNotFound) {
 		t.Errorf("stat nothing: %v", err)
 	}
 }
@@ -135,10 +135,10 @@ func TestRootReadsWhatIsInside(t *testing.T) {
 func TestRootReadsNoMoreThanItsLimit(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	if _, _, err := h.root.ReadFile("f", 6); err != nil {
+	if _, _, err := h.root.ReadFile(At("f"), 6); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
-	if _, info, err := h.root.ReadFile("f", 5); !errors.Is(err, ErrTooLarge) || info.Size != 6 {
+	if _, info, err := h.root.ReadFile(At("f"), 5); !errors.Is(err, ErrTooLarge) || info.Size != 6 {
 		t.Errorf("over the limit: %+v %v", info, err)
 	}
 }
@@ -170,7 +170,7 @@ func TestE02_LinksThatLeadOutAreRefused(t *testing.T) {
 		for _, end := range []string{"", "/", "/.", "/./", "//", "/f"} {
 			h.refused(base+end, ErrDenied)
 		}
-		if info, err := h.root.Stat(base); err == nil {
+		if info, err := h.root.Stat(At(base)); err == nil {
 			t.Errorf("stat %s tells %+v", base, info)
 		}
 	}
@@ -213,7 +213,7 @@ func TestE03_SymlinkSwapRace(t *testing.T) {
 	})
 	for _, p := range []string{"f", "dir/f", "swapdir/f", "swapfile/."} {
 		loop(func() {
-			data, _, err := h.root.ReadFile(p, 100)
+			data, _, err := h.root.ReadFile(At(p), 100)
 			reads.Add(1)
 			switch {
 			case strings.Contains(string(data), secret):
@@ -225,7 +225,7 @@ func TestE03_SymlinkSwapRace(t *testing.T) {
 	}
 	loop(func() {
 		for _, p := range []string{"dir", "swapdir/"} {
-			entries, _, _ := h.root.List(p, 10) // a refusal is fine; a foreign name is not
+			entries, _, _ := h.root.List(At(p), 10) // a refusal is fine; a foreign name is not
 			reads.Add(1)
 			for _, e := range entries {
 				if e.Name == "leak" || e.Size == int64(len(secret)) {
@@ -300,16 +300,16 @@ func TestE06_SpecialFilesAreRefusedAtOnce(t *testing.T) {
 	}
 	began := time.Now()
 	for _, p := range names {
-		if _, _, err := h.root.ReadFile(p, 1<<20); !errors.Is(err, ErrDenied) {
+		if _, _, err := h.root.ReadFile(At(p), 1<<20); !errors.Is(err, ErrDenied) {
 			t.Errorf("%s: %v", p, err)
 		}
 		if p != "dir" && p != "." {
-			if _, _, err := h.root.List(p, 1); !errors.Is(err, ErrDenied) {
+			if _, _, err := h.root.List(At(p), 1); !errors.Is(err, ErrDenied) {
 				t.Errorf("list %s: %v", p, err)
 			}
 		}
 	}
-	if _, info, err := h.root.ReadFile("sparse", 1<<20); !errors.Is(err, ErrTooLarge) || info.Size != 1<<40 {
+	if _, info, err := h.root.ReadFile(At("sparse"), 1<<20); !errors.Is(err, ErrTooLarge) || info.Size != 1<<40 {
 		t.Errorf("sparse: %v", err)
 	}
 	if took := time.Since(began); took > time.Second {
@@ -336,7 +336,7 @@ func TestE06_FIFOThatTakesTheNameAfterTheLook(t *testing.T) {
 	})
 	began := time.Now()
 	for range 2000 {
-		if data, _, err := h.root.ReadFile("f", 100); err == nil && string(data) != "inside" {
+		if data, _, err := h.root.ReadFile(At("f"), 100); err == nil && string(data) != "inside" {
 			t.Errorf("read %q", data)
 		}
 	}
@@ -402,20 +402,20 @@ func FuzzRootPaths(f *testing.F) {
 		f.Add(p)
 	}
 	f.Fuzz(func(t *testing.T, p string) {
-		data, _, err := root.ReadFile(p, 1<<20)
+		data, _, err := root.ReadFile(At(p), 1<<20)
 		if err == nil && string(data) != "inside" {
 			t.Errorf("%q read %q", p, data)
 		}
 		if err != nil && (len(err.Error()) > 600 || strings.ContainsFunc(err.Error(), hidden)) {
 			t.Errorf("%q: error %q", p, err)
 		}
-		entries, _, _ := root.List(p, 10)
+		entries, _, _ := root.List(At(p), 10)
 		for _, e := range entries {
 			if e.Size == int64(len(secret)) {
 				t.Errorf("%q listed %v", p, e)
 			}
 		}
-		if clean, err := root.Resolve(p); err == nil && (filepath.IsAbs(clean) || !filepath.IsLocal(clean)) {
+		if clean, err := root.Resolve(At(p)); err == nil && (filepath.IsAbs(clean) || !filepath.IsLocal(clean)) {
 			t.Errorf("%q resolves to %q", p, clean)
 		}
 	})
@@ -477,9 +477,9 @@ func TestReadFileHoldsNoDescriptor(t *testing.T) {
 	}
 	before := count()
 	for range 100 {
-		_, _, _ = h.root.ReadFile("f", 3)    // refused: what counts is what stays open
-		_, _, _ = h.root.ReadFile("fifo", 3) // the same
-		_, _, _ = h.root.List("dir", 3)
+		_, _, _ = h.root.ReadFile(At("f"), 3)    // refused: what counts is what stays open
+		_, _, _ = h.root.ReadFile(At("fifo"), 3) // the same
+		_, _, _ = h.root.List(At("dir"), 3)
 	}
 	if after := count(); after > before+5 {
 		t.Errorf("%d descriptors before, %d after", before, after)

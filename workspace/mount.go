@@ -1,0 +1,78 @@
+package workspace
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folder is a directory of an owner that is put into work folders.
+type Folder struct {
+	Dir   string // absolute, on the host
+	As    string // its name in the work folder
+	Write bool   // else it is only read
+}
+
+// mount is a Folder that is open.
+type mount struct {
+	Folder
+	at *Root
+}
+
+// Mount puts a folder into r under its name, in front of whatever has that name there. It must be done before r is
+// shared.
+func (r *Root) Mount(f Folder) error {
+	if f.As == "" || strings.ContainsAny(f.As, `/\`) || f.As == "." || f.As == ".." {
+		return fmt.Errorf("mount %q: not a plain name: %w", f.As, ErrInvalid)
+	}
+	if slices.ContainsFunc(r.mounts, func(m mount) bool { return m.As == f.As }) {
+		return fmt.Errorf("mount %q: twice: %w", f.As, ErrConflict)
+	}
+	real, err := filepath.EvalSymlinks(f.Dir) // the owner may have a link there; nobody else can put one
+	if err != nil {
+		return fmt.Errorf("mount %q: %w", f.As, err)
+	}
+	at, err := OpenRoot(real)
+	if err != nil {
+		return fmt.Errorf("mount %q: %w", f.As, err)
+	}
+	f.Dir = real
+	r.mounts = append(r.mounts, mount{f, at})
+	return nil
+}
+
+// Host is where the folder is on the host, with what is mounted in it: for a sandbox, which shows the same places to
+// commands, and for nothing that opens files.
+func (r *Root) Host() (dir string, folders []Folder) {
+	for _, m := range r.mounts {
+		folders = append(folders, m.Folder)
+	}
+	return r.dir, folders
+}
+
+// find says which open folder a path is in, what it is called there, and whether it may be changed.
+func (r *Root) find(p Path) (at *Root, clean string, write bool, err error) {
+	clean, err = r.Resolve(p)
+	if err != nil {
+		return nil, "", false, err
+	}
+	first, rest, _ := strings.Cut(clean, "/")
+	for _, m := range r.mounts {
+		if m.As == first {
+			return m.at, cmp.Or(rest, "."), m.Write, nil
+		}
+	}
+	return r, clean, true, nil
+}
+
+// withMounts is the list of a folder's entries with what is mounted in it.
+func (r *Root) withMounts(entries []Info) []Info {
+	for _, m := range r.mounts {
+		entries = slices.DeleteFunc(entries, func(i Info) bool { return i.Name == m.As })
+		entries = append(entries, Info{Name: m.As, Kind: KindDir})
+	}
+	slices.SortFunc(entries, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return entries
+}
