@@ -280,7 +280,7 @@ func TestSteeredInputsComeAfterTheRound(t *testing.T) {
 func TestFileToolsWorkInTheTurnsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "work", "s1")
-	b := newTable(t, says(calls(toolCall("c1", "list_dir", `{"path":"."}`)), calls(toolCall("c2", "read_file", `{"path":"../x"}`)), "ok"), builtin.All()...)
+	b := newTable(t, says(calls(toolCall("c1", "list_dir", `{"path":"."}`)), calls(toolCall("c2", "read_file", `{"path":"../x"}`)), "ok"), builtin.Files()...)
 	b.turn.WorkDir = dir
 	b.turn.Requester.Role = workspace.Guest
 	b.run(t.Context())
@@ -293,7 +293,7 @@ func TestFileToolsWorkInTheTurnsFolder(t *testing.T) {
 	if fi, err := os.Stat(dir); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("folder: %v %v", fi, err)
 	}
-	b = newTable(t, says("hi"), builtin.All()...)
+	b = newTable(t, says("hi"), builtin.Files()...)
 	b.turn.WorkDir = filepath.Join(t.TempDir(), "never")
 	b.run(t.Context())
 	if _, err := os.Stat(b.turn.WorkDir); !errors.Is(err, os.ErrNotExist) {

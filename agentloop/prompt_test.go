@@ -67,7 +67,7 @@ func (h *home) write(name, s string) {
 func (h *home) system() string { return h.prompts.System(h.agent, specs()) }
 
 func specs() []tools.Spec {
-	return tools.NewSet(builtin.All(), tools.PolicyConfig{}).For(tools.Subject{Actor: workspace.Actor{Role: workspace.Owner}})
+	return tools.NewSet(builtin.Files(), tools.PolicyConfig{}).For(tools.Subject{Actor: workspace.Actor{Role: workspace.Owner}})
 }
 
 func TestSystemPromptOfAFreshAgent(t *testing.T) {

@@ -152,7 +152,7 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 	for _, a := range c.Agents {
 		policy.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
 	}
-	set := tools.NewSet(append(builtin.All(), g.opt.Tools...), policy)
+	set := tools.NewSet(append(builtin.Files(), g.opt.Tools...), policy)
 	for _, a := range c.Agents {
 		files, err := workspace.NewAgent(c.DataDir, workspace.AgentID(a.ID), a.Name, a.Workspace)
 		if err != nil {

@@ -17,33 +17,72 @@ type Rules struct {
 
 // PolicyConfig is the operator's policy. Layers only narrow, in the order of Layers.
 type PolicyConfig struct {
-	Global Rules
-	Agents map[workspace.AgentID]AgentPolicy
-	Routes map[string]Rules // by network; empty key: local sessions
+	Global   Rules
+	Agents   map[workspace.AgentID]AgentPolicy
+	Channels map[string]Rules // by configured name
+	Routes   map[string]Rules // by the label of the route
+	Domains  []Domain
+	Resolve  Resolve // finds the programs of exec_allow; nil: none matches
+	Network  bool    // commands reach hosts
 }
 
 // AgentPolicy is what one agent's tools are.
 type AgentPolicy struct {
 	Rules
-	ByRole map[workspace.Role]RoleRules
-	Helper Rules // for its helpers
+	Profile   string
+	Exec      Level // empty: ask
+	ExecAllow []ExecRule
+	ByRole    map[workspace.Role]RoleRules
+	Helper    Rules // for its helpers
 }
 
 // RoleRules narrow for the people of one role.
 type RoleRules struct {
 	Rules
-	Exec bool // the operator gave this role the exec group, which is else for owners alone
+	// Exec is the level of commands for the role, never wider than the agent's; empty: the agent's for owners, and no
+	// commands for others.
+	Exec Level
 }
 
-// Layers names the layers in the order in which they judge.
-func Layers() []string { return []string{"built-in", "global", "agent", "route", "role", "depth"} }
+// Level is how far commands are let run.
+type Level string
 
-// Groups of tools that built-in rules know.
 const (
-	GroupFiles  = "files"
-	GroupExec   = "exec"
-	GroupMemory = "memory"
+	ExecDeny      Level = "deny"
+	ExecAsk       Level = "ask"
+	ExecAllowlist Level = "allowlist" // those of ExecAllow run, others ask
+	ExecAllow     Level = "allow"
 )
+
+// Levels lists them, the narrowest first.
+func Levels() []Level { return []Level{ExecDeny, ExecAsk, ExecAllowlist, ExecAllow} }
+
+// narrower is the one of two levels that lets less run. What is not known lets nothing.
+func narrower(a, b Level) Level {
+	i, j := slices.Index(Levels(), a), slices.Index(Levels(), b)
+	if min(i, j) < 0 {
+		return ExecDeny
+	}
+	return Levels()[min(i, j)]
+}
+
+// Names of the layers.
+const (
+	layerBuiltIn = "built-in"
+	layerGlobal  = "global"
+	layerAgent   = "agent"
+	layerChannel = "channel"
+	layerRoute   = "route"
+	layerRole    = "role"
+	layerDepth   = "depth"
+	layerExec    = "exec"
+	layerDomain  = "domain"
+)
+
+// Layers names the layers in the order in which they judge.
+func Layers() []string {
+	return []string{layerBuiltIn, layerGlobal, layerAgent, layerChannel, layerRoute, layerRole, layerDepth, layerExec, layerDomain}
+}
 
 // NewSet is the set of all with the policy in front. When two tools have one name the first is kept: built-in
 // ones come first, so that none from outside can take a name of theirs.
@@ -76,78 +115,199 @@ func (p *policy) Lookup(name string) (Tool, bool) {
 func (p *policy) For(t Subject) []Spec {
 	var seen []Spec
 	for _, spec := range p.specs {
-		if p.judge(t, spec).Allow {
+		if p.judge(t, spec, nil).Allow {
 			seen = append(seen, spec)
 		}
 	}
 	return seen
 }
 
-func (p *policy) Decide(t Subject, name string, _ json.RawMessage) Verdict {
+func (p *policy) Decide(t Subject, name string, args json.RawMessage) Verdict {
 	i, ok := slices.BinarySearchFunc(p.specs, name, func(s Spec, n string) int { return strings.Compare(s.Name, n) })
 	if !ok {
-		return Verdict{Layer: "built-in", Rule: "exists", Reason: fmt.Sprintf("There is no tool %q.", workspace.Line(name, 40))}
+		v := Verdict{Layer: layerBuiltIn, Rule: "exists", Reason: fmt.Sprintf("There is no tool %q.", workspace.Line(name, 40))}
+		v.Record = []Layer{{Layer: v.Layer, Rule: v.Rule, Outcome: workspace.LayerDeny, Reason: v.Reason}}
+		return v
 	}
-	return p.judge(t, p.specs[i])
+	if args == nil {
+		args = json.RawMessage("{}")
+	}
+	return p.judge(t, p.specs[i], args)
 }
 
-// judge asks the layers in order; the first no is the answer.
-func (p *policy) judge(t Subject, spec Spec) Verdict {
-	agent := p.cfg.Agents[t.Agent]
-	byRole := agent.ByRole[t.Actor.Role]
-	if rule, ok := builtIn(t.Actor.Role, spec, byRole.Exec); !ok {
-		return refusal("built-in", rule, spec.Name)
+func (p *policy) All(t Subject) []Judged {
+	out := make([]Judged, len(p.specs))
+	for i, spec := range p.specs {
+		out[i] = Judged{Spec: spec, Verdict: p.judge(t, spec, nil)}
 	}
-	layers := []struct {
-		name  string
-		rules Rules
-	}{
-		{"global", p.cfg.Global},
-		{"agent", agent.Rules},
-		{"route", p.cfg.Routes[t.Network]},
-		{"role", byRole.Rules},
-	}
-	if t.Depth > 0 {
-		layers = append(layers, struct {
-			name  string
-			rules Rules
-		}{"depth", agent.Helper})
-	}
-	for _, l := range layers {
-		if rule, ok := l.rules.judge(spec); !ok {
-			return refusal(l.name, rule, spec.Name)
+	return out
+}
+
+// judge asks the layers in order; the first no is the answer. Without args it says what is known before a call.
+func (p *policy) judge(t Subject, spec Spec, args json.RawMessage) Verdict {
+	var v Verdict
+	for _, ask := range []func(Subject, Spec, json.RawMessage) []Layer{p.builtIn, p.rules, p.execLevel} {
+		for _, l := range ask(t, spec, args) {
+			v.Record = append(v.Record, l)
+			if l.Outcome == workspace.LayerDeny {
+				return v.decided(l, false)
+			}
+			if l.Outcome == workspace.LayerAsk {
+				v.Ask, v.Layer, v.Rule, v.Reason = true, l.Layer, l.Rule, l.Reason
+			}
 		}
 	}
-	return Verdict{Allow: true, Rule: "allowed"}
+	if l, name := p.domain(spec, args); l.Layer != "" {
+		v.Record = append(v.Record, l)
+		if l.Outcome == workspace.LayerDeny {
+			return v.decided(l, false)
+		}
+		v.Ask, v.Domain = true, name
+		return v.decided(l, true)
+	}
+	v.Allow = true
+	if !v.Ask && len(v.Record) > 0 {
+		last := v.Record[len(v.Record)-1]
+		v.Layer, v.Rule = last.Layer, last.Rule
+	}
+	return v
 }
 
-func refusal(layer, rule, name string) Verdict {
-	return Verdict{Layer: layer, Rule: rule, Reason: fmt.Sprintf("The tool %s is not allowed in this conversation (%s policy).", name, layer)}
+// decided is the verdict that l has made.
+func (v Verdict) decided(l Layer, allow bool) Verdict {
+	v.Allow, v.Layer, v.Rule, v.Reason = allow, l.Layer, l.Rule, l.Reason
+	if !allow {
+		v.Ask, v.Domain = false, ""
+	}
+	return v
+}
+
+func pass(layer, rule string) Layer {
+	return Layer{Layer: layer, Rule: rule, Outcome: workspace.LayerPass}
+}
+
+func deny(layer, rule, reason string) Layer {
+	return Layer{Layer: layer, Rule: rule, Outcome: workspace.LayerDeny, Reason: reason}
 }
 
 // builtIn is what no configuration can widen, but for commands, which an operator may give to a role.
-func builtIn(role workspace.Role, spec Spec, exec bool) (rule string, ok bool) {
+func (p *policy) builtIn(t Subject, spec Spec, _ json.RawMessage) []Layer {
+	role := t.Actor.Role
+	no := func(rule, format string, args ...any) []Layer {
+		return []Layer{deny(layerBuiltIn, rule, fmt.Sprintf(format, args...))}
+	}
 	switch {
 	case !role.AtLeast(workspace.Guest):
-		return "known", false
+		return no("known", "Nobody who is not known here may use tools.")
 	case !role.AtLeast(spec.MinRole):
-		return "min_role:" + string(spec.MinRole), false
-	case spec.Group == GroupExec && role != workspace.Owner && !exec:
-		return "exec:owner", false
-	case role == workspace.Guest && spec.Group != GroupFiles && spec.Group != GroupMemory && spec.Group != GroupExec:
-		return "guest:files,memory", false
+		return no("min_role:"+string(spec.MinRole), "The tool %s is for %ss.", spec.Name, spec.MinRole)
+	case spec.Group == GroupExec && role != workspace.Owner && p.cfg.Agents[t.Agent].ByRole[role].Exec == "":
+		return no("exec:owner", "Commands are for owners here.")
+	case role == workspace.Guest && !slices.Contains([]string{GroupFiles, GroupSend, GroupMemory, GroupExec}, spec.Group):
+		return no("guest:files,send,memory", "The tool %s is not for guests.", spec.Name)
 	}
-	return "", true
+	if a, ok := p.byName[spec.Name].(Available); ok {
+		if why := a.Unavailable(); why != "" {
+			return no("available", "The tool %s does not work here: %s.", spec.Name, strings.TrimSuffix(why, "."))
+		}
+	}
+	return []Layer{pass(layerBuiltIn, "role:"+string(role))}
+}
+
+// rules asks the layers that are lists.
+func (p *policy) rules(t Subject, spec Spec, _ json.RawMessage) []Layer {
+	agent := p.cfg.Agents[t.Agent]
+	type layer struct {
+		name, about string
+		rules       Rules
+	}
+	layers := []layer{{layerGlobal, "", p.cfg.Global}}
+	if agent.Profile != "" {
+		layers = append(layers, layer{layerAgent, "profile:" + agent.Profile + " ", profile(agent.Profile)})
+	}
+	layers = append(layers,
+		layer{layerAgent, "", agent.Rules},
+		layer{layerChannel, t.Channel + " ", p.cfg.Channels[t.Channel]},
+		layer{layerRoute, t.Route + " ", p.cfg.Routes[t.Route]},
+		layer{layerRole, string(t.Actor.Role) + " ", agent.ByRole[t.Actor.Role].Rules})
+	if t.Depth > 0 {
+		layers = append(layers, layer{layerDepth, "", agent.Helper})
+	}
+	var out []Layer
+	for _, l := range layers {
+		if l.rules.Allow == nil && l.rules.Deny == nil {
+			continue
+		}
+		rule, ok := l.rules.judge(spec)
+		rule = l.about + rule
+		if !ok {
+			return append(out, deny(l.name, rule, fmt.Sprintf("The tool %s is not allowed in this conversation (%s policy).", spec.Name, l.name)))
+		}
+		out = append(out, pass(l.name, rule))
+	}
+	return out
+}
+
+// execLevel judges commands by their level, and by the allow-list where the level is that.
+func (p *policy) execLevel(t Subject, spec Spec, args json.RawMessage) []Layer {
+	if spec.Group != GroupExec {
+		return nil
+	}
+	agent := p.cfg.Agents[t.Agent]
+	level := agent.Exec
+	if level == "" {
+		level = ExecAsk
+	}
+	if own := agent.ByRole[t.Actor.Role].Exec; own != "" {
+		level = narrower(level, own)
+	}
+	rule := "level:" + string(level)
+	ask := Layer{Layer: layerExec, Rule: rule, Outcome: workspace.LayerAsk, Reason: "A person must approve each command here."}
+	switch level {
+	case ExecAllow:
+		return []Layer{pass(layerExec, rule)}
+	case ExecAsk:
+		return []Layer{ask}
+	case ExecAllowlist:
+		if line, _ := commandOf(spec, args); args != nil {
+			if n := allowed(agent.ExecAllow, line, p.cfg.Resolve); n > 0 {
+				return []Layer{pass(layerExec, fmt.Sprintf("%s%d", ExecAllowed, n))}
+			}
+		}
+		ask.Reason = "The command is not on the list of those that run unasked, so a person must approve it."
+		return []Layer{ask}
+	}
+	return []Layer{deny(layerExec, rule, "Commands are switched off here.")}
+}
+
+// ExecAllowed, with the number of a rule of exec_allow behind it, is the rule by which a command runs unasked.
+const ExecAllowed = "exec_allow:"
+
+// domain says which configured domain owns the call.
+func (p *policy) domain(spec Spec, args json.RawMessage) (Layer, string) {
+	d, clash := p.domainOf(spec, args)
+	switch {
+	case d == nil:
+		return Layer{}, ""
+	case d.Disabled:
+		return deny(layerDomain, d.Name+" disabled", fmt.Sprintf("What belongs to %s is switched off here.", d.Name)), ""
+	case clash != "":
+		return deny(layerDomain, d.Name+" and "+clash, fmt.Sprintf("This belongs to %s and to %s at once, so nobody can approve it alone. Do it in separate calls.", d.Name, clash)), ""
+	}
+	return Layer{Layer: layerDomain, Rule: d.Name, Outcome: workspace.LayerAsk, Reason: fmt.Sprintf("This belongs to %s, whose owner decides each time.", d.Name)}, d.Name
 }
 
 func (r Rules) judge(spec Spec) (rule string, ok bool) {
 	if p := match(r.Deny, spec); p != "" {
 		return "deny:" + p, false
 	}
-	if r.Allow != nil && match(r.Allow, spec) == "" {
-		return "not in allow", false
+	if r.Allow == nil {
+		return "not in deny", true
 	}
-	return "", true
+	if p := match(r.Allow, spec); p != "" {
+		return "allow:" + p, true
+	}
+	return "not in allow", false
 }
 
 // match is the first pattern that covers the tool; empty: none.

@@ -37,7 +37,7 @@ func names(specs []Spec) string {
 }
 
 func as(role workspace.Role) Subject {
-	return Subject{Agent: "a", Network: "telegram", Actor: workspace.Actor{Person: "p", Role: role}}
+	return Subject{Agent: "a", Network: "telegram", Channel: "tg", Actor: workspace.Actor{Person: "p", Role: role}}
 }
 
 func TestPolicyShowsEachRoleItsTools(t *testing.T) {
@@ -61,10 +61,12 @@ func TestPolicyLayersNarrowInOrder(t *testing.T) {
 		Global: Rules{Deny: []string{"web_fetch"}},
 		Agents: map[workspace.AgentID]AgentPolicy{"a": {
 			Rules:  Rules{Allow: []string{"web_*", "group:files", "exec"}},
-			ByRole: map[workspace.Role]RoleRules{workspace.Member: {Rules: Rules{Deny: []string{"write_*"}}, Exec: true}},
+			Exec:   ExecAllow,
+			ByRole: map[workspace.Role]RoleRules{workspace.Member: {Rules: Rules{Deny: []string{"write_*"}}, Exec: ExecAllow}},
 			Helper: Rules{Allow: []string{}},
 		}},
-		Routes: map[string]Rules{"telegram": {Deny: []string{"web_search"}}},
+		Channels: map[string]Rules{"tg": {Deny: []string{"web_search"}}},
+		Routes:   map[string]Rules{"peer:tg/7": {Deny: []string{"read_file"}}},
 	}
 	set := NewSet(allTools(), cfg)
 	if got := names(set.For(as(workspace.Owner))); got != "exec read_file write_file" {
@@ -75,6 +77,8 @@ func TestPolicyLayersNarrowInOrder(t *testing.T) {
 	}
 	helper := as(workspace.Owner)
 	helper.Depth = 1
+	routed := as(workspace.Owner)
+	routed.Route = "peer:tg/7"
 	if got := names(set.For(helper)); got != "" {
 		t.Errorf("helper sees %s", got)
 	}
@@ -84,8 +88,9 @@ func TestPolicyLayersNarrowInOrder(t *testing.T) {
 	}{
 		{as(workspace.Owner), "web_fetch", "global", "deny:web_fetch"},
 		{as(workspace.Owner), "remember", "agent", "not in allow"},
-		{as(workspace.Owner), "web_search", "route", "deny:web_search"},
-		{as(workspace.Member), "write_file", "role", "deny:write_*"},
+		{as(workspace.Owner), "web_search", "channel", "tg deny:web_search"},
+		{routed, "read_file", "route", "peer:tg/7 deny:read_file"},
+		{as(workspace.Member), "write_file", "role", "member deny:write_*"},
 		{helper, "read_file", "depth", "not in allow"},
 		{as(workspace.Guest), "exec", "built-in", "exec:owner"},
 		{as(workspace.Member), "sessions_send", "built-in", "min_role:owner"},
@@ -125,7 +130,7 @@ func TestPolicyNeverWidens(t *testing.T) {
 		subject.Depth = rapid.IntRange(0, 1).Draw(t, "depth")
 		wide := NewSet(allTools(), PolicyConfig{}).For(subject)
 		narrow := NewSet(allTools(), PolicyConfig{
-			Global: rules("global"), Routes: map[string]Rules{"telegram": rules("route")},
+			Global: rules("global"), Channels: map[string]Rules{"tg": rules("channel")}, Routes: map[string]Rules{"": rules("route")},
 			Agents: map[workspace.AgentID]AgentPolicy{"a": {
 				Rules: rules("agent"), Helper: rules("helper"),
 				ByRole: map[workspace.Role]RoleRules{subject.Actor.Role: {Rules: rules("role")}},
@@ -134,6 +139,11 @@ func TestPolicyNeverWidens(t *testing.T) {
 		seen := names(narrow.For(subject))
 		for _, tl := range allTools() {
 			name := tl.Spec().Name
+			v := narrow.Decide(subject, name, nil)
+			last := v.Record[len(v.Record)-1]
+			if v.Allow == (last.Outcome == workspace.LayerDeny) || !v.Allow && (v.Layer != last.Layer || v.Rule != last.Rule || v.Ask) {
+				t.Fatalf("%s: the record does not end with the decision: %+v", name, v)
+			}
 			allowed := narrow.Decide(subject, name, nil).Allow
 			if shown := slices.Contains(strings.Fields(seen), name); shown != allowed {
 				t.Fatalf("%s is shown %v and allowed %v", name, shown, allowed)

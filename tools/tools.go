@@ -25,6 +25,12 @@ type TimeLimited interface {
 	TimeLimit() time.Duration
 }
 
+// Available is a Tool that may be out of work: exec without a sandbox. Then it is neither shown nor run.
+type Available interface {
+	// Unavailable says why, as the end of a sentence; empty: it works. It is asked for each turn and must not block.
+	Unavailable() string
+}
+
 // Spec describes a tool to the model and to policy.
 type Spec struct {
 	Name        string
@@ -45,12 +51,19 @@ type Call struct {
 	Agent   workspace.AgentID
 	Actor   workspace.Actor
 	Root    *workspace.Root // the turn's work folder; nil: the turn has none
+	Control string          // the agent's own folder on the host, which a sandbox shows read-only; empty: none
+	MaxFile int64           // bytes of a file that the conversation takes; 0: it takes none
+	// Decision is what policy said about this very call; nil: it is only looked at.
+	Decision *workspace.ToolDecision
 }
 
 // Result is what the model is told. Text is cut by the loop at its limit.
 type Result struct {
 	Content []workspace.Content
 	Error   bool // the tool ran and says that it did not work
+	// Files go to the conversation that the call came from, and only there: their outbound is stored in the commit of
+	// this result. Each is a FileRef with a name, a type and a blob that is durable already.
+	Files []workspace.Content
 }
 
 // TextResult is a plain text result.
@@ -66,6 +79,14 @@ type Set interface {
 	Decide(t Subject, name string, args json.RawMessage) Verdict
 	// Lookup finds a tool by name.
 	Lookup(name string) (Tool, bool)
+	// All judges every tool for a subject, as far as is known before a call: what is refused too.
+	All(t Subject) []Judged
+}
+
+// Judged is a tool with what policy says of it.
+type Judged struct {
+	Spec    Spec
+	Verdict Verdict
 }
 
 // Subject is whom policy judges.
@@ -74,6 +95,8 @@ type Subject struct {
 	Agent   workspace.AgentID
 	Session workspace.Key
 	Network string // of the room; empty: local
+	Channel string // configured name of the channel that the message came through
+	Route   string // label of the rule that chose the agent
 	Depth   int    // of helpers
 }
 
@@ -82,7 +105,7 @@ type Verdict struct {
 	Allow  bool
 	Ask    bool   // allowed, but a person must approve this very call first
 	Domain string // the configured domain whose owner decides; implies Ask
-	Layer  string // that decided: built-in, global, agent, route, role, depth, exec, domain
+	Layer  string // that decided, one of Layers
 	Rule   string
 	Reason string // one sentence for the model
 	Record []Layer

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"path"
 	"reflect"
+	"strings"
 )
 
 // Path is a path inside a work folder, as a model or a person wrote it. It can be named in a sentence, and opened by
@@ -21,6 +22,9 @@ func (p Path) IsZero() bool { return p.text == "" }
 
 // Base is the last element, as it may be shown.
 func (p Path) Base() string { return Line(path.Base(p.text), maxElement) }
+
+// Plain says that the path is a single name, without folders.
+func (p Path) Plain() bool { return !strings.Contains(p.text, "/") }
 
 // MarshalJSON writes the path as it was read.
 func (p Path) MarshalJSON() ([]byte, error) { return json.Marshal(p.text) }

@@ -12,16 +12,16 @@ import (
 	"parley/workspace"
 )
 
-// All lists the tools of this package that need nothing but the work folder.
-func All() []tools.Tool {
-	return []tools.Tool{readFile{}, listDir{}, resolvePath{}}
+// Files lists the tools that need nothing but the work folder.
+func Files() []tools.Tool {
+	return []tools.Tool{readFile{}, writeFile{}, editFile{}, listDir{}, resolvePath{}}
 }
 
-// fileSpec describes a tool that only reads the work folder and takes its path as "path".
-func fileSpec(name, description, schema string) tools.Spec {
+// fileSpec describes a tool of the work folder that takes its path as "path".
+func fileSpec(name, description, schema string, effect workspace.Effect) tools.Spec {
 	return tools.Spec{
 		Name: name, Description: strings.TrimSpace(description), Schema: json.RawMessage(schema),
-		Effect: workspace.Pure, Group: tools.GroupFiles, Roots: []string{"path"},
+		Effect: effect, Group: tools.GroupFiles, Roots: []string{"path"},
 	}
 }
 

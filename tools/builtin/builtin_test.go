@@ -46,7 +46,7 @@ func (d desk) write(name, text string) {
 // call runs a tool as the loop does; an error is given by its sentence.
 func (d desk) call(name, args string) (text string, err error) {
 	d.Helper()
-	for _, t := range All() {
+	for _, t := range Files() {
 		if t.Spec().Name != name {
 			continue
 		}
@@ -81,7 +81,7 @@ func (d desk) refuses(name, args, want string) {
 func TestSpecsAreStrictPureAndDescribed(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, tool := range All() {
+	for _, tool := range Files() {
 		s := tool.Spec()
 		names = append(names, s.Name)
 		var schema struct {

@@ -19,13 +19,13 @@ const maxEntries = 500
 type listDir struct{}
 
 type listDirArgs struct {
-	Path string `json:"path"`
+	Path workspace.Path `json:"path"`
 }
 
 func (listDir) Spec() tools.Spec {
 	return fileSpec("list_dir", listDirText, `{"type":"object","properties":{`+
 		`"path":{"type":"string","description":"folder, relative to the work folder; . is the work folder"}},`+
-		`"required":["path"],"additionalProperties":false}`)
+		`"required":["path"],"additionalProperties":false}`, workspace.Pure)
 }
 
 func (listDir) Call(_ context.Context, c tools.Call) (tools.Result, error) {

@@ -27,9 +27,9 @@ const (
 type readFile struct{}
 
 type readFileArgs struct {
-	Path   string `json:"path"`
-	Offset int    `json:"offset,omitempty"` // first line, from 1; 0: the first
-	Limit  int    `json:"limit,omitempty"`  // lines; 0: as many as fit
+	Path   workspace.Path `json:"path"`
+	Offset int            `json:"offset,omitempty"` // first line, from 1; 0: the first
+	Limit  int            `json:"limit,omitempty"`  // lines; 0: as many as fit
 }
 
 func (readFile) Spec() tools.Spec {
@@ -37,7 +37,7 @@ func (readFile) Spec() tools.Spec {
 		`"path":{"type":"string","description":"file, relative to the work folder"},`+
 		`"offset":{"type":"integer","minimum":1,"description":"first line"},`+
 		`"limit":{"type":"integer","minimum":1,"description":"number of lines"}},`+
-		`"required":["path"],"additionalProperties":false}`)
+		`"required":["path"],"additionalProperties":false}`, workspace.Pure)
 }
 
 func (readFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
@@ -58,7 +58,7 @@ func (readFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	if isBinary(data) {
 		return tools.Result{}, workspace.Say(workspace.ErrDenied, "%q is not text: %d bytes of %s.",
-			workspace.Line(args.Path, 80), len(data), http.DetectContentType(data))
+			args.Path.String(), len(data), http.DetectContentType(data))
 	}
 	return tools.TextResult(page(string(data), max(args.Offset, 1), args.Limit)), nil
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"strings"
 
 	"parley/tools"
 	"parley/workspace"
@@ -18,15 +17,15 @@ var resolvePathText string
 type resolvePath struct{}
 
 type resolvePathArgs struct {
-	Kind     string `json:"kind"`
-	Filename string `json:"filename"`
+	Kind     string         `json:"kind"`
+	Filename workspace.Path `json:"filename"`
 }
 
 func (resolvePath) Spec() tools.Spec {
 	s := fileSpec("resolve_path", resolvePathText, `{"type":"object","properties":{`+
 		`"kind":{"type":"string","enum":["requirements","tasks","docs"]},`+
 		`"filename":{"type":"string","description":"file name without folders"}},`+
-		`"required":["kind","filename"],"additionalProperties":false}`)
+		`"required":["kind","filename"],"additionalProperties":false}`, workspace.Pure)
 	s.Roots = []string{"filename"}
 	return s
 }
@@ -49,11 +48,11 @@ func (resolvePath) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	if err != nil {
 		return tools.Result{}, say(err)
 	}
-	if clean == "." || strings.Contains(args.Filename, "/") {
+	if clean == "." || !args.Filename.Plain() {
 		return tools.Result{}, workspace.Say(workspace.ErrInvalid, "filename must be a plain name without folders.")
 	}
 	at := args.Kind + "/" + clean
-	info, err := root.Stat(at)
+	info, err := root.Stat(workspace.At(at))
 	switch {
 	case errors.Is(err, workspace.ErrNotFound):
 		return tools.TextResult(at + "\n(does not exist yet)"), nil
