@@ -18,6 +18,7 @@ const Silence = "NO_REPLY"
 const (
 	maxHalvings = 3 // of the history when the model refuses its length
 	nudge       = "Your last message was empty. Write your answer to the conversation above, or exactly " + Silence + " if nothing needs to be said."
+	wrapRound   = "You repeated calls that came to nothing, so you can call no more tools in this turn. In a few sentences: what was done, what does not work, and what is still open?"
 	wrapUp      = "You have used all the steps of this turn and can call no more tools. In a few sentences: what was done, and what is still open?"
 )
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,11 +41,9 @@ type call struct {
 // newCall numbers a call and judges it for the first time, so that its row tells its effect.
 func (p *pass) newCall(c workspace.Content) *call {
 	p.lastN++
-	hash := argsHash(c)
-	p.made[hash]++
-	out := &call{Content: c, nth: p.made[hash], step: workspace.Step{
+	out := &call{Content: c, nth: p.breaker.wanted(c), step: workspace.Step{
 		RunID: p.turn.Run, N: p.lastN, Kind: workspace.StepTool, CallID: c.CallID, Tool: c.Name,
-		ArgsHash: hash, Effect: workspace.Pure,
+		ArgsHash: argsHash(c), Effect: workspace.Pure,
 	}}
 	if t, ok := p.Tools.Lookup(c.Name); ok {
 		out.step.Effect = t.Spec().Effect
@@ -71,6 +70,15 @@ func (c *call) settle(s workspace.StepState, reason string, result ...workspace.
 	return c.moved(s)
 }
 
+// broken adds the breaker's no to what policy said.
+func (c *call) broken(rule, said string) {
+	d := *c.step.Body.Decision
+	d.Layer, d.Rule, _ = strings.Cut(rule, ": ")
+	d.Allow, d.Ask, d.Domain, d.Reason = false, false, "", said
+	d.Record = append(slices.Clip(d.Record), workspace.Layer{Layer: d.Layer, Rule: d.Rule, Outcome: workspace.LayerDeny, Reason: said})
+	c.step.Body.Decision = &d
+}
+
 // say settles the call with a sentence for the model.
 func (c *call) say(s workspace.StepState, reason, text string, isError bool) workspace.Step {
 	return c.settle(s, reason, workspace.Content{
@@ -91,6 +99,7 @@ func (p *pass) act(ctx context.Context) error {
 		}
 	}
 	for _, c := range p.round {
+		p.breaker.saw(c)
 		p.conv.add(toolMessage(c.result))
 	}
 	p.round = nil
@@ -164,8 +173,10 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true
 	}
-	if c.nth > p.limits.Repeats {
-		return c.say(state, "built-in: repeat", fmt.Sprintf("Refused: you made this very call %d times in this turn. Do something else, or answer.", c.nth-1), true), true
+	if rule, said := p.breaker.refuses(c, p.limits); rule != "" {
+		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", rule)
+		c.broken(rule, said)
+		return c.say(state, rule, said, true), true
 	}
 	t, ok := p.Tools.Lookup(c.Name)
 	if !ok {
@@ -232,6 +243,11 @@ func (p *pass) openRoot() *workspace.Root {
 		p.log.Error("work folder does not open", "err", err)
 		return nil
 	}
+	for _, f := range p.turn.Folders {
+		if err := root.Mount(f); err != nil { // it may have gone since the start; the others are there
+			p.log.Warn("folder is not shown", "folder", f.As, "err", err)
+		}
+	}
 	p.root = root
 	return root
 }
@@ -287,6 +303,7 @@ func (p *pass) shielded(ctx context.Context, c *call, root *workspace.Root) (r r
 	t := p.turn
 	r.Result, r.err = c.tool.Call(ctx, tools.Call{
 		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
+		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
 	})
 	return r
 }
@@ -294,7 +311,9 @@ func (p *pass) shielded(ctx context.Context, c *call, root *workspace.Root) (r r
 // settled turns how a tool came back into what the model reads.
 func (p *pass) settled(c *call, r ran) workspace.Step {
 	if r.err == nil {
-		return c.settle(workspace.StepDone, "", p.resultOf(c, r.Result)...)
+		row := c.settle(workspace.StepDone, "", p.resultOf(c, r.Result)...)
+		row.Body.Files = r.Files
+		return row
 	}
 	state, said := workspace.StepFailed, "The tool failed."
 	sentence, ok := workspace.Sentence(r.err)

@@ -34,10 +34,15 @@ func (p *pass) answer(resp llm.Response) Outcome {
 	return out
 }
 
-// summary ends a turn that used all its steps: the model is asked once more, without tools, what it did.
+// summary ends a turn that used all its steps, or went round in circles: the model is asked once more, without tools,
+// what it did.
 func (p *pass) summary(ctx context.Context) (Outcome, error) {
 	out := Outcome{State: workspace.RunCompleted, Reason: "step_limit"}
-	resp, err := p.ask(ctx, nil, wrapUp)
+	prompt, why := wrapUp, fmt.Sprintf("I stopped after %d steps, the limit of one turn, before I was done. Say \"go on\" and I will", p.turn.MaxSteps)
+	if p.breaker.spent(p.limits) {
+		out.Reason, prompt, why = "repeat_limit", wrapRound, "I stopped since I went round in circles: the same calls came to nothing, again and again"
+	}
+	resp, err := p.ask(ctx, nil, prompt)
 	if err != nil && ctx.Err() != nil {
 		return Outcome{}, err
 	}
@@ -48,8 +53,7 @@ func (p *pass) summary(ctx context.Context) (Outcome, error) {
 	if err != nil || out.Text == "" || out.Text == Silence {
 		p.discard()
 		out.Err = err
-		out.Text = fmt.Sprintf("I stopped after %d steps, the limit of one turn, before I was done. Say \"go on\" and I will (run %s).",
-			p.turn.MaxSteps, workspace.Short(p.turn.Run))
+		out.Text = fmt.Sprintf("%s (run %s).", why, workspace.Short(p.turn.Run))
 		out.Content = []workspace.Content{{Kind: workspace.Text, Text: out.Text}}
 		return out, nil
 	}

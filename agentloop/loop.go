@@ -33,6 +33,8 @@ type Limits struct {
 	Grace       time.Duration // that a tool has to return after its context ended: 2 s
 	Parallel    int           // pure calls at once: 4
 	Repeats     int           // times that one run may make the very same call: 5
+	Failures    int           // times that a tool may fail with nothing done in between: 8
+	Trips       int           // refusals for these two before the turn ends: 3
 	Window      int           // tokens of a model that does not say: 32,768
 }
 
@@ -46,6 +48,8 @@ func (l Limits) orDefault() Limits {
 	def(&l.Output, 32<<10)
 	def(&l.Parallel, 4)
 	def(&l.Repeats, 5)
+	def(&l.Failures, 8)
+	def(&l.Trips, 3)
 	def(&l.Window, 32<<10)
 	if l.ToolTimeout <= 0 {
 		l.ToolTimeout = 2 * time.Minute
@@ -70,10 +74,10 @@ type pass struct {
 
 	conv    conversation
 	stream  stream
-	asked   int               // model calls of this run that are journalled
-	lastN   int               // number of the newest step
-	ids     map[string]bool   // call ids of this run
-	made    map[string]int    // how often a call was wanted, by its hash
+	asked   int             // model calls of this run that are journalled
+	lastN   int             // number of the newest step
+	ids     map[string]bool // call ids of this run
+	breaker breaker
 	round   []*call           // of the last response
 	unsaved []workspace.Step  // rows of refused calls that wait for those of their neighbours
 	steered []workspace.Entry // waiting for the end of the round
@@ -93,7 +97,7 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &pass{
-		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, made: map[string]int{},
+		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(),
 		log: log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
 	}
 	if t.MaxSteps <= 0 {
@@ -141,7 +145,7 @@ func (p *pass) work(ctx context.Context) (Outcome, error) {
 	if err := p.resume(ctx); err != nil {
 		return Outcome{}, err
 	}
-	for p.asked < p.turn.MaxSteps {
+	for p.asked < p.turn.MaxSteps && !p.breaker.spent(p.limits) {
 		resp, err := p.answerOrCalls(ctx)
 		if err != nil {
 			return Outcome{}, err

@@ -51,9 +51,7 @@ func (p *pass) replay(model workspace.Step, later []workspace.Step) {
 			p.round = append(p.round, p.newCall(c))
 			continue
 		}
-		hash := argsHash(c)
-		p.made[hash]++
-		call := &call{Content: c, step: later[i], nth: p.made[hash]}
+		call := &call{Content: c, step: later[i], nth: p.breaker.wanted(c)}
 		switch call.step.State {
 		case workspace.StepPlanned, workspace.StepStarted:
 		default:
@@ -76,6 +74,7 @@ func (p *pass) endRound(steered []llm.Message) {
 		if c.result == nil { // a later response was journalled, so it had one
 			c.say(workspace.StepUnknown, "", saidLost, true)
 		}
+		p.breaker.saw(c)
 		p.conv.add(toolMessage(c.result))
 	}
 	p.round = nil

@@ -33,23 +33,28 @@ type Turn struct {
 	Requester workspace.Actor // whose rights hold for the whole turn
 	Network   string          // of the room; empty: local
 	PeerKind  string
+	Channel   string // configured name of the channel that the first input came through
+	Route     string // label of the rule that chose the agent
 	Started   time.Time
 
 	System   string // byte-stable prefix
 	Volatile string
-	Summary  string            // stands for what came before History; empty: nothing did
-	History  []workspace.Entry // the transcript with this turn's inputs last; events are skipped
-	Known    *Known            `json:"-"` // what earlier turns made of History; nil: nothing
-	Journal  []workspace.Step  // of an earlier try of this run, in order
-	Think    string            // how hard to think: llm.Request.Think
-	Models   []string          // primary, then fallbacks
-	MaxSteps int               // model calls; reaching it ends the turn completed(step_limit)
-	WorkDir  string            // folder that file tools are confined to; empty: none
+	Summary  string             // stands for what came before History; empty: nothing did
+	History  []workspace.Entry  // the transcript with this turn's inputs last; events are skipped
+	Known    *Known             `json:"-"` // what earlier turns made of History; nil: nothing
+	Journal  []workspace.Step   // of an earlier try of this run, in order
+	Think    string             // how hard to think: llm.Request.Think
+	Models   []string           // primary, then fallbacks
+	MaxSteps int                // model calls; reaching it ends the turn completed(step_limit)
+	WorkDir  string             // folder that file tools are confined to; empty: none
+	Folders  []workspace.Folder // an owner's own, inside WorkDir
+	Control  string             // the agent's own folder, read-only in a sandbox
+	MaxFile  int64              // bytes of a file that the conversation takes; 0: none
 }
 
 // Subject is whom tool policy judges in this turn.
 func (t *Turn) Subject() tools.Subject {
-	return tools.Subject{Actor: t.Requester, Agent: t.Agent, Session: t.Session, Network: t.Network}
+	return tools.Subject{Actor: t.Requester, Agent: t.Agent, Session: t.Session, Network: t.Network, Channel: t.Channel, Route: t.Route}
 }
 
 // Recorder makes a turn durable. The lane implements it over the store.

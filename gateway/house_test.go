@@ -41,6 +41,7 @@ agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace
 agentloop                 -> agentloop/llm tools workspace
 tools/sandbox/egress      ->
+tools/builtin             -> tools tools/sandbox workspace workspace/memory workspace/skill
 tools/*                   -> tools workspace workspace/memory workspace/skill
 tools                     -> workspace
 routes                    -> channels workspace

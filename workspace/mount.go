@@ -2,7 +2,9 @@ package workspace
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,4 +77,17 @@ func (r *Root) withMounts(entries []Info) []Info {
 	}
 	slices.SortFunc(entries, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return entries
+}
+
+// PointMounts makes a link for each mounted folder in the work folder, under its name, to where a sandbox shows it: below
+// the folder base inside. On the host such a link leads nowhere, and file tools do not follow it. What else has the name is
+// left as it is.
+func (r *Root) PointMounts(base string) error {
+	for _, m := range r.mounts {
+		err := r.root.Symlink(base+"/"+m.As, m.As)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return writeError(m.As, err)
+		}
+	}
+	return nil
 }

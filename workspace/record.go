@@ -259,6 +259,8 @@ type StepBody struct {
 	Usage   *Usage    `json:"usage,omitempty"`
 	Model   string    `json:"model,omitempty"`
 	Reason  string    `json:"reason,omitempty"` // of a refusal: layer and rule
+	// Files are what a call sends to the conversation; their outbound is stored with this row.
+	Files []Content `json:"files,omitempty"`
 	// Decision is what tool policy said about a call; nil: it was not judged yet.
 	Decision *ToolDecision `json:"decision,omitempty"`
 }

@@ -1,0 +1,222 @@
+package builtin
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/tools"
+	"parley/tools/sandbox"
+	"parley/workspace"
+)
+
+//go:embed exec.md
+var execText string
+
+const (
+	maxCommand = 64 << 10        // bytes of a line
+	execQueue  = 5 * time.Minute // that a command may wait for its turn beside its own time
+)
+
+// ExecOptions is where commands run.
+type ExecOptions struct {
+	Sandbox sandbox.Backend
+	Limits  sandbox.Limits
+	Egress  bool   // commands reach the allowed hosts
+	Profile string // names the sandbox with its settings, for approvals
+	Resolve tools.Resolve
+}
+
+// Exec is the tool exec: a shell line inside the sandbox, which is the boundary. It takes nothing from the model but the
+// line and the folder: no environment, no limits, no choice of sandbox.
+func Exec(o ExecOptions) tools.Tool { return execTool{o} }
+
+type execTool struct{ ExecOptions }
+
+var (
+	_ tools.Asker       = execTool{}
+	_ tools.Available   = execTool{}
+	_ tools.TimeLimited = execTool{}
+)
+
+type execArgs struct {
+	Command    string         `json:"command"`
+	WorkingDir workspace.Path `json:"working_dir,omitempty"`
+}
+
+func (execTool) Spec() tools.Spec {
+	s := fileSpec("exec", execText, `{"type":"object","properties":{`+
+		`"command":{"type":"string","description":"shell line"},`+
+		`"working_dir":{"type":"string","description":"folder, relative to the work folder; left out: the work folder"}},`+
+		`"required":["command"],"additionalProperties":false}`, workspace.Outside)
+	s.Group, s.Roots = tools.GroupExec, []string{"working_dir"}
+	return s
+}
+
+// TimeLimit is that of the command, and of its wait for a place.
+func (t execTool) TimeLimit() time.Duration {
+	return cmp.Or(t.Limits.Timeout, sandbox.DefaultLimits().Timeout) + execQueue
+}
+
+// Unavailable says why no command runs.
+func (t execTool) Unavailable() string {
+	if t.Sandbox == nil {
+		return "there is no sandbox"
+	}
+	if t.Sandbox.Tier() == sandbox.TierNone {
+		return t.Sandbox.Last().String()
+	}
+	return ""
+}
+
+// plan reads a call and finds its folder.
+func (t execTool) plan(c tools.Call) (args execArgs, dir string, err error) {
+	args, err = tools.Decode[execArgs](c.Args)
+	switch {
+	case err != nil:
+		return args, "", err
+	case strings.TrimSpace(args.Command) == "":
+		return args, "", workspace.Say(workspace.ErrInvalid, "The command is empty.")
+	case len(args.Command) > maxCommand:
+		return args, "", workspace.Say(workspace.ErrInvalid, "The command is longer than %d bytes; write it into a file and run that.", maxCommand)
+	case strings.ContainsRune(args.Command, 0):
+		return args, "", workspace.Say(workspace.ErrInvalid, "The command holds a NUL byte.")
+	}
+	root, err := rootOf(c)
+	if err != nil {
+		return args, "", err
+	}
+	if args.WorkingDir.IsZero() {
+		args.WorkingDir = workspace.At(".")
+	}
+	if dir, err = root.Resolve(args.WorkingDir); err != nil {
+		return args, "", say(err)
+	}
+	info, err := root.Stat(args.WorkingDir)
+	if err == nil && info.Kind != workspace.KindDir {
+		err = workspace.Say(workspace.ErrInvalid, "%q is not a folder.", args.WorkingDir.String())
+	}
+	return args, dir, say(err)
+}
+
+// Question is the whole line, where it would run and in what.
+func (t execTool) Question(_ context.Context, c tools.Call) (tools.Question, error) {
+	args, dir, err := t.plan(c)
+	if err != nil {
+		return tools.Question{}, err
+	}
+	if why := t.Unavailable(); why != "" {
+		return tools.Question{}, workspace.Say(sandbox.ErrUnavailable, "No command runs here: %s.", strings.TrimSuffix(why, "."))
+	}
+	shown := workspace.Visible(args.Command)
+	if dir != "." {
+		shown += "\n(in the folder " + workspace.Line(dir, workspace.MaxPath) + ")"
+	}
+	_, folders := c.Root.Host()
+	profile := t.Profile
+	for _, f := range folders {
+		mode := "ro"
+		if f.Write {
+			mode = "rw"
+		}
+		profile += fmt.Sprintf("; folder %s=%s:%s", f.As, f.Dir, mode)
+	}
+	return tools.Question{Shown: shown, Args: c.Args, Cwd: strings.TrimSuffix(sandbox.WorkPath+"/"+dir, "/."), Sandbox: profile}, nil
+}
+
+func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
+	args, dir, err := t.plan(c)
+	if err != nil {
+		return tools.Result{}, err
+	}
+	if t.Sandbox == nil {
+		return tools.Result{}, workspace.Say(sandbox.ErrUnavailable, "No command runs here: there is no sandbox.")
+	}
+	cmd := sandbox.Command{Line: args.Command, Dir: dir, Control: c.Control, Limits: t.Limits, Egress: t.Egress}
+	if words, ok := t.unasked(c, args.Command); ok {
+		cmd.Line, cmd.Argv = "", words
+	}
+	var folders []workspace.Folder
+	cmd.Work, folders = c.Root.Host()
+	for _, f := range folders {
+		cmd.Folders = append(cmd.Folders, sandbox.Mount{Host: f.Dir, As: f.As, RW: f.Write})
+	}
+	if err := c.Root.PointMounts(sandbox.FoldersPath); err != nil {
+		return tools.Result{}, say(err)
+	}
+	out, err := t.Sandbox.Run(ctx, cmd)
+	switch {
+	case errors.Is(err, sandbox.ErrUnavailable):
+		return tools.Result{}, workspace.Say(err, "No command runs here: %s.", strings.TrimSuffix(t.Sandbox.Last().String(), "."))
+	case errors.Is(err, sandbox.ErrRefused):
+		return tools.Result{}, workspace.Say(err, "The sandbox refused to run this: %s.", workspace.Line(err.Error(), 200))
+	case err != nil:
+		return tools.Result{}, fmt.Errorf("run a command: %w", err)
+	}
+	r := tools.TextResult(outcome(out))
+	r.Error = out.Code != 0 || out.Killed != ""
+	return r, nil
+}
+
+// unasked are the words of a line that the allow-list let through. They run as they were read, without a shell in between
+// that might read them otherwise.
+func (t execTool) unasked(c tools.Call, line string) ([]string, bool) {
+	if c.Decision == nil || !strings.HasPrefix(c.Decision.Rule, tools.ExecAllowed) || t.Resolve == nil {
+		return nil, false
+	}
+	words, ok := tools.Literal(line)
+	if !ok {
+		return nil, false
+	}
+	program, ok := t.Resolve(words[0])
+	if !ok {
+		return nil, false
+	}
+	return append([]string{program}, slices.Clone(words[1:])...), true
+}
+
+// outcome is what the model reads: the output first, then how it ended.
+func outcome(o sandbox.Outcome) string {
+	text := strings.TrimRight(workspace.Visible(string(o.Output)), "\n")
+	if isBinary(o.Output) {
+		text = fmt.Sprintf("(the output is not text: %d bytes of %s; write it to a file)", o.OutputSize, http.DetectContentType(o.Output))
+	}
+	if text == "" {
+		text = "(no output)"
+	}
+	if o.Truncated {
+		text += fmt.Sprintf("\n(%d bytes in all; the middle is cut out", o.OutputSize)
+		if o.OutputFile != "" {
+			text += fmt.Sprintf("; all of it is in %s, which read_file shows", workspace.Line(o.OutputFile, 200))
+		}
+		text += ")"
+	}
+	return text + "\n(" + ended(o) + ")"
+}
+
+func ended(o sandbox.Outcome) string {
+	took := o.Took.Round(10 * time.Millisecond)
+	switch o.Killed {
+	case "":
+	case "timeout":
+		return fmt.Sprintf("stopped after %s, its time limit", took)
+	case "memory":
+		return "stopped: it used more memory than a command may"
+	case "disk":
+		return "stopped: it wrote more to the work folder than a command may"
+	case "files":
+		return "stopped: it made more files than a command may"
+	default:
+		return "stopped: " + workspace.Line(o.Killed, 60)
+	}
+	if o.Signal != "" {
+		return fmt.Sprintf("ended by %s after %s", workspace.Line(o.Signal, 20), took)
+	}
+	return fmt.Sprintf("exit code %d after %s", o.Code, took)
+}
