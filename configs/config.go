@@ -21,6 +21,7 @@ type Config struct {
 	Concurrency   Concurrency   `yaml:"concurrency" restart:"true" doc:"How much runs side by side."`
 	Budgets       []Budget      `yaml:"budgets" doc:"Spending caps over all agents."`
 	MCP           []MCP         `yaml:"mcp" restart:"true" doc:"MCP servers that agents may use by name."`
+	Tools         ToolFilter    `yaml:"tools" doc:"Tools of all agents: the first of the layers that narrow."`
 	Hooks         []Hook        `yaml:"hooks" doc:"Webhooks that start a turn."`
 	Domains       []Domain      `yaml:"domains" doc:"Kinds of action that keep an owner of their own, who is asked before each."`
 	Approvals     Approvals     `yaml:"approvals" doc:"Questions to people before a tool call."`
@@ -133,7 +134,7 @@ type May struct {
 
 // AgentTools is an agent's tool policy.
 type AgentTools struct {
-	Profile   string               `yaml:"profile" enum:"|minimal|messaging|coding|full" doc:"A ready-made list to start from; empty: all built-in tools."`
+	Profile   string               `yaml:"profile" enum:"|minimal|messaging|coding|full" doc:"A ready-made list to narrow from: minimal (reads files), messaging (also sends files and remembers), coding (files, commands, helpers, web). full or empty: all tools."`
 	Allow     []string             `yaml:"allow" default:"[\"*\"]" doc:"Tools that may be used; * at the end stands for any rest, group:NAME for a group."`
 	Deny      []string             `yaml:"deny" doc:"Tools that may not be used; wins over allow." example:"[\"web_*\"]"`
 	Exec      string               `yaml:"exec" default:"ask" enum:"deny|ask|allowlist|allow" doc:"Commands: never, after an approval, only those of exec_allow (others ask), or always. Owners only, unless by_role says more."`
@@ -144,7 +145,7 @@ type AgentTools struct {
 
 // ExecRule is one command that needs no approval. Only a line that parses to one simple command of literal words can match.
 type ExecRule struct {
-	Program string   `yaml:"program" required:"true" doc:"Program, by name or absolute path." example:"git"`
+	Program string   `yaml:"program" required:"true" doc:"Program, by name as on the sandbox's path, or by absolute path." example:"git"`
 	Args    []string `yaml:"args" blank:"true" doc:"Its arguments, word for word; * as the last stands for any rest." example:"[\"status\", \"*\"]"`
 }
 
@@ -152,7 +153,7 @@ type ExecRule struct {
 type RoleTools struct {
 	Allow []string `yaml:"allow" default:"[\"*\"]" doc:"Tools that may be used, among those of the agent."`
 	Deny  []string `yaml:"deny" doc:"Tools that may not be used."`
-	Exec  string   `yaml:"exec" enum:"|deny|ask|allowlist|allow" doc:"Level of exec for this role; empty: the agent's for owners, deny for others."`
+	Exec  string   `yaml:"exec" enum:"|deny|ask|allowlist|allow" doc:"Level of exec for this role, never wider than the agent's; empty: the agent's for owners, deny for others."`
 }
 
 // Subagents are the limits of helpers.
@@ -167,8 +168,8 @@ type Subagents struct {
 
 // ToolFilter narrows a list of tools.
 type ToolFilter struct {
-	Allow []string `yaml:"allow" doc:"Tools that may be used; empty: all that the parent has." example:"[\"read_file\"]"`
-	Deny  []string `yaml:"deny" doc:"Tools that may not be used." example:"[\"exec\"]"`
+	Allow []string `yaml:"allow" doc:"Tools that may be used; * at the end stands for any rest, group:NAME for a group. Empty: all." example:"[\"read_file\"]"`
+	Deny  []string `yaml:"deny" doc:"Tools that may not be used; wins over allow." example:"[\"exec\"]"`
 }
 
 // AgentBudget caps one agent. 0: no cap.
@@ -196,10 +197,11 @@ type Account struct {
 
 // Channel is one transport account. Options holds the adapter's own keys.
 type Channel struct {
-	Name   string `yaml:"name" required:"true" format:"id" doc:"Its name, unique: letters, digits, - _ and ., at most 64." example:"tg"`
-	Type   string `yaml:"type" required:"true" restart:"true" doc:"The network." example:"telegram"`
-	Stream string `yaml:"stream" default:"edit" enum:"edit|off" doc:"Whether an answer grows while it is written, by editing the message."`
-	Access Access `yaml:"access" doc:"Who may speak here."`
+	Name   string     `yaml:"name" required:"true" format:"id" doc:"Its name, unique: letters, digits, - _ and ., at most 64." example:"tg"`
+	Type   string     `yaml:"type" required:"true" restart:"true" doc:"The network." example:"telegram"`
+	Stream string     `yaml:"stream" default:"edit" enum:"edit|off" doc:"Whether an answer grows while it is written, by editing the message."`
+	Access Access     `yaml:"access" doc:"Who may speak here."`
+	Tools  ToolFilter `yaml:"tools" doc:"Tools that may be used here, among those of the agent."`
 
 	// Options is what the section's Options function made, filled in: a pointer to the adapter's own struct.
 	Options any `yaml:"-" json:"-"`
@@ -215,17 +217,18 @@ type Access struct {
 
 // Route binds a place to an agent and session.
 type Route struct {
-	Type    string   `yaml:"type" doc:"A network: any channel of this type." example:"telegram"`
-	Channel string   `yaml:"channel" doc:"A channel, by name." example:"tg"`
-	Server  string   `yaml:"server" doc:"A Discord server's id." example:"\"900100\""`
-	Roles   []string `yaml:"roles" doc:"Ids of server roles, one of which the sender has; needs server." example:"[\"900200\"]"`
-	Team    string   `yaml:"team" doc:"A Slack workspace's id." example:"T0123"`
-	Kind    string   `yaml:"kind" enum:"|dm|group|room" doc:"The sort of conversation; empty: any."`
-	Peer    string   `yaml:"peer" doc:"The network's id of a user, group or room; needs channel." example:"\"123\""`
-	Thread  string   `yaml:"thread" doc:"The network's id of a thread or topic; needs peer." example:"\"42\""`
-	Agent   string   `yaml:"agent" required:"true" doc:"Who answers, by id." example:"assistant"`
-	Session string   `yaml:"session" format:"id" doc:"A named session of that agent; empty: the usual one." example:"watch"`
-	Fanout  []string `yaml:"fanout" maxitems:"3" doc:"Agents, by id, that get a copy and answer too; at most 3." example:"[\"research\"]"`
+	Type    string     `yaml:"type" doc:"A network: any channel of this type." example:"telegram"`
+	Channel string     `yaml:"channel" doc:"A channel, by name." example:"tg"`
+	Server  string     `yaml:"server" doc:"A Discord server's id." example:"\"900100\""`
+	Roles   []string   `yaml:"roles" doc:"Ids of server roles, one of which the sender has; needs server." example:"[\"900200\"]"`
+	Team    string     `yaml:"team" doc:"A Slack workspace's id." example:"T0123"`
+	Kind    string     `yaml:"kind" enum:"|dm|group|room" doc:"The sort of conversation; empty: any."`
+	Peer    string     `yaml:"peer" doc:"The network's id of a user, group or room; needs channel." example:"\"123\""`
+	Thread  string     `yaml:"thread" doc:"The network's id of a thread or topic; needs peer." example:"\"42\""`
+	Agent   string     `yaml:"agent" required:"true" doc:"Who answers, by id." example:"assistant"`
+	Session string     `yaml:"session" format:"id" doc:"A named session of that agent; empty: the usual one." example:"watch"`
+	Tools   ToolFilter `yaml:"tools" doc:"Tools that may be used where this rule chose the agent, among those of the agent."`
+	Fanout  []string   `yaml:"fanout" maxitems:"3" doc:"Agents, by id, that get a copy and answer too; at most 3." example:"[\"research\"]"`
 }
 
 // Sessions says how messages become sessions and turns.
@@ -315,7 +318,7 @@ type Domain struct {
 // DomainMatch says which tool calls belong to a domain.
 type DomainMatch struct {
 	Tools    []string `yaml:"tools" doc:"Tool names; * at the end stands for any rest." example:"[\"mcp_bank_*\"]"`
-	Programs []string `yaml:"programs" doc:"Programs run by exec." example:"[\"terraform\"]"`
+	Programs []string `yaml:"programs" doc:"Programs that exec would run, wherever they stand in the line; a line that computes its commands belongs to the domain too." example:"[\"terraform\"]"`
 	Hosts    []string `yaml:"hosts" doc:"Hosts that a tool would reach." example:"[\"api.bank.example\"]"`
 	MCP      []string `yaml:"mcp" doc:"MCP servers, by name." example:"[\"tracker\"]"`
 }

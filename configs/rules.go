@@ -44,6 +44,7 @@ func (r *report) checkRules(c *Config) {
 	x.routes()
 	x.rest()
 	x.domains()
+	x.tools()
 	x.folders()
 }
 
@@ -490,14 +491,24 @@ func (x rules) folders() {
 				x.add(key(at, "workspace"), "holds this configuration file: the agent could change it")
 			}
 		}
+		x.unique(key(at, "folders"), "as", collect(a.Folders, func(f Folder) string { return f.As }))
 		for j, f := range a.Folders {
 			path := key(item(key(at, "folders"), j), "path")
+			if f.As == "inbox" {
+				x.add(key(item(key(at, "folders"), j), "as"), "is where files that people send are put; take another name")
+			}
 			switch {
 			case f.Path == "":
 			case inside(x.DataDir, f.Path) || inside(f.Path, x.DataDir):
 				x.add(path, "overlaps data_dir, where tokens and everybody's messages are kept")
 			case x.Path != "" && inside(x.Path, f.Path) && f.Mode == "rw":
 				x.add(path, "holds this configuration file: the agent could change it; use mode ro or another folder")
+			default:
+				for k, other := range x.Agents { // their files steer them
+					if other.Workspace != "" && (inside(other.Workspace, f.Path) || inside(f.Path, other.Workspace)) {
+						x.add(path, "overlaps the workspace of %s, whose files steer that agent", item("agents", k))
+					}
+				}
 			}
 		}
 	}

@@ -553,10 +553,8 @@ func (d *deliver) lost(p *workspace.Part, err error) bool {
 func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err error) bool {
 	d.log.Error("answer is a dead letter", "room", d.where(r).String(), "outbound", o.ID, "part", p.N, "run", o.RunID, "err", err)
 	var notice *store.NewOutbound
-	if channels.ClassOf(err) != channels.PeerGone && o.Kind == workspace.OutAnswer {
-		notice = &store.NewOutbound{Key: "run:" + string(o.RunID) + ":notice:undelivered", RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice,
-			Text: fmt.Sprintf("I have an answer but could not deliver it here (run %s).", workspace.Short(o.RunID)), OnUnknown: workspace.DropUnknown}
-		notice.Spans = []store.Span{{To: len(notice.Text)}}
+	if channels.ClassOf(err) != channels.PeerGone {
+		notice = undelivered(o)
 	}
 	out, storeErr := d.store.Dead(store.Move{Part: *p, Error: short(err)}, notice)
 	if storeErr != nil {
@@ -565,6 +563,21 @@ func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err er
 	p.State = workspace.PartDead
 	d.PushAll(out)
 	return true
+}
+
+// undelivered is the one notice of an answer, or of a file, that its room does not get; nil: nobody waits for it.
+func undelivered(o *workspace.Outbound) *store.NewOutbound {
+	n := &store.NewOutbound{RoomID: o.RoomID, RunID: o.RunID, Kind: workspace.OutNotice, OnUnknown: workspace.DropUnknown}
+	switch o.Kind {
+	case workspace.OutAnswer:
+		n.Key, n.Text = "run:"+string(o.RunID)+":notice:undelivered", fmt.Sprintf("I have an answer but could not deliver it here (run %s).", workspace.Short(o.RunID))
+	case workspace.OutFile:
+		n.Key, n.Text = o.Key+":undelivered", fmt.Sprintf("I could not deliver the file `%s` here (run %s).", workspace.Line(o.Text, 80), workspace.Short(o.RunID))
+	default:
+		return nil
+	}
+	n.Spans = []store.Span{{To: len(n.Text)}}
+	return n
 }
 
 // moved follows a group that became a supergroup.
@@ -599,7 +612,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		if err != nil {
 			return post, &channels.Error{Class: channels.BadMessage, Err: err}
 		}
-		post.Files = []channels.File{document(o.Kind, path)}
+		post.Files = []channels.File{document(o, path)}
 		return post, nil
 	}
 	if o.State == workspace.OutOpen {

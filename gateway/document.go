@@ -7,9 +7,14 @@ import (
 	"parley/workspace"
 )
 
-// document names a text that goes as a file: a long answer, or what a command hands out, which is Markdown or JSON.
-func document(kind workspace.OutboundKind, path string) channels.File {
-	if kind != workspace.OutReply {
+// document is an answer's file: one that an agent sends, or a text that goes as one: a long answer, or what a command hands
+// out, which is Markdown or JSON.
+func document(o *workspace.Outbound, path string) channels.File {
+	switch o.Kind {
+	case workspace.OutFile:
+		return sentFile(o.Text, path)
+	case workspace.OutReply:
+	default:
 		return channels.File{Name: "answer.md", MIME: "text/markdown", Path: path}
 	}
 	if f, err := os.Open(path); err == nil { // else the send itself will say so

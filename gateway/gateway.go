@@ -31,6 +31,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/logbook"
 	"parley/tools"
+	"parley/tools/sandbox"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/store"
@@ -46,6 +47,8 @@ type Options struct {
 	Book     *logbook.Book // in which Log keeps its newest lines; nil: nothing is shown of it
 	Version  string
 	Tools    []tools.Tool // beside the built-in ones, which keep their names
+	// Sandbox runs commands in place of what the configuration names; nil: that.
+	Sandbox sandbox.Backend
 	// Synchronous is the store's, for the test that proves that it matters.
 	Synchronous string
 	// Point is the store's, for tests that end the process in the middle of something.
@@ -69,6 +72,8 @@ type Gateway struct {
 	blobs    *blob.Store
 	prices   *price.Table
 	prompts  *agentloop.Prompts
+	sandbox  sandbox.Backend
+	exec     tools.Tool // made once: a sandbox changes with a restart only
 	lanes    *lane.Lanes
 	turns    *turns
 	deliver  *deliver
@@ -189,6 +194,7 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 		return fmt.Errorf("load prices: %w", err)
 	}
 	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log}
+	g.openSandbox(c)
 	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {
 		return err
@@ -297,6 +303,7 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
 	wg.Go(func() { g.discover(ctx) })
+	wg.Go(func() { g.probeSandbox(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()
 		wg.Wait()

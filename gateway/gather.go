@@ -44,7 +44,7 @@ func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.I
 	agent := rec.roster.agent(rec.key.Agent)
 	who := workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role}
 	inputs = ts.newest(inputs)
-	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who), hear: rec.roster.hearing, nth: newestPicture(hist), inputs: inputs})
+	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who, ts.at(inputs)), hear: rec.roster.hearing, nth: newestPicture(hist), inputs: inputs})
 	if ctx.Err() != nil {
 		return nil, fetched{}, context.Cause(ctx)
 	}

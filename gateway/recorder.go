@@ -131,6 +131,9 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.content), true
 		}
 	}
+	if u.Outbound = r.sends(steps); len(u.Outbound) > 0 {
+		u.Wait = true
+	}
 	u.Then = func() {
 		r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	}
@@ -140,6 +143,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		return agentloop.Boundary{}, err
 	}
 	r.lane.Forgo(got.Gone)
+	r.ts.deliver.PushAll(got.Sent)
 	r.ts.sessions.append(r.mem, u.Entries)
 	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped)}
 	if len(u.Inputs) > 0 {
@@ -175,7 +179,7 @@ func stepEntries(steps []workspace.Step) []workspace.Entry {
 		case st.State == workspace.StepPlanned || st.State == workspace.StepStarted:
 		default:
 			out = append(out, workspace.Entry{RunID: st.RunID, StepN: st.N, Role: workspace.RoleTool,
-				Body: workspace.EntryBody{Content: st.Body.Content, Reason: st.Body.Reason}})
+				Body: workspace.EntryBody{Content: st.Body.Content, Files: st.Body.Files, Reason: st.Body.Reason}})
 		}
 	}
 	return out

@@ -16,7 +16,6 @@ import (
 	"parley/configs"
 	"parley/routes"
 	"parley/tools"
-	"parley/tools/builtin"
 	"parley/workspace"
 )
 
@@ -49,6 +48,7 @@ type agent struct {
 	MaxSteps int
 	Scope    string
 	Files    workspace.Agent
+	Folders  []workspace.Folder // of an owner, for owners
 
 	prompts *agentloop.Prompts
 	tools   tools.Set
@@ -148,11 +148,11 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			return nil, fmt.Errorf("transcription: %w", err)
 		}
 	}
-	policy := tools.PolicyConfig{Agents: map[workspace.AgentID]tools.AgentPolicy{}}
-	for _, a := range c.Agents {
-		policy.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
+	r.fallback = fallbackOf(c)
+	if r.table, err = newTable(c, r.fallback); err != nil {
+		return nil, err
 	}
-	set := tools.NewSet(append(builtin.Files(), g.opt.Tools...), policy)
+	set := tools.NewSet(g.tools(), g.policy(c, r.table))
 	for _, a := range c.Agents {
 		files, err := workspace.NewAgent(c.DataDir, workspace.AgentID(a.ID), a.Name, a.Workspace)
 		if err != nil {
@@ -163,12 +163,9 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			names = []string{models[0].Name}
 		}
 		id := workspace.AgentID(a.ID)
-		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, Choices: a.Models, Sums: a.Roles.Summarizer, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files,
+		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, Choices: a.Models, Sums: a.Roles.Summarizer, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files, Folders: foldersOf(a),
 			prompts: g.prompts, tools: set, roster: r, now: g.opt.Now}
 		r.order = append(r.order, id)
-		if a.Default || r.fallback == "" && len(c.Agents) == 1 {
-			r.fallback = id
-		}
 		if _, err := r.models.Chain(names, nil); err != nil {
 			return nil, fmt.Errorf("agent %q: %w", a.ID, err)
 		}
@@ -179,17 +176,17 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 		}
 	}
 	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now}
-	r.table, err = newTable(c, r.fallback)
-	return r, err
+	return r, nil
 }
 
-func agentPolicy(a configs.Agent) tools.AgentPolicy {
-	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, ByRole: map[workspace.Role]tools.RoleRules{},
-		Helper: tools.Rules{Allow: a.Tools.Subagents.Tools.Allow, Deny: a.Tools.Subagents.Tools.Deny}}
-	for role, rt := range a.Tools.ByRole {
-		p.ByRole[workspace.Role(role)] = tools.RoleRules{Rules: tools.Rules{Allow: rt.Allow, Deny: rt.Deny}, Exec: rt.Exec != "" && rt.Exec != "deny"}
+// fallbackOf is the default agent.
+func fallbackOf(c *configs.Config) (id workspace.AgentID) {
+	for _, a := range c.Agents {
+		if a.Default || len(c.Agents) == 1 {
+			id = workspace.AgentID(a.ID)
+		}
 	}
-	return p
+	return id
 }
 
 func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error) {

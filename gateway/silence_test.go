@@ -59,7 +59,7 @@ func TestNoFailureIsSilent(t *testing.T) {
 	}
 }
 
-// A call that cannot be read is told to the model, which may do better; one that never does ends at the step limit.
+// A call that cannot be read is told to the model, which may do better; one that never does goes round in circles, and is ended.
 func TestMalformedCallEndsInAnAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
@@ -80,7 +80,7 @@ func TestMalformedCallEndsInAnAnswer(t *testing.T) {
 	if got := r.wait(ana, 2)[1].Text; got != "I could not read the file." {
 		t.Errorf("after bad calls only: %q", got)
 	}
-	if got := r.rows(`SELECT state, reason FROM runs ORDER BY id`); len(got) != 2 || got[1] != "completed|step_limit" {
+	if got := r.rows(`SELECT state, reason FROM runs ORDER BY id`); len(got) != 2 || got[1] != "completed|repeat_limit" {
 		t.Errorf("runs %q", got)
 	}
 }

@@ -265,7 +265,8 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	t.Summary = was.summary
 	rec.sign.thinks = over.Reasoning == "on"
 	t.Known = &rec.mem.told
-	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester)
+	t.Channel, t.Route = in.Data.Channel, in.Binding.Rule
+	ts.furnishWork(rec, agent)
 	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)
 }
 

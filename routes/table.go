@@ -94,13 +94,15 @@ type Listed struct {
 	Rule
 	N     int    // position in the configuration, from 1
 	Label string // as bindings show it
+	// Inherited is the same for a message in a thread that inherits.
+	Inherited string
 }
 
 // List is every rule in the order in which they are asked; behind them all stands the default agent.
 func (t *Table) List() []Listed {
 	var out []Listed
 	for _, r := range t.all {
-		out = append(out, Listed{r.Rule, r.n, r.label})
+		out = append(out, Listed{r.Rule, r.n, r.label, r.parent})
 	}
 	return out
 }

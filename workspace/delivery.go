@@ -17,6 +17,7 @@ const (
 	OutAway     OutboundKind = "away"
 	OutApproval OutboundKind = "approval"
 	OutMessage  OutboundKind = "message" // sent by an operator or tool
+	OutFile     OutboundKind = "file"    // that an agent sends; its text is the file's name
 )
 
 // OnUnknown is what happens to a part that may have been sent and cannot be asked for.

@@ -338,7 +338,8 @@ type EntryBody struct {
 	// Text of a user's entry is kept once, in its input; readers put it into Content.
 	Context []ContextLine `json:"context,omitempty"` // what others said before, quoted as data
 	Content []Content     `json:"content,omitempty"`
-	Name    string        `json:"name,omitempty"` // label of the speaker
+	Files   []Content     `json:"files,omitempty"` // that a call sent to the conversation; no part of the prompt
+	Name    string        `json:"name,omitempty"`  // label of the speaker
 	Reason  string        `json:"reason,omitempty"`
 	Partial bool          `json:"partial,omitempty"` // cut by a stop
 	// From and To are the first and last number of what an event is about: EventCompacted, EventUndone.

@@ -65,12 +65,16 @@ func (a *app) checkConfig() error {
 		File     string    `json:"file"`
 		OK       bool      `json:"ok"`
 		Problems []problem `json:"problems"`
-	}{Problems: []problem{}}
+		Warnings []problem `json:"warnings"` // what is allowed, and probably not meant
+	}{Problems: []problem{}, Warnings: []problem{}}
 	_, c, err := a.load()
 	var wrong *configs.Error
 	switch {
 	case err == nil:
 		result.OK, result.File = true, c.Path
+		for _, p := range c.Warnings() {
+			result.Warnings = append(result.Warnings, problem{p.Path, p.Line, p.Text})
+		}
 	case errors.As(err, &wrong):
 		result.File = wrong.File
 		for _, p := range wrong.Problems {
@@ -94,6 +98,9 @@ func (a *app) checkConfig() error {
 	where := result.File
 	if where == "" {
 		where = "no file: everything is default"
+	}
+	for _, p := range result.Warnings {
+		fmt.Fprintf(a.out, "note: %s %s\n", p.Path, p.Text)
 	}
 	_, err = fmt.Fprintf(a.out, "ok (%s)\n", where)
 	return err

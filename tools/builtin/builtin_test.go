@@ -1,16 +1,20 @@
 package builtin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"parley/tools"
+	"parley/tools/sandbox"
 	"parley/workspace"
 )
 
@@ -19,6 +23,9 @@ type desk struct {
 	testing.TB
 	dir  string
 	root *workspace.Root
+	box  *box    // behind exec
+	kept *[]byte // by send_file
+	with func(*tools.Call)
 }
 
 func newDesk(t testing.TB) desk {
@@ -29,7 +36,44 @@ func newDesk(t testing.TB) desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { root.Close() })
-	return desk{TB: t, dir: dir, root: root}
+	return desk{TB: t, dir: dir, root: root, box: &box{tier: sandbox.TierNS}, kept: new([]byte)}
+}
+
+// tools are all of the package.
+func (d desk) tools() []tools.Tool {
+	keep := func(r io.Reader, name string, limit int64) (Kept, error) {
+		data, err := io.ReadAll(io.LimitReader(r, limit+1))
+		if err != nil {
+			return Kept{}, err
+		}
+		if int64(len(data)) > limit {
+			return Kept{}, ErrTooLarge
+		}
+		*d.kept = data
+		return Kept{Ref: "ref", Name: name, MIME: "text/plain", Size: int64(len(data))}, nil
+	}
+	return append(Files(), SendFile(keep), Exec(ExecOptions{Sandbox: d.box, Profile: "test", Resolve: FindProgram}))
+}
+
+// box is a sandbox that notes what it is asked to run.
+type box struct {
+	mu   sync.Mutex
+	tier sandbox.Tier
+	ran  []sandbox.Command
+	out  sandbox.Outcome
+	err  error
+}
+
+func (b *box) Run(_ context.Context, c sandbox.Command) (sandbox.Outcome, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ran = append(b.ran, c)
+	return b.out, b.err
+}
+func (b *box) Tier() sandbox.Tier                   { return b.tier }
+func (b *box) Probe(context.Context) sandbox.Report { return b.Last() }
+func (b *box) Last() sandbox.Report {
+	return sandbox.Report{Done: true, Tier: b.tier, Reasons: []string{"there are no namespaces"}}
 }
 
 func (d desk) write(name, text string) {
@@ -46,11 +90,15 @@ func (d desk) write(name, text string) {
 // call runs a tool as the loop does; an error is given by its sentence.
 func (d desk) call(name, args string) (text string, err error) {
 	d.Helper()
-	for _, t := range Files() {
+	for _, t := range d.tools() {
 		if t.Spec().Name != name {
 			continue
 		}
-		res, err := t.Call(d.Context(), tools.Call{Args: json.RawMessage(args), Root: d.root})
+		c := tools.Call{Args: json.RawMessage(args), Root: d.root, MaxFile: 100}
+		if d.with != nil {
+			d.with(&c)
+		}
+		res, err := t.Call(d.Context(), c)
 		if err != nil {
 			said, ok := workspace.Sentence(err)
 			if !ok {
@@ -78,12 +126,11 @@ func (d desk) refuses(name, args, want string) {
 	}
 }
 
-func TestSpecsAreStrictPureAndDescribed(t *testing.T) {
+func TestSpecsAreStrictAndDescribed(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for _, tool := range Files() {
+	for _, tool := range newDesk(t).tools() {
 		s := tool.Spec()
-		names = append(names, s.Name)
 		var schema struct {
 			Type                 string                     `json:"type"`
 			Properties           map[string]json.RawMessage `json:"properties"`
@@ -100,12 +147,14 @@ func TestSpecsAreStrictPureAndDescribed(t *testing.T) {
 				t.Errorf("%s: argument %s is not described", s.Name, arg)
 			}
 		}
-		if s.Effect != workspace.Pure || s.Group != tools.GroupFiles || s.MinRole != "" {
-			t.Errorf("%s: %+v", s.Name, s)
+		names = append(names, fmt.Sprintf("%s:%s:%s", s.Name, s.Group, s.Effect))
+		if s.MinRole != "" {
+			t.Errorf("%s is for %s: policy says who may use it", s.Name, s.MinRole)
 		}
 	}
-	if got := strings.Join(names, " "); got != "read_file list_dir resolve_path" {
-		t.Errorf("tools: %s", got)
+	want := "read_file:files:pure write_file:files:outside edit_file:files:outside list_dir:files:pure resolve_path:files:pure send_file:send:store exec:exec:outside"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("tools: %s, want %s", got, want)
 	}
 }
 

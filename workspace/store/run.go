@@ -158,14 +158,17 @@ type StepUnit struct {
 	Bodies  []workspace.EntryBody
 	Usage   *workspace.Usage // of the run so far
 	Wait    bool             // return after the commit
-	Then    func()           // called from the writer after the commit; must not block; nil: nothing
+	// Outbound is what these steps send; it needs Wait. Its keys make it happen once.
+	Outbound []NewOutbound
+	Then     func() // called from the writer after the commit; must not block; nil: nothing
 }
 
 // Stepped is what a StepUnit stored.
 type Stepped struct {
 	Entries []workspace.Entry // all that were appended, numbered
 	StopBy  workspace.PersonID
-	Gone    []workspace.Input // of Inputs: ended before the run could take them, by a stop or a delete
+	Gone    []workspace.Input    // of Inputs: ended before the run could take them, by a stop or a delete
+	Sent    []workspace.Outbound // of Outbound, those that are new
 }
 
 // Step journals steps. Without Wait it returns at once and Stepped is empty.
@@ -209,8 +212,10 @@ func (t *tx) step(u StepUnit) (out Stepped, err error) {
 		}
 	}
 	entries := append(append([]workspace.Entry(nil), u.Entries...), userEntries(u.Run.ID, inputs, bodies)...)
-	out.Entries, err = t.appendEntries(u.Run.SessionID, entries)
-	return out, err
+	if out.Entries, err = t.appendEntries(u.Run.SessionID, entries); err != nil {
+		return out, err
+	}
+	return out, t.outbounds(u.Outbound, &out.Sent)
 }
 
 // steer takes a boundary's inputs into the run. One that was stopped or deleted before is left out: its end came first,

@@ -1,0 +1,201 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/gateway/control"
+	"parley/routes"
+	"parley/tools"
+	"parley/tools/builtin"
+	"parley/tools/sandbox"
+	"parley/workspace"
+	"parley/workspace/blob"
+	"parley/workspace/media"
+	"parley/workspace/store"
+)
+
+// tools are those that exist in this gateway.
+func (g *Gateway) tools() []tools.Tool {
+	return append(append(builtin.Files(), builtin.SendFile(g.keepSent), g.exec), g.opt.Tools...)
+}
+
+// openSandbox makes the backend that a configuration names, and the tool on it; it does no IO. Nothing of ours is visible
+// in it.
+func (g *Gateway) openSandbox(c *configs.Config) {
+	if g.sandbox = g.opt.Sandbox; g.sandbox == nil {
+		cfg := sandbox.Config{Backend: c.Sandbox.Backend, MinTier: sandbox.Tier(c.Sandbox.MinTier), Limits: limitsOf(c), Concurrent: c.Concurrency.Exec, Hide: []string{c.DataDir}}
+		if c.Path != "" {
+			cfg.Hide = append(cfg.Hide, c.Path)
+		}
+		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log})
+	}
+	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: c.Sandbox.Network == "egress", Profile: profileOf(c), Resolve: builtin.FindProgram})
+}
+
+// probeSandbox tries the sandbox beside the start: until it has held there is no exec.
+func (g *Gateway) probeSandbox(ctx context.Context) {
+	defer guard(g.log, "sandbox probe")
+	report := g.sandbox.Probe(ctx)
+	if report.Tier == sandbox.TierNone {
+		g.log.Warn("no commands", "why", report.String())
+		return
+	}
+	g.log.Info("sandbox is proven", "tier", string(report.Tier), "report", report.String())
+}
+
+func limitsOf(c *configs.Config) sandbox.Limits {
+	return sandbox.Limits{Timeout: c.Sandbox.Timeout, Memory: int64(c.Sandbox.Memory), Processes: c.Sandbox.Processes}
+}
+
+// profileOf names the sandbox with all that the operator has set for it: an approval is bound to it.
+func profileOf(c *configs.Config) string {
+	s := fmt.Sprintf("%s, network %s", c.Sandbox.Backend, c.Sandbox.Network)
+	if c.Sandbox.Network == "egress" {
+		s += " (" + strings.Join(c.Sandbox.Egress, " ") + ")"
+	}
+	return fmt.Sprintf("%s, %s, %d MiB, %d processes", s, c.Sandbox.Timeout, int64(c.Sandbox.Memory)>>20, c.Sandbox.Processes)
+}
+
+// policy is what a configuration says of tools.
+func (g *Gateway) policy(c *configs.Config, table *routes.Table) tools.PolicyConfig {
+	p := tools.PolicyConfig{Global: filterOf(c.Tools), Agents: map[workspace.AgentID]tools.AgentPolicy{}, Channels: map[string]tools.Rules{},
+		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: c.Sandbox.Network == "egress"}
+	for _, a := range c.Agents {
+		p.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
+	}
+	for _, ch := range c.Channels {
+		p.Channels[ch.Name] = filterOf(ch.Tools)
+	}
+	for _, r := range table.List() {
+		if rules := filterOf(c.Routes[r.N-1].Tools); rules.Allow != nil || rules.Deny != nil {
+			p.Routes[r.Label], p.Routes[r.Inherited] = rules, rules
+		}
+	}
+	for _, d := range c.Domains {
+		p.Domains = append(p.Domains, tools.Domain{Name: d.Name, Tools: d.Match.Tools, Programs: d.Match.Programs, Hosts: d.Match.Hosts, MCP: d.Match.MCP, Disabled: d.Handler == "deny"})
+	}
+	return p
+}
+
+// filterOf is a layer whose empty list of allowed tools does not narrow.
+func filterOf(f configs.ToolFilter) tools.Rules {
+	r := tools.Rules{Deny: f.Deny}
+	if len(f.Allow) > 0 {
+		r.Allow = f.Allow
+	}
+	return r
+}
+
+func agentPolicy(a configs.Agent) tools.AgentPolicy {
+	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, Profile: a.Tools.Profile, Exec: tools.Level(a.Tools.Exec),
+		ByRole: map[workspace.Role]tools.RoleRules{}, Helper: filterOf(a.Tools.Subagents.Tools)}
+	for _, r := range a.Tools.ExecAllow {
+		p.ExecAllow = append(p.ExecAllow, tools.ExecRule{Program: r.Program, Args: r.Args})
+	}
+	for role, rt := range a.Tools.ByRole {
+		p.ByRole[workspace.Role(role)] = tools.RoleRules{Rules: tools.Rules{Allow: rt.Allow, Deny: rt.Deny}, Exec: tools.Level(rt.Exec)}
+	}
+	return p
+}
+
+func foldersOf(a configs.Agent) (list []workspace.Folder) {
+	for _, f := range a.Folders {
+		list = append(list, workspace.Folder{Dir: f.Path, As: f.As, Write: f.Mode == "rw"})
+	}
+	return list
+}
+
+// furnishWork says where the tools of a turn work, and what its conversation takes.
+func (ts *turns) furnishWork(rec *recorder, agent *agent) {
+	t := &rec.turn
+	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester, rec.room.Address)
+	t.Control = agent.Files.Dir
+	if real, err := filepath.EvalSymlinks(t.Control); err == nil {
+		t.Control = real
+	}
+	t.Folders = nil
+	if workspace.Shares(rec.key, t.Requester, rec.room.Address) {
+		t.Folders = agent.Folders
+	}
+	switch {
+	case rec.line == nil || rec.line.local: // it is read from the transcript
+		t.MaxFile = control.MaxFile
+	case rec.over.Send == "off":
+		t.MaxFile = 0
+	default:
+		t.MaxFile = rec.line.traits.MaxFile
+	}
+}
+
+// at is the address that inputs came from; zero for those of the API.
+func (ts *turns) at(inputs []workspace.Input) channels.Address {
+	if len(inputs) == 0 || inputs[0].RoomID == "" {
+		return channels.Address{}
+	}
+	addr, err := ts.deliver.Address(inputs[0].RoomID)
+	if err != nil {
+		return channels.Address{}
+	}
+	return addr
+}
+
+// keepSent copies a file that an agent sends. What it is, is read from its bytes; its name is made harmless.
+func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept, error) {
+	kept, err := g.blobs.Take(r, limit)
+	if errors.Is(err, blob.ErrTooLarge) {
+		return builtin.Kept{}, builtin.ErrTooLarge
+	}
+	if err != nil {
+		return builtin.Kept{}, err
+	}
+	mime := media.Type(kept.Head)
+	return builtin.Kept{Ref: kept.Ref, Name: media.Name(name, "file", mime), MIME: mime, Size: kept.Size}, nil
+}
+
+// sends are the files of calls that came to their end: an outbound each, in the commit of the result. Who reads the
+// transcript finds them there.
+func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
+	if r.room.ID == "" || r.line != nil && r.line.local || r.over.Send == "off" {
+		return nil
+	}
+	for _, st := range steps {
+		if st.State != workspace.StepDone {
+			continue
+		}
+		for i, f := range st.Body.Files {
+			out := store.NewOutbound{Key: fmt.Sprintf("run:%s:file:%s:%d", r.run.ID, st.CallID, i), RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutFile,
+				Text: f.Name, Spans: []store.Span{{Blob: f.Blob}}, OnUnknown: r.roster.onUnknown}
+			if r.roster.staleAfter > 0 {
+				out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
+			}
+			list = append(list, out)
+		}
+	}
+	return list
+}
+
+// sentFile is a file in the store of files as a network gets it.
+func sentFile(name, path string) channels.File {
+	f := channels.File{Name: name, MIME: "application/octet-stream", Path: path}
+	file, err := os.Open(path)
+	if err != nil {
+		return f // the send itself will say so
+	}
+	defer file.Close()
+	head := make([]byte, media.HeadSize)
+	if n, err := file.ReadAt(head, 0); err == nil || errors.Is(err, io.EOF) {
+		f.MIME = media.Type(head[:n])
+	}
+	if info, err := file.Stat(); err == nil {
+		f.Size = info.Size()
+	}
+	return f
+}
