@@ -182,7 +182,7 @@ func (s *Server) Down() {
 	s.srv = nil
 	s.mu.Unlock()
 	if srv != nil {
-		_ = l.Close() // the server knows its listener only once it serves
+		_ = l.Close()   // the server knows its listener only once it serves
 		_ = srv.Close() // cutting is the purpose
 	}
 	s.CutSockets()
