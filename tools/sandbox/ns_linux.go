@@ -1,13 +1,80 @@
 package sandbox
 
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// niceness is how far a command stands back: the gateway's own threads go before it.
+const niceness = 15
+
+// ns is the backend of both tiers on Linux.
+type ns struct {
+	cfg   Config
+	log   *slog.Logger
+	slots chan struct{}
+	root  bool     // the gateway is root: sandboxes get a user of their own
+	hide  []string // clean absolute paths
+	maps  mapper
+	calls atomic.Uint64
+
+	find   sync.Once
+	groups *cgroups // nil: none
+	whyNot error    // no cgroup
+
+	mu   sync.Mutex
+	last Report
+}
+
 // New gives the backend that cfg asks for. It does no IO that could fail the start: what the machine lacks is said by Probe.
-func New(cfg Config, _ Deps) Backend {
+func New(cfg Config, deps Deps) Backend {
 	if cfg.Backend == "none" {
 		return absent{"sandbox.backend is none"}
 	}
-	return absent{"not built yet"}
+	return newNS(cfg, deps)
 }
 
-// Init takes over the process when it was started as part of a sandbox, and then never returns. Every program that
-// calls New, tests included, calls it before anything else.
-func Init() {}
+func newNS(cfg Config, deps Deps) *ns {
+	if cfg.MinTier == "" {
+		cfg.MinTier = TierNS
+	}
+	if cfg.Concurrent <= 0 {
+		cfg.Concurrent = 2 * runtime.NumCPU()
+	}
+	n := &ns{cfg: cfg, log: deps.Log, slots: make(chan struct{}, cfg.Concurrent), root: privileged(), last: Report{Tier: TierNone}}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	for _, h := range cfg.Hide {
+		if abs, err := filepath.Abs(h); err == nil {
+			n.hide = append(n.hide, abs)
+			if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+				n.hide = append(n.hide, real)
+			}
+		}
+	}
+	return n
+}
+
+// look finds the machine's cgroups, once: with version 2 the gateway may move into a group of its own for it.
+func (n *ns) look() {
+	n.find.Do(func() {
+		n.groups, n.whyNot = findCgroups("/")
+		if n.groups == nil && os.Geteuid() == 0 && n.whyNot == nil {
+			n.whyNot = fmt.Errorf("no cgroup")
+		}
+	})
+}
+
+func (n *ns) Tier() Tier { return n.Last().Tier }
+
+func (n *ns) Last() Report {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last
+}

@@ -60,6 +60,7 @@ type Config struct {
 	MinTier    Tier     // the weakest tier that may be used; empty: ns
 	Limits     Limits   // for what a Command leaves at zero
 	Concurrent int      // commands at once; 0: twice the processors
+	Scratch    string   // folder for the self-test, on the file system of the work folders; empty: the system's own
 	Hide       []string // host paths that no command sees, also where a shown folder holds them: data directory, configuration
 	ProxyAt    string   // path of the egress proxy's unix socket; empty: no command reaches the network
 }
@@ -109,7 +110,7 @@ type Outcome struct {
 	OutputFile string        // slash path relative to the work folder where the whole is, up to 8 MiB; empty unless Truncated
 	OutputSize int64         // bytes that it wrote
 	TimedOut   bool          // Killed is "timeout"
-	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files"; empty: it ended by itself
+	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "lost" (its sandbox was killed from outside); empty: it ended by itself
 	Took       time.Duration // from the start of its sandbox to the end of its last process
 }
 

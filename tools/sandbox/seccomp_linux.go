@@ -1,0 +1,184 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets into struct seccomp_data (linux/seccomp.h), little-endian machines.
+const (
+	dataNumber = 0
+	dataArch   = 4
+	dataArgs   = 16
+)
+
+// lastKnown is the newest system call that was looked at when the lists below were written: removexattrat (Linux 6.13).
+// A newer one gets ENOSYS, as on an older kernel. The numbers are the same on all machines from 424 on.
+const lastKnown = 466
+
+// condition is one test of an argument's low 32 bits: its high ones do not reach the kernel's int parameters. It holds
+// when arg & mask == value.
+type condition struct {
+	arg         int
+	mask, value uint32
+}
+
+// argRule refuses a system call depending on its arguments.
+type argRule struct {
+	number    uintptr
+	refuse    []condition // any of them holds; or
+	allowOnly []condition // none of them holds
+	errno     unix.Errno
+}
+
+// refused gives the system calls that no command needs and that reach past the namespaces: into the kernel's less
+// walked paths, other processes, mounts, keys, clocks. The list of threat E20 to E30. They answer EPERM.
+func refused() []uintptr {
+	return append([]uintptr{
+		// other processes
+		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
+		unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
+		// mounts and namespaces
+		unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_SETNS, unix.SYS_UNSHARE,
+		unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK,
+		unix.SYS_MOUNT_SETATTR, unix.SYS_STATMOUNT, unix.SYS_LISTMOUNT,
+		unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_QUOTACTL, unix.SYS_QUOTACTL_FD, unix.SYS_FANOTIFY_INIT, unix.SYS_FANOTIFY_MARK,
+		// keys, programs in the kernel, tracing
+		unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD,
+		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_MEMFD_SECRET, unix.SYS_CACHESTAT,
+		unix.SYS_LSM_GET_SELF_ATTR, unix.SYS_LSM_SET_SELF_ATTR, unix.SYS_LSM_LIST_MODULES, unix.SYS_LOOKUP_DCOOKIE,
+		// the machine
+		unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE, unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+		unix.SYS_REBOOT, unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_CLOCK_ADJTIME,
+		unix.SYS_ADJTIMEX, unix.SYS_SYSLOG, unix.SYS_ACCT, unix.SYS_VHANGUP, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME, unix.SYS_NFSSERVCTL,
+		// message queues that nobody counts
+		unix.SYS_MQ_OPEN, unix.SYS_MSGGET,
+	}, refusedHere()...)
+}
+
+// hidesMemory gives those that hold memory which no count of resident pages shows. They are refused where no cgroup counts.
+func hidesMemory() []uintptr {
+	return []uintptr{unix.SYS_MEMFD_CREATE, unix.SYS_SHMGET, unix.SYS_SEMGET}
+}
+
+// newNamespace is every CLONE_NEW flag of clone(2).
+const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
+	unix.CLONE_NEWPID | unix.CLONE_NEWNET
+
+// byArgument gives the system calls whose arguments decide. With the network off altogether (tier landlock has no
+// network namespace) only pairs of unix sockets are left.
+func byArgument(noSockets bool) []argRule {
+	const tioclinux = 0x541c // ioctl_console(2); x/sys does not name it
+	var flags []condition
+	for bit := uint32(1); bit != 0; bit <<= 1 {
+		if bit&newNamespace != 0 {
+			flags = append(flags, condition{0, bit, bit})
+		}
+	}
+	is := func(arg int, value uint32) condition { return condition{arg, ^uint32(0), value} }
+	rules := []argRule{
+		{number: unix.SYS_CLONE, refuse: flags, errno: unix.EPERM},
+		{number: unix.SYS_IOCTL, refuse: []condition{is(1, unix.TIOCSTI), is(1, tioclinux), is(1, unix.TIOCSCTTY), is(1, unix.TIOCCONS), is(1, unix.TIOCSETD)}, errno: unix.EPERM},
+		// only what personality(2) calls a question, and Linux itself
+		{number: unix.SYS_PERSONALITY, allowOnly: []condition{is(0, 0xffffffff), is(0, 0)}, errno: unix.EPERM},
+		{number: unix.SYS_MKNODAT, refuse: []condition{{2, unix.S_IFMT, unix.S_IFCHR}, {2, unix.S_IFMT, unix.S_IFBLK}}, errno: unix.EPERM},
+		{number: unix.SYS_SOCKETPAIR, allowOnly: []condition{is(0, unix.AF_UNIX)}, errno: unix.EAFNOSUPPORT},
+		{number: unix.SYS_PRCTL, refuse: []condition{is(0, unix.PR_SET_MM), is(0, unix.PR_SET_PTRACER)}, errno: unix.EPERM},
+	}
+	if noSockets {
+		return append(append(rules, argRule{number: unix.SYS_SOCKET, refuse: []condition{{0, 0, 0}}, errno: unix.EAFNOSUPPORT}), byArgumentHere()...)
+	}
+	rules = append(rules,
+		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{is(0, unix.AF_UNIX), is(0, unix.AF_INET), is(0, unix.AF_INET6)}, errno: unix.EAFNOSUPPORT},
+		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{{1, 0xf, unix.SOCK_STREAM}, {1, 0xf, unix.SOCK_DGRAM}, {1, 0xf, unix.SOCK_SEQPACKET}}, errno: unix.EPERM},
+		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{is(2, 0), is(2, unix.IPPROTO_TCP), is(2, unix.IPPROTO_UDP)}, errno: unix.EPERM})
+	return append(rules, byArgumentHere()...)
+}
+
+// filter assembles the program. Every test that refuses stands alone and falls through to the next, so that no jump is long.
+func filter(arch uint32, bounded, noSockets bool) ([]bpf.Instruction, error) {
+	load := func(at uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: at, Size: 4} }
+	answer := func(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)} }
+	p := []bpf.Instruction{
+		load(dataArch),
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: arch, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS}, // 32-bit calls have other numbers
+		load(dataNumber),
+		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: lastKnown, SkipTrue: 1}, // also x32 (bit 30)
+		answer(unix.ENOSYS),
+	}
+	list := refused()
+	if !bounded {
+		list = append(list, hidesMemory()...)
+	}
+	for _, nr := range list {
+		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, answer(unix.EPERM))
+	}
+	p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, answer(unix.ENOSYS)) // its flags are in memory: libraries fall back to clone
+	for _, r := range byArgument(noSockets) {
+		block := r.block(load, answer)
+		if len(block) > 255 {
+			return nil, fmt.Errorf("the rule for system call %d is too long", r.number)
+		}
+		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(r.number), SkipFalse: uint8(len(block))})
+		p = append(p, block...)
+	}
+	return append(p, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}), nil
+}
+
+// block tests the conditions of one call; at its end the accumulator holds the call's number again.
+func (r argRule) block(load func(uint32) bpf.Instruction, answer func(unix.Errno) bpf.Instruction) (b []bpf.Instruction) {
+	conds, positive := r.refuse, true
+	if r.allowOnly != nil {
+		conds, positive = r.allowOnly, false
+	}
+	test := func(c condition) []bpf.Instruction {
+		return []bpf.Instruction{load(dataArgs + 8*uint32(c.arg)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask}}
+	}
+	for i, c := range conds {
+		b = append(b, test(c)...)
+		if positive {
+			b = append(b, bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.value, SkipFalse: 1}, answer(r.errno))
+			continue
+		}
+		// behind it are the tests that are left, four instructions each but for the jump of the last, and the refusal
+		skip := 3*(len(conds)-1-i) + 1
+		b = append(b, bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.value, SkipTrue: uint8(skip)})
+	}
+	if !positive {
+		b = append(b, answer(r.errno))
+	}
+	return append(b, load(dataNumber))
+}
+
+// restrictCalls puts the filter on every thread of the process. It needs no_new_privs.
+func restrictCalls(bounded, noSockets bool) error {
+	list, err := filter(auditArch, bounded, noSockets)
+	if err != nil {
+		return err
+	}
+	raw, err := bpf.Assemble(list)
+	if err != nil {
+		return err
+	}
+	code := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
+	runtime.KeepAlive(code)
+	switch {
+	case errno != 0:
+		return errno
+	case thread != 0:
+		return fmt.Errorf("thread %d could not be restricted", thread)
+	}
+	return nil
+}
