@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"time"
 
 	"parley/channels"
 	"parley/configs"
+	"parley/tools/sandbox"
 	"parley/workspace/store"
 )
 
@@ -38,7 +41,27 @@ func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	}
 	g := New(opt)
 	defer g.http.CloseIdleConnections()
+	list = append(list, g.checkSandbox(ctx, c)...)
 	return append(append(list, g.checkChannels(ctx, c)...), g.checkModels(ctx, c)...)
+}
+
+// checkSandbox tries the sandbox as the gateway would at its start.
+func (g *Gateway) checkSandbox(ctx context.Context, c *configs.Config) []Finding {
+	if c.Sandbox.Backend == "none" {
+		return []Finding{good("commands are off: sandbox.backend is none")}
+	}
+	g.openSandbox(c)
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	r := g.sandbox.Probe(ctx)
+	if r.Tier == sandbox.TierNone {
+		hint := "Agents work without commands; docs/sandbox.md says what one needs. sandbox.backend: none ends this finding."
+		if runtime.GOOS != "linux" {
+			return []Finding{{OK: true, What: "no command runs here: " + strings.Join(r.Reasons, "; "), Hint: hint}}
+		}
+		return []Finding{bad(hint, "no command runs here: %s", strings.Join(r.Reasons, "; "))}
+	}
+	return []Finding{{OK: true, What: "sandbox for commands: " + r.String(), Hint: strings.Join(r.Reasons, "; ")}}
 }
 
 func good(format string, args ...any) Finding {

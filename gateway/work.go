@@ -16,6 +16,7 @@ import (
 	"parley/tools"
 	"parley/tools/builtin"
 	"parley/tools/sandbox"
+	"parley/tools/sandbox/egress"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/media"
@@ -31,13 +32,27 @@ func (g *Gateway) tools() []tools.Tool {
 // in it.
 func (g *Gateway) openSandbox(c *configs.Config) {
 	if g.sandbox = g.opt.Sandbox; g.sandbox == nil {
-		cfg := sandbox.Config{Backend: c.Sandbox.Backend, MinTier: sandbox.Tier(c.Sandbox.MinTier), Limits: limitsOf(c), Concurrent: c.Concurrency.Exec, Hide: []string{c.DataDir}}
+		cfg := sandbox.Config{Backend: c.Sandbox.Backend, MinTier: sandbox.Tier(c.Sandbox.MinTier), Limits: limitsOf(c), Concurrent: c.Concurrency.Exec,
+			Scratch: filepath.Join(c.DataDir, "probe"), Hide: []string{c.DataDir}}
 		if c.Path != "" {
 			cfg.Hide = append(cfg.Hide, c.Path)
 		}
-		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log})
+		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log, Egress: g.wayOut(c)})
 	}
 	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: c.Sandbox.Network == "egress", Profile: profileOf(c), Resolve: builtin.FindProgram})
+}
+
+// wayOut is the proxy that commands have in place of a network; nil: they have none.
+func (g *Gateway) wayOut(c *configs.Config) sandbox.Server {
+	if c.Sandbox.Network != "egress" {
+		return nil
+	}
+	p, err := egress.New(c.Sandbox.Egress, g.log, nil)
+	if err != nil {
+		g.log.Error("commands have no network", "err", err) // the rules of the configuration have passed what this refuses
+		return nil
+	}
+	return p
 }
 
 // probeSandbox tries the sandbox beside the start: until it has held there is no exec.

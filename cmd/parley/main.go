@@ -11,6 +11,8 @@ import (
 	_ "time/tzdata" // zones of people, also where the system has none
 
 	"github.com/spf13/cobra"
+
+	"parley/tools/sandbox"
 )
 
 // version is set by the linker.
@@ -23,6 +25,7 @@ const (
 )
 
 func main() {
+	sandbox.Init() // a command of an agent starts in a process that is this program again
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -11,10 +11,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"parley/gateway/client"
+	"parley/tools/sandbox"
 )
 
 // TestMain lets scripts run this very binary as parley.
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"parley": main}) }
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	testscript.Main(m, map[string]func(){"parley": main})
+}
 
 // freePort is one that nobody listens on now.
 func freePort() (string, error) {

@@ -17,7 +17,7 @@ type dangerousCall struct {
 
 // dangerousCalls is tried by the self-test and by the tests.
 func dangerousCalls() []dangerousCall {
-	const query = ^uintptr(0) // an argument that none of them takes
+	const query = ^uintptr(0)         // an argument that none of them takes
 	const addrNoRandomize = 0x0040000 // personality(2)
 	list := []dangerousCall{
 		{name: "ptrace", number: unix.SYS_PTRACE, args: [6]uintptr{unix.PTRACE_TRACEME}},

@@ -9,15 +9,21 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
+// armed is set by Init. Without it a program that starts itself as a sandbox would start as what it is, and again. It is
+// a fact about the process, as os.Args is.
+var armed atomic.Bool
+
 // Init takes over the process when it was started as part of a sandbox, and then never returns. Every program that
 // calls New, tests included, calls it before anything else: it must find no goroutine of the program's own.
 func Init() {
+	armed.Store(true)
 	if len(os.Args) == 0 {
 		return
 	}

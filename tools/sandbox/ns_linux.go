@@ -17,6 +17,7 @@ const niceness = 15
 type ns struct {
 	cfg   Config
 	log   *slog.Logger
+	way   Server // out; nil: none
 	slots chan struct{}
 	root  bool     // the gateway is root: sandboxes get a user of their own
 	hide  []string // clean absolute paths
@@ -36,6 +37,9 @@ func New(cfg Config, deps Deps) Backend {
 	if cfg.Backend == "none" {
 		return absent{"sandbox.backend is none"}
 	}
+	if !armed.Load() {
+		return absent{"this program cannot be its own sandbox: it has not called sandbox.Init"}
+	}
 	return newNS(cfg, deps)
 }
 
@@ -46,7 +50,7 @@ func newNS(cfg Config, deps Deps) *ns {
 	if cfg.Concurrent <= 0 {
 		cfg.Concurrent = 2 * runtime.NumCPU()
 	}
-	n := &ns{cfg: cfg, log: deps.Log, slots: make(chan struct{}, cfg.Concurrent), root: privileged(), last: Report{Tier: TierNone}}
+	n := &ns{cfg: cfg, log: deps.Log, way: deps.Egress, slots: make(chan struct{}, cfg.Concurrent), root: privileged(), last: Report{Tier: TierNone}}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}

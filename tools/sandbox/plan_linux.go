@@ -56,7 +56,7 @@ func (n *ns) plan(c *Command, h how) (*spec, []*os.File, error) {
 	if s.Dir = start; h.tier == TierLandlock {
 		s.Dir = c.Work + strings.TrimPrefix(start, WorkPath)
 	}
-	if c.Egress && n.cfg.ProxyAt != "" && h.tier == TierNS {
+	if c.Egress && n.way != nil && h.tier == TierNS {
 		s.ProxyPort = proxyPort
 	}
 	if s.Env, err = environ(c.Env, s); err != nil {

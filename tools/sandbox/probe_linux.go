@@ -138,6 +138,7 @@ func lastLine(out []byte) string {
 
 // lures are what a probe tries to reach: things of the host that stand open to any process of this user.
 type lures struct {
+	scratch            string
 	dir, work, control string
 	tcp                net.Listener
 	abstract, path     net.Listener
@@ -150,12 +151,15 @@ func newLures(scratch string) (l *lures, err error) {
 			l.close()
 		}
 	}()
-	if scratch != "" {
-		if err := os.MkdirAll(scratch, 0o700); err != nil {
+	if l.scratch = scratch; scratch != "" {
+		switch err := os.Mkdir(scratch, 0o700); {
+		case errors.Is(err, os.ErrNotExist):
+			l.scratch = "" // before the first start there is no data directory
+		case err != nil && !errors.Is(err, os.ErrExist):
 			return nil, err
 		}
 	}
-	if l.dir, err = os.MkdirTemp(scratch, "parley-probe-"); err != nil {
+	if l.dir, err = os.MkdirTemp(l.scratch, "parley-probe-"); err != nil {
 		return nil, err
 	}
 	if l.dir, err = filepath.EvalSymlinks(l.dir); err != nil {
@@ -194,6 +198,9 @@ func (l *lures) close() {
 	}
 	if l.dir != "" {
 		_ = os.RemoveAll(l.dir) // what the probe itself made
+	}
+	if l.scratch != "" {
+		_ = os.Remove(l.scratch) // unless another probe is in it
 	}
 }
 

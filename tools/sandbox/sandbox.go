@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 )
@@ -62,12 +63,19 @@ type Config struct {
 	Concurrent int      // commands at once; 0: twice the processors
 	Scratch    string   // folder for the self-test, on the file system of the work folders; empty: the system's own
 	Hide       []string // host paths that no command sees, also where a shown folder holds them: data directory, configuration
-	ProxyAt    string   // path of the egress proxy's unix socket; empty: no command reaches the network
 }
 
 // Deps is what the house gives.
 type Deps struct {
 	Log *slog.Logger
+	// Egress is the one way out; nil: no command reaches the network. *egress.Proxy is one.
+	Egress Server
+}
+
+// Server serves a listener until ctx ends, and closes it. The listener is a loopback port inside one sandbox, opened there
+// and handed out: nothing of the proxy is mounted into a sandbox, and no process carries bytes in between.
+type Server interface {
+	ServeListener(ctx context.Context, l net.Listener) error
 }
 
 // Command is one line to run, with all that it may see and use. Nothing else of the host is visible to it but programs
@@ -81,7 +89,7 @@ type Command struct {
 	Folders []Mount
 	Env     []string // NAME=value; names that change what a program loads or runs are refused
 	Limits  Limits
-	Egress  bool // give it the proxy, where Config has one
+	Egress  bool // give it the proxy, where Deps has one
 }
 
 // Mount is an owner's own folder.

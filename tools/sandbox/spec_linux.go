@@ -39,7 +39,7 @@ type spec struct {
 	Processes int  // on top of init's own threads
 	Bounded   bool // a cgroup bounds the memory; else system calls that hide memory are refused
 	Nice      int
-	ProxyPort int    // loopback port to listen on for the gateway; 0: none
+	ProxyPort int // loopback port to listen on for the gateway; 0: none
 	Weak      weakness
 }
 

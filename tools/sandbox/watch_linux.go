@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io/fs"
+	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -27,7 +28,7 @@ func (k *call) watch(ctx context.Context, files []*os.File, alarms chan<- string
 	}
 	proc := files[0]
 	if len(files) > 1 {
-		background.Go(func() { k.n.bridge(ctx, files[1]) })
+		background.Go(func() { k.n.serve(ctx, files[1]) })
 	}
 	background.Go(func() {
 		defer proc.Close()
@@ -59,6 +60,18 @@ func (k *call) watch(ctx context.Context, files []*os.File, alarms chan<- string
 			}
 		}
 	})
+}
+
+// serve lets the proxy take what connects to the port inside.
+func (n *ns) serve(ctx context.Context, port *os.File) {
+	l, err := net.FileListener(port)
+	port.Close()
+	if err == nil {
+		err = n.way.ServeListener(ctx, l)
+	}
+	if err != nil {
+		n.log.Warn("a sandbox's way to the proxy has broken", "err", err)
+	}
 }
 
 // resident sums what all processes of a sandbox hold in memory, in bytes, by its /proc. Pages that several share, such as
