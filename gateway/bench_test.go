@@ -11,6 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/tools/sandbox"
 )
 
 // nullNet is a network without a wire: what is sent has arrived, and the peer writes again at once.
@@ -130,7 +131,7 @@ func startNull(b *testing.B, net *nullNet) *Gateway {
 	if _, err := src.Load(); err != nil {
 		b.Fatal(err)
 	}
-	g := New(Options{Source: src, Channels: []channels.Factory{f}, Env: none})
+	g := New(Options{Source: src, Sandbox: sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{}), Channels: []channels.Factory{f}, Env: none})
 	if err := g.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

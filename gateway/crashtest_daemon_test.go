@@ -21,6 +21,7 @@ import (
 	"parley/channels/all"
 	"parley/configs"
 	"parley/gateway"
+	"parley/tools/sandbox"
 )
 
 // What a test binary that runs as the daemon reads from its environment.
@@ -51,7 +52,7 @@ func childMain(conf string) int {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	g := gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	g := gateway.New(gateway.Options{Source: src, Sandbox: sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{}), Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Synchronous: os.Getenv(childSync), Point: pointOf(os.Getenv(childPoint), os.Getenv(childPoints)), MemoryLimit: 4 << 30})
 	if err := g.Start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)

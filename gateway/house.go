@@ -13,6 +13,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/control"
 	"parley/routes"
+	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -129,6 +130,14 @@ func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 		return control.Agent{ID: id, Name: string(id)}, false
 	}
 	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == r.fallback}, true
+}
+
+func (h house) Tools(id workspace.AgentID) (tools.Set, bool) {
+	a, ok := h.g.roster().agents[id]
+	if !ok {
+		return nil, false
+	}
+	return a.tools, true
 }
 
 func (h house) Agents() []control.Agent {

@@ -16,6 +16,7 @@ import (
 	"parley/channels/telegram/telegramtest"
 	"parley/configs"
 	"parley/gateway"
+	"parley/tools/sandbox"
 )
 
 // rig is a whole daemon as a value, between a fake Telegram and a scripted model.
@@ -130,7 +131,7 @@ func (r *rig) write(yaml string) {
 
 func (r *rig) start(change func(*gateway.Options)) {
 	r.t.Helper()
-	opt := gateway.Options{Channels: all.Factories(), Env: func(string) (string, bool) { return "", false },
+	opt := gateway.Options{Sandbox: sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{}), Channels: all.Factories(), Env: func(string) (string, bool) { return "", false },
 		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), MemoryLimit: 4 << 30}
 	if change != nil {
 		change(&opt)

@@ -163,7 +163,7 @@ func (a *app) agentCommand() *cobra.Command {
 			return a.table([]string{"ID", "NAME", "MODELS", "DEFAULT"}, rows)
 		})
 	}}
-	group.AddCommand(a.jsonFlag(ls))
+	group.AddCommand(a.jsonFlag(ls), a.policyCommand())
 	return group
 }
 

@@ -103,6 +103,7 @@ func routes() []route {
 		{"GET /v1/sessions/{key}/events", false, (*server).sessionEvents},
 		{"GET /v1/status", false, (*server).status},
 		{"GET /v1/agents", false, (*server).listAgents},
+		{"POST /v1/agents/{id}/policy/explain", false, (*server).explainPolicy},
 		{"GET /v1/commands", false, (*server).listCommands},
 		{"GET /v1/channels", false, (*server).listChannels},
 		{"GET /v1/channels/{name}", false, (*server).getChannel},

@@ -214,6 +214,8 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	}
 	do(200, "POST", "/v1/runs/"+held+"/stop", "")
 	do(200, "POST", "/v1/routes/explain", `{"channel":"net","peer":"9","text":"hello"}`)
+	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"role":"guest","channel":"net"}`)
+	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"tool":"exec","args":{"command":"ls"}}`)
 	do(200, "POST", "/v1/channels/net/test", "")
 	do(202, "POST", "/v1/config/reload", "{}")
 	do(200, "POST", "/v1/backup", "")

@@ -20,6 +20,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"parley/gateway/control"
+	"parley/workspace"
 )
 
 var update = flag.Bool("update", false, "write openapi.json and the page's types anew")
@@ -30,7 +31,7 @@ var named = map[string]any{
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
 	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Finding": control.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
-	"Explained": control.Explained{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{},
+	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{},
 	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Part": part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},

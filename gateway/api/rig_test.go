@@ -22,6 +22,7 @@ import (
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/client"
+	"parley/tools/sandbox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -226,7 +227,7 @@ func (r *rig) run(change func(*gateway.Options)) {
 		r.t.Fatal(err)
 	}
 	book := gateway.NewLogbook()
-	opt := gateway.Options{Source: src, Env: none, Channels: r.nets, Log: slog.New(book.Handler(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))), Book: book, MemoryLimit: 8 << 30}
+	opt := gateway.Options{Source: src, Sandbox: sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{}), Env: none, Channels: r.nets, Log: slog.New(book.Handler(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))), Book: book, MemoryLimit: 8 << 30}
 	if change != nil {
 		change(&opt)
 	}

@@ -117,23 +117,24 @@ type runRoute struct {
 
 // runStep is one row of a run's journal: a call of the model, or of a tool.
 type runStep struct {
-	N          int        `json:"n"`
-	Kind       string     `json:"kind"`  // model or tool
-	State      string     `json:"state"` // done; of a tool also planned, started, failed, unknown, refused, cancelled; of the last call the end of its run
-	Model      string     `json:"model,omitempty"`
-	Tool       string     `json:"tool,omitempty"`
-	CallID     string     `json:"call_id,omitempty"`
-	Effect     string     `json:"effect,omitempty"`   // pure, store, outside: what a crash may repeat
-	Decision   string     `json:"decision,omitempty"` // of a tool: allowed, refused, waiting, cancelled
-	Reason     string     `json:"reason,omitempty"`   // of a refusal: layer and rule
-	Args       string     `json:"args,omitempty"`     // JSON as the model wrote it
-	Text       string     `json:"text,omitempty"`     // what the model said, or the tool's result
-	Cut        bool       `json:"cut"`                // Args or Text is longer; the log has it whole
-	Failed     bool       `json:"failed"`             // the tool's result is an error
-	Started    time.Time  `json:"started"`
-	Ended      *time.Time `json:"ended,omitempty"`
-	DurationMS int64      `json:"duration_ms"`
-	Usage      *usage     `json:"usage,omitempty"` // of a model's call
+	N          int             `json:"n"`
+	Kind       string          `json:"kind"`  // model or tool
+	State      string          `json:"state"` // done; of a tool also planned, started, failed, unknown, refused, cancelled; of the last call the end of its run
+	Model      string          `json:"model,omitempty"`
+	Tool       string          `json:"tool,omitempty"`
+	CallID     string          `json:"call_id,omitempty"`
+	Effect     string          `json:"effect,omitempty"`   // pure, store, outside: what a crash may repeat
+	Decision   string          `json:"decision,omitempty"` // of a tool: allowed, refused, waiting, cancelled
+	Policy     *policyDecision `json:"policy,omitempty"`   // of a tool: what each layer of its policy said
+	Reason     string          `json:"reason,omitempty"`   // of a refusal: layer and rule
+	Args       string          `json:"args,omitempty"`     // JSON as the model wrote it
+	Text       string          `json:"text,omitempty"`     // what the model said, or the tool's result
+	Cut        bool            `json:"cut"`                // Args or Text is longer; the log has it whole
+	Failed     bool            `json:"failed"`             // the tool's result is an error
+	Started    time.Time       `json:"started"`
+	Ended      *time.Time      `json:"ended,omitempty"`
+	DurationMS int64           `json:"duration_ms"`
+	Usage      *usage          `json:"usage,omitempty"` // of a model's call
 }
 
 // runMoment is one line of a run's timeline.
@@ -195,7 +196,7 @@ func stepsOf(steps []workspace.Step) []runStep {
 			}
 		}
 		if st.Kind == workspace.StepTool {
-			v.Args, v.Decision = args[st.CallID], decisionOf(st.State)
+			v.Args, v.Decision, v.Policy = args[st.CallID], decisionOf(st.State), policyOf(st.Body.Decision)
 		}
 		if u := st.Body.Usage; u != nil {
 			sum := usageOf(*u)

@@ -265,13 +265,36 @@ func renderWhy(v control.Why) string {
 	}
 	for _, st := range v.Steps {
 		if st.Kind == workspace.StepTool {
-			fmt.Fprintf(&b, "\n- tool `%s`: %s", st.Tool, st.State)
-			if st.Body.Reason != "" {
-				b.WriteString(", " + st.Body.Reason)
-			}
+			fmt.Fprintf(&b, "\n- tool `%s`: %s%s", workspace.Line(st.Tool, 40), st.State, whyTool(st.Body))
 		}
 	}
 	return b.String()
+}
+
+// whyTool is what policy said of a call: the layer that decided first, then what all said.
+func whyTool(b workspace.StepBody) string {
+	d := b.Decision
+	if d == nil {
+		if b.Reason == "" {
+			return ""
+		}
+		return ", " + b.Reason
+	}
+	s := ", " + control.PolicyOutcome(*d) + " by " + d.Layer + " `" + d.Rule + "`"
+	if d.Domain != "" {
+		s += ", domain `" + d.Domain + "`"
+	}
+	if b.Reason != "" && b.Reason != d.Layer+": "+d.Rule {
+		s += ", " + b.Reason
+	}
+	var steps []string
+	for _, l := range d.Record {
+		steps = append(steps, fmt.Sprintf("%s %s (%s)", l.Layer, l.Outcome, l.Rule))
+	}
+	if len(steps) > 0 {
+		s += ": " + strings.Join(steps, " → ")
+	}
+	return s
 }
 
 func renderQueue(v control.QueueView) string {

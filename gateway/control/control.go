@@ -17,6 +17,7 @@ import (
 	"parley/channels"
 	"parley/gateway/logbook"
 	"parley/routes"
+	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/store"
@@ -64,6 +65,8 @@ type House interface {
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent
+	// Tools are those of an agent, with the policy in front.
+	Tools(id workspace.AgentID) (tools.Set, bool)
 	// Submit journals a message of a local person and returns after the commit.
 	Submit(ctx context.Context, m Submission) (Submitted, error)
 	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)

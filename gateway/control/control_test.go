@@ -17,6 +17,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/logbook"
 	"parley/routes"
+	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -75,6 +76,10 @@ func (h *house) Models() []llm.ModelHealth                                      
 func (h *house) Agents() []control.Agent                                        { return []control.Agent{{ID: "a", Default: true}} }
 func (h *house) Queue(string) lane.Settings                                     { return lane.Settings{Mode: lane.Steer} }
 func (h *house) Agent(workspace.AgentID) (control.Agent, bool)                  { return control.Agent{ID: "a"}, true }
+
+func (h *house) Tools(id workspace.AgentID) (tools.Set, bool) {
+	return tools.NewSet(nil, tools.PolicyConfig{}), id == "a"
+}
 
 func (h *house) Submit(context.Context, control.Submission) (control.Submitted, error) {
 	return control.Submitted{InputID: "x"}, nil

@@ -361,6 +361,73 @@ export type PersonItem = {
   accounts: Account[]
 }
 
+export type PolicyDecision = {
+  /** allow, ask, deny */
+  outcome: string
+  /** whose owner is asked */
+  domain?: string
+  /** that decided */
+  layer?: string
+  rule?: string
+  reason?: string
+  /** what each layer said, in order */
+  record: PolicyLayer[]
+}
+
+export type PolicyExplained = {
+  agent: string
+  person?: string
+  role: string
+  channel?: string
+  network?: string
+  route?: string
+  helper?: boolean
+  /** in the order in which they judge */
+  layers: string[]
+  tools: PolicyTool[]
+}
+
+export type PolicyLayer = {
+  layer: string
+  rule: string
+  outcome: string
+  reason?: string
+}
+
+export type PolicyRequest = {
+  /** by id; left out: an owner */
+  person?: string
+  /** in place of the person's: owner, member, guest, nobody */
+  role?: string
+  /** by name; left out: a local session */
+  channel?: string
+  /** label of the rule that chose the agent */
+  route?: string
+  /** of a helper */
+  helper?: boolean
+  /** left out: all */
+  tool?: string
+  /** of the call */
+  args?: unknown
+}
+
+export type PolicyTool = {
+  tool: string
+  group?: string
+  /** pure, store, outside: what a crash may repeat */
+  effect?: string
+  /** allow, ask, deny */
+  outcome: string
+  /** whose owner is asked */
+  domain?: string
+  /** that decided */
+  layer?: string
+  rule?: string
+  reason?: string
+  /** what each layer said, in order */
+  record: PolicyLayer[]
+}
+
 export type Probe = {
   channel: string
   kind?: string
@@ -530,6 +597,8 @@ export type RunStep = {
   effect?: string
   /** of a tool: allowed, refused, waiting, cancelled */
   decision?: string
+  /** of a tool: what each layer of its policy said */
+  policy?: PolicyDecision
   /** of a refusal: layer and rule */
   reason?: string
   /** JSON as the model wrote it */
