@@ -59,6 +59,7 @@ func (p *pass) ask(ctx context.Context, tools []llm.Tool, extra ...string) (llm.
 		began := p.Now()
 		resp, err := p.model.Stream(ctx, req, p.see)
 		if err == nil {
+			p.hideResponse(&resp)
 			if resp.Usage.DurationMS == 0 {
 				resp.Usage.DurationMS = p.Now().Sub(began).Milliseconds()
 			}
@@ -139,6 +140,7 @@ type stream struct {
 	sent     int             // bytes of it that were emitted
 	thinking bool            // the last event said so
 	whole    bool            // the call ended well
+	hide     *workspace.Stream
 }
 
 // see takes a piece of the answer. Text that may yet become NO_REPLY is held back.
@@ -149,7 +151,10 @@ func (p *pass) see(d llm.Delta) {
 		p.discard()
 	case d.Text != "":
 		s.thinking = false
-		s.text.WriteString(d.Text)
+		if s.hide == nil {
+			s.hide = p.Hide.Stream()
+		}
+		s.text.WriteString(s.hide.Next(d.Text))
 		if !strings.HasPrefix(Silence, strings.TrimSpace(s.text.String())) {
 			p.flush()
 		}
@@ -181,6 +186,7 @@ func (p *pass) settle(resp llm.Response) {
 		p.discard()
 	}
 	p.stream.text.Reset()
+	p.stream.hide = nil
 	p.stream.text.WriteString(text)
 	if strings.TrimSpace(text) != Silence {
 		p.flush()
@@ -190,6 +196,7 @@ func (p *pass) settle(resp llm.Response) {
 
 // shown is the text of the last model call, without a silence that was about to be said.
 func (p *pass) shown() string {
+	p.stream.text.WriteString(p.stream.hide.Cut())
 	text := strings.TrimSpace(p.stream.text.String())
 	if strings.HasPrefix(Silence, text) {
 		return ""

@@ -332,7 +332,7 @@ func (p *pass) settled(c *call, r ran) workspace.Step {
 	} else {
 		p.log.Warn("tool failed", "tool", c.Name, "err", r.err)
 	}
-	return c.say(state, "", cut(said, p.limits.Output), true)
+	return c.say(state, "", cut(p.Hide.Redact(said), p.limits.Output), true)
 }
 
 // resultOf is a tool's result as one piece of visible text within the limit, with its files and images behind it.
@@ -354,8 +354,8 @@ func (p *pass) resultOf(c *call, r tools.Result) []workspace.Content {
 	}
 	return append([]workspace.Content{{
 		Kind: workspace.ToolResult, CallID: c.CallID, Name: c.Name, Error: r.Error,
-		Text: cut(workspace.Visible(strings.Join(text, "\n")), p.limits.Output),
-	}}, rest...)
+		Text: cut(workspace.Visible(p.Hide.Redact(strings.Join(text, "\n"))), p.limits.Output),
+	}}, p.hideFiles(rest)...)
 }
 
 // cut keeps the first limit bytes of text, at a character's end, and says so.

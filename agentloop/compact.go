@@ -91,6 +91,7 @@ func (l *Loop) Summarize(ctx context.Context, t Turn, instructions string) (Comp
 	if err != nil {
 		return out, err
 	}
+	l.hideResponse(&resp)
 	out.Summary = strings.TrimSpace(workspace.PlainText(resp.Content))
 	if out.Summary == "" || out.Summary == Silence {
 		return out, errEmpty

@@ -23,6 +23,7 @@ type Loop struct {
 	Log    *slog.Logger     // nil: none
 	Now    func() time.Time // for what calls last
 	Limits Limits
+	Hide   *workspace.Redactor // takes secrets out; nil: none are known
 }
 
 // Limits of a turn; a zero field means its default.

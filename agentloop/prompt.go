@@ -31,6 +31,8 @@ const (
 type Prompts struct {
 	Now func() time.Time
 	Log *slog.Logger // nil: none
+	// Hide takes secrets out of what is read; nil: none are known.
+	Hide *workspace.Redactor
 
 	mu     sync.Mutex
 	agents map[workspace.AgentID]*identity
@@ -128,7 +130,7 @@ func (p *Prompts) refresh(a workspace.Agent, id *identity) {
 	if id.files != nil && !changed(home, id.files) {
 		return
 	}
-	id.files, id.built = readFiles(home), nil
+	id.files, id.built = readFiles(home, p.Hide), nil
 	for _, f := range id.files {
 		if f.Note != "" && p.Log != nil {
 			p.Log.Warn("identity file is not whole in the prompt", "agent", a.ID, "file", f.Name, "note", f.Note)
@@ -148,7 +150,7 @@ func stampOf(home *workspace.Root, name string) stamp {
 	return stamp{size: info.Size, mod: info.ModTime}
 }
 
-func readFiles(home *workspace.Root) []PromptFile {
+func readFiles(home *workspace.Root, hide *workspace.Redactor) []PromptFile {
 	var files []PromptFile
 	left := MaxFilesChars
 	for _, name := range workspace.IdentityFiles() {
@@ -160,7 +162,7 @@ func readFiles(home *workspace.Root) []PromptFile {
 		case err != nil:
 			f.Note = "cannot be read: " + err.Error()
 		default:
-			f.fill(strings.TrimSpace(string(data)), min(left, MaxFileChars))
+			f.fill(strings.TrimSpace(hide.Redact(string(data))), min(left, MaxFileChars))
 			left -= f.Chars
 		}
 		files = append(files, f)

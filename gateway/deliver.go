@@ -38,6 +38,7 @@ type deliver struct {
 	blobs blobs
 	moves *moves
 	log   *slog.Logger
+	hide  *workspace.Redactor
 	now   func() time.Time
 	base  context.Context // ends when sending must stop
 
@@ -503,7 +504,7 @@ func (d *deliver) enough(o *workspace.Outbound, tries int) bool {
 // again puts a part that was surely not sent back to ready.
 func (d *deliver) again(p *workspace.Part, err error) bool {
 	next := p.NextAt
-	d.settle(p, store.Move{To: workspace.PartReady, Error: short(err), NextAt: next})
+	d.settle(p, store.Move{To: workspace.PartReady, Error: d.hide.Redact(short(err)), NextAt: next})
 	p.NextAt = next
 	return false
 }
@@ -515,7 +516,7 @@ var errEnded = errors.New("the gateway ended while it was being sent")
 func (d *deliver) doubt(p *workspace.Part, err error) bool {
 	d.unknown.Add(1)
 	d.log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
-	text := short(err)
+	text := d.hide.Redact(short(err))
 	if p.Error == markedOnce && (!errors.Is(err, errEnded) || p.Tries > maxBegins) {
 		text = markedOnce
 	}
@@ -556,7 +557,7 @@ func (d *deliver) dead(r *room, o *workspace.Outbound, p *workspace.Part, err er
 	if channels.ClassOf(err) != channels.PeerGone {
 		notice = undelivered(o)
 	}
-	out, storeErr := d.store.Dead(store.Move{Part: *p, Error: short(err)}, notice)
+	out, storeErr := d.store.Dead(store.Move{Part: *p, Error: d.hide.Redact(short(err))}, notice)
 	if storeErr != nil {
 		return d.lost(p, storeErr)
 	}
@@ -620,7 +621,8 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		return post, nil
 	}
 	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.traits.Dialect)
-	if p.Error == markedOnce { // newLine left room for it
+	post.Text, post.Plain = d.hide.Redact(post.Text), d.hide.Redact(post.Plain) // whoever made it: the last door out
+	if p.Error == markedOnce {                                                  // newLine left room for it
 		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
 	}
 	return post, nil

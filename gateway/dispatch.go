@@ -35,6 +35,7 @@ type dispatch struct {
 	accounts func(*line) error // binds the configured people to a channel's users
 	now      func() time.Time
 	log      *slog.Logger
+	hide     *workspace.Redactor
 
 	refusals                            *limiter
 	accepted, duplicates, refused, shed atomic.Int64
@@ -130,7 +131,7 @@ func (d *dispatch) judged(l *line, in channels.Inbound) (list []*arrival, err er
 			list, err = []*arrival{d.noted(l, in, "it could not be judged")}, nil
 		}
 	}()
-	return d.judge(l, in)
+	return d.judge(l, inbound(d.hide, in))
 }
 
 // noted is an event that is kept as a mere fact, without its text.
@@ -424,7 +425,7 @@ func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error 
 			return err
 		}
 		d.log.Error("input cannot be stored as it is", "key", a.in.Key, "err", err)
-		return d.accept(ctx, []*arrival{d.noted(a.line, a.in, "it could not be stored: "+short(err))})
+		return d.accept(ctx, []*arrival{d.noted(a.line, a.in, "it could not be stored: "+d.hide.Redact(short(err)))})
 	}
 	for _, a := range list {
 		a.Begin = nil

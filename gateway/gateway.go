@@ -45,6 +45,7 @@ type Options struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Book     *logbook.Book // in which Log keeps its newest lines; nil: nothing is shown of it
+	Secrets  *Secrets      // the one that stands before Log; nil: New makes one
 	Version  string
 	Tools    []tools.Tool // beside the built-in ones, which keep their names
 	// Sandbox runs commands in place of what the configuration names; nil: that.
@@ -113,6 +114,9 @@ func New(opt Options) *Gateway {
 	if opt.Env == nil {
 		opt.Env = os.LookupEnv
 	}
+	if opt.Secrets == nil && opt.Source != nil {
+		opt.Secrets = NewSecrets(opt.Source.Current, opt.Env)
+	}
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
@@ -129,6 +133,12 @@ func newHTTPClient(write int) *http.Client {
 		WriteBufferSize: write,
 		HTTP2:           &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}, // a dead shared connection is noticed
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second, ForceAttemptHTTP2: true}}
+}
+
+// hide takes secrets out of text; reload and the making of the token keep it up to date.
+func (g *Gateway) hide() *workspace.Redactor {
+	g.opt.Secrets.look()
+	return g.opt.Secrets.Redactor
 }
 
 // roster is the configuration in force, for one piece of work.
@@ -170,7 +180,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	debug.SetMemoryLimit(g.opt.MemoryLimit)
 	debug.SetGCPercent(gcPercent)
 	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous,
-		Point: g.opt.Point})
+		Point: g.opt.Point, Hide: g.hide().Redact})
 	if err != nil {
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
@@ -193,7 +203,7 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 	if g.prices, err = g.loadPrices(c); err != nil {
 		return fmt.Errorf("load prices: %w", err)
 	}
-	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log}
+	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()}
 	g.openSandbox(c)
 	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {
@@ -249,7 +259,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
 	g.moves = &moves{store: g.store}
-	g.deliver = &deliver{store: g.store, moves: g.moves, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, base: sending, rooms: map[workspace.RoomID]*room{},
+	g.deliver = &deliver{store: g.store, moves: g.moves, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, hide: g.hide(), base: sending, rooms: map[workspace.RoomID]*room{},
 		ending: make(chan struct{})}
 	if g.store.Crashed() {
 		g.deliver.burst = newBurst(g.booted)
@@ -258,7 +268,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.drain(ctx, flushTime, stopSending)
 		return nil
 	})
-	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log,
+	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
 		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
@@ -268,7 +278,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.parking = newParking(g)
 	g.deliver.parking = g.parking
-	g.control = &control.Control{Store: g.store, Blobs: g.blobs, House: house{g}, Now: g.opt.Now}
+	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Now: g.opt.Now}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()
@@ -277,7 +287,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.turns.commands = g.commands.run
 	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
-		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.lines.usurps, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, refusals: newLimiter(refusalsKept, g.opt.Now)}
+		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.lines.usurps, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 
 // refusalsKept is how many refused messages an hour of one sender are stored.

@@ -271,7 +271,7 @@ func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 		}
 	}
 	if o.Err != nil {
-		f.Error = o.Err.Error()
+		f.Error = r.ts.hide.Redact(o.Err.Error())
 		r.ts.log.Warn("turn failed", "run", r.run.ID, "session", r.key.String(), "agent", string(r.key.Agent), "reason", o.Reason, "err", o.Err)
 	}
 	switch {

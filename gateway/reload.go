@@ -39,6 +39,7 @@ func (g *Gateway) reload(old, c *configs.Config) {
 		g.badReload(err)
 		return
 	}
+	g.hide()
 	g.current.Store(r)
 	r.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {

@@ -175,7 +175,7 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			r.zone[workspace.PersonID(p.ID)] = zone
 		}
 	}
-	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now}
+	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now, Hide: g.hide()}
 	return r, nil
 }
 

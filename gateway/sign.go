@@ -295,6 +295,7 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 	default:
 		return
 	}
+	post.Text, post.Plain = s.d.hide.Redact(post.Text), s.d.hide.Redact(post.Plain)
 	// an edit that is cut off might still arrive after the final one, so it may end by itself
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 	defer cancel()

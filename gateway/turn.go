@@ -27,6 +27,7 @@ type turns struct {
 	feed     *api.Feed
 	now      func() time.Time
 	log      *slog.Logger
+	hide     *workspace.Redactor
 	agents   func() *roster // agents with their prompts, swapped by a reload
 	commands func(ctx context.Context, in workspace.Input)
 	putBlob  func([]byte) (string, error)

@@ -22,7 +22,7 @@ import (
 // openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
 func (g *Gateway) openLocal() {
 	g.apiLine = newLine(configs.Channel{Name: apiName, Type: apiName}, nil, g.log, g.opt.Now)
-	g.web = webchat.New(webchat.Options{Desk: desk{g}, Log: g.log.With("channel", webchatName), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
+	g.web = webchat.New(webchat.Options{Hide: g.hide().JSON, Desk: desk{g}, Log: g.log.With("channel", webchatName), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
 	l := newLine(configs.Channel{Name: webchatName, Type: webchatName}, g.web, g.log, g.opt.Now)
 	g.lines.list = append(g.lines.list, l)
 }

@@ -119,8 +119,20 @@ func (s *Stream) Next(piece string) string {
 	return text[:cut]
 }
 
-// End returns what was held back.
+// End returns what was held back of a text that is whole.
 func (s *Stream) End() string { return s.flush("") }
+
+// Cut is End of a text that was cut off: what may be most of a secret is not shown.
+func (s *Stream) Cut() string {
+	if s == nil {
+		return ""
+	}
+	if len(s.held) >= minSecret {
+		s.held = ""
+		return Masked
+	}
+	return s.flush("")
+}
 
 func (s *Stream) flush(piece string) string {
 	text := s.held + piece

@@ -83,6 +83,17 @@ func TestE52_AStreamNeverShowsASecretInPieces(t *testing.T) {
 	})
 }
 
+func TestE52_ACutStreamKeepsHalfASecretBack(t *testing.T) {
+	t.Parallel()
+	r := workspace.NewRedactor("sk-0123456789")
+	for text, want := range map[string]string{"some words": "some words", "key sk-0": "key sk-0", "key sk-01234567": "key [secret]", "key sk-0123456789 s": "key [secret] s"} {
+		s := r.Stream()
+		if got := s.Next(text) + s.Cut(); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestTextWithoutSecretsStays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

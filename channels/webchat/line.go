@@ -145,6 +145,9 @@ func (l *line) put(v any) error {
 	if err != nil {
 		return fmt.Errorf("marshal frame: %w", err)
 	}
+	if l.c.opt.Hide != nil {
+		data = l.c.opt.Hide(data)
+	}
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)
 	}

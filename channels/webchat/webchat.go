@@ -78,6 +78,7 @@ var (
 // Options of the channel. Desk is needed.
 type Options struct {
 	Desk    Desk
+	Hide    func([]byte) []byte // takes secrets out of what pages are sent, JSON; nil: nothing is hidden
 	Log     *slog.Logger
 	Now     func() time.Time
 	Version string

@@ -93,8 +93,9 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 // newGateway makes a gateway that logs to w and into its own book.
 func newGateway(src *configs.Source, w io.Writer, least slog.Level, asJSON bool) (*gateway.Gateway, *slog.Logger) {
 	book := gateway.NewLogbook()
-	log := slog.New(newLogHandler(w, src.Current, least, asJSON, book.Handler))
-	return gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Version: version}), log
+	hide := gateway.NewSecrets(src.Current, os.LookupEnv)
+	log := slog.New(newLogHandler(w, hide.Redact, least, asJSON, book.Handler))
+	return gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Secrets: hide, Version: version}), log
 }
 
 // errTwice ends the process at once on a second signal (R08): what is not finished is taken up at the next start.

@@ -5,21 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
-	"os"
-	"slices"
 	"strings"
-	"sync"
-
-	"parley/configs"
-	"parley/gateway"
 )
 
-const (
-	maxLogged = 4096 // bytes of one value in the log
-	minSecret = 6    // a shorter one would hide pieces of innocent words
-	masked    = "[secret]"
-)
+const maxLogged = 4096 // bytes of one value in the log
 
 // logHandler hides every credential by its value, makes control characters visible and caps what is long (T12). What
 // was a secret once stays one until the process ends.
@@ -29,9 +18,9 @@ type logHandler struct {
 }
 
 // keep stands behind the hiding, beside what is written to w.
-func newLogHandler(w io.Writer, current func() *configs.Config, least slog.Level, asJSON bool, keep func(slog.Handler) slog.Handler) slog.Handler {
+func newLogHandler(w io.Writer, hide func(string) string, least slog.Level, asJSON bool, keep func(slog.Handler) slog.Handler) slog.Handler {
 	o := &slog.HandlerOptions{Level: least}
-	h := logHandler{slog.NewTextHandler(w, o), &redactor{current: current}}
+	h := logHandler{slog.NewTextHandler(w, o), &redactor{hide}}
 	if asJSON {
 		h.Handler = slog.NewJSONHandler(w, o)
 	}
@@ -60,16 +49,8 @@ func (h logHandler) WithGroup(name string) slog.Handler {
 	return logHandler{h.Handler.WithGroup(name), h.hide}
 }
 
-// redactor knows the secrets of every configuration that was in force.
-type redactor struct {
-	current func() *configs.Config
-
-	mu      sync.Mutex
-	of      *configs.Config
-	token   bool // the gateway's own was among them
-	known   []string
-	replace *strings.Replacer
-}
+// redactor makes what is logged fit for a log.
+type redactor struct{ hide func(string) string }
 
 func (r *redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
@@ -91,39 +72,9 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 }
 
 func (r *redactor) text(s string) string {
-	s = visible(r.secrets().Replace(s))
+	s = visible(r.hide(s))
 	if len(s) > maxLogged {
 		s = strings.ToValidUTF8(s[:maxLogged], "") + fmt.Sprintf("… (%d bytes more)", len(s)-maxLogged)
 	}
 	return s
-}
-
-// secrets are gathered when the configuration changes, and until the gateway's token was made.
-func (r *redactor) secrets() *strings.Replacer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := r.current()
-	if r.replace != nil && r.of == c && r.token {
-		return r.replace
-	}
-	found := c.Secrets()
-	for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "PARLEY_POSTGRES", "PARLEY_TOKEN"} {
-		found = append(found, os.Getenv(name))
-	}
-	token, err := gateway.Token(c)
-	r.token = err == nil && token != ""
-	for _, s := range append(found, token) {
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			if len(form) >= minSecret && !slices.Contains(r.known, form) {
-				r.known = append(r.known, form)
-			}
-		}
-	}
-	slices.SortFunc(r.known, func(a, b string) int { return len(b) - len(a) }) // a secret may hold another
-	var pairs []string
-	for _, s := range r.known {
-		pairs = append(pairs, s, masked)
-	}
-	r.of, r.replace = c, strings.NewReplacer(pairs...)
-	return r.replace
 }

@@ -40,6 +40,7 @@ type Options struct {
 	Commands func(control.Call) []Command   // what the caller may type; nil: nothing
 	Metrics  func(io.Writer)                // writes further metrics as Prometheus text
 	Writes   func() int                     // how many one person may send from one place in a second; 0: as many as they like
+	Hide     *workspace.Redactor            // takes secrets out of answers; nil: none are known
 	Log      *slog.Logger
 	Now      func() time.Time
 }
@@ -187,6 +188,9 @@ func forPage(r *http.Request) bool {
 func (s *server) endpoint(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.counts.requests.Add(1)
+		if rt.hides() {
+			w = hiding{w, s.opt.Hide}
+		}
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")

@@ -105,6 +105,7 @@ type Control struct {
 	Blobs *blob.Store
 	House House
 	Now   func() time.Time
+	Hide  *workspace.Redactor // takes secrets out of replies; nil: none are known
 
 	usage spent
 }
@@ -161,19 +162,20 @@ func owner(call Call) bool { return call.Actor.Role.AtLeast(workspace.Owner) }
 // commit stores a verb's effect with the end and reply of its command, then hands the reply on.
 func (c *Control) commit(call Call, effect store.Effect, value func(store.Did) any) (store.Did, error) {
 	cmd := store.Command{Effect: effect}
+	render := func(d store.Did) string { return c.Hide.Redact(call.Render(value(d))) }
 	if call.Input != nil {
 		cmd.Input = *call.Input
 		if call.Room != "" && !call.Read && call.Render != nil {
 			cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply,
 				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
-			cmd.Text = func(d store.Did) string { return call.Render(value(d)) }
+			cmd.Text = render
 			cmd.Spans = func(text string) []store.Span { return c.House.Cut(call.Room, text) }
 			if call.file != "" {
 				cmd.Spans = func(text string) []store.Span { return []store.Span{{To: len(text)}, {Blob: call.file}} }
 			}
 		}
 		if call.Render != nil {
-			cmd.Note = func(d store.Did) string { return call.Render(value(d)) }
+			cmd.Note = render
 		}
 	}
 	did, err := c.Store.RunCommand(cmd)
@@ -205,6 +207,7 @@ func (c *Control) Refuse(call Call, sentence string) error {
 	if call.Input == nil {
 		return nil
 	}
+	sentence = c.Hide.Redact(sentence)
 	cmd := store.Command{Input: *call.Input, Failed: true, Reason: sentence, Note: func(store.Did) string { return sentence }}
 	if call.Room != "" && !call.Read {
 		cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply, Text: sentence,
