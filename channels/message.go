@@ -206,7 +206,8 @@ const (
 
 // Traits are a network's limits.
 type Traits struct {
-	Idempotent  bool // a second Send with one Token is the same message
+	Idempotent  bool          // a second Send with one Token is the same message
+	SameFor     time.Duration // … for so long after the first; later a Finder is asked. 0: for ever
 	Unit        Unit
 	MaxUnits    int // per message, after rendering; 0: no limit
 	Dialect     Dialect

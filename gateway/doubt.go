@@ -24,7 +24,8 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 	if p.RemoteID != "" { // it was live: its message is known, and an edit can be repeated
 		return d.found(ctx, r, line, o, p, p.RemoteID)
 	}
-	if line.traits.Idempotent || o.State == workspace.OutOpen {
+	fresh := line.traits.SameFor == 0 || d.now().Sub(o.Created) < line.traits.SameFor
+	if line.traits.Idempotent && fresh || o.State == workspace.OutOpen {
 		return d.again(p, errors.New("same token"))
 	}
 	if finder, ok := channels.As[channels.Finder](line.channel); ok && r.finds < maxFinds {

@@ -3,6 +3,7 @@ package all
 
 import (
 	"parley/channels"
+	"parley/channels/discord"
 	"parley/channels/telegram"
 )
 
@@ -10,5 +11,6 @@ import (
 func Factories() []channels.Factory {
 	return []channels.Factory{
 		telegram.Factory(),
+		discord.Factory(),
 	}
 }

@@ -7,8 +7,19 @@ import (
 
 	"parley/channels"
 	"parley/channels/channeltest"
+	"parley/channels/discord"
 	"parley/channels/discord/discordtest"
 )
+
+func TestSuite(t *testing.T) { channeltest.Run(t, harness{open: openAdapter}) }
+
+// openAdapter makes the adapter as the gateway does.
+func openAdapter(d channels.Deps, token, apiURL string) (channels.Channel, error) {
+	f := discord.Factory()
+	o := f.Options()
+	o.(*discord.Options).Token, o.(*discord.Options).APIURL = channels.Secret(token), apiURL
+	return f.New("dc", o, d)
+}
 
 // harness joins the suite to an adapter over the fake Discord. open makes the adapter from the token and the address.
 type harness struct {

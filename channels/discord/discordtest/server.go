@@ -94,6 +94,7 @@ type Server struct {
 		sync.Mutex
 		addr   string
 		srv    *http.Server
+		listen net.Listener
 		active int
 		closed bool
 		done   chan struct{} // closed by Close: everything that hangs lets go
@@ -204,7 +205,7 @@ func (s *Server) Up() error {
 	}
 	s.life.addr = l.Addr().String()
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.life.srv = srv
+	s.life.srv, s.life.listen = srv, l
 	go func() { _ = srv.Serve(l) }() // returns ErrServerClosed after Down or Close
 	return nil
 }
@@ -213,10 +214,11 @@ func (s *Server) Up() error {
 // resumed afterwards.
 func (s *Server) Down() {
 	s.life.Lock()
-	srv := s.life.srv
+	srv, l := s.life.srv, s.life.listen
 	s.life.srv = nil
 	s.life.Unlock()
 	if srv != nil {
+		_ = l.Close() // the server knows its listener only once it serves
 		_ = srv.Close() // cutting is the purpose
 	}
 	s.DropAll()

@@ -1,0 +1,222 @@
+package discord
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"parley/channels"
+)
+
+const (
+	pageSize = 100
+	maxPages = 20 // of one channel, so 2,000 messages; what is older would be parked as stale anyhow
+	// overlap is read again before the newest known message, since Discord promises no order: the journal's keys dedupe it.
+	overlap = time.Minute
+)
+
+// begin notes that a connection is up. What was missed is read back once the servers have come: which roles the bot has,
+// and where something is new, stands in them.
+func (r *receiver) begin(ctx context.Context, p payload) {
+	r.missed, r.waiting = true, map[string]bool{}
+	if p.Type == "READY" {
+		if hello, err := decode[ready](p.Data); err == nil {
+			for _, g := range hello.Guilds {
+				r.waiting[g.ID] = true
+			}
+		}
+	}
+	if len(r.waiting) == 0 {
+		r.readBack(ctx)
+	}
+}
+
+// arrived notes a server after READY.
+func (r *receiver) arrived(ctx context.Context, p payload) {
+	g, err := decode[guild](p.Data)
+	if err != nil || !r.missed {
+		return
+	}
+	delete(r.waiting, g.ID)
+	if len(r.waiting) == 0 {
+		r.readBack(ctx)
+	}
+}
+
+// readBack journals what was written while nobody listened: in every room that the journal knows from its newest message
+// on, and in channels of servers where something is newer than all that the journal has. It does not give up while
+// Discord is merely away, since what comes behind it must not overtake it.
+func (r *receiver) readBack(ctx context.Context) {
+	r.missed, r.waiting = false, nil
+	newest, err := r.newest(ctx)
+	if err != nil {
+		return // ctx ended
+	}
+	for _, gap := range r.gaps(newest) {
+		if err := r.fill(ctx, gap); err != nil {
+			return
+		}
+	}
+	if ctx.Err() == nil {
+		r.ready()
+	}
+}
+
+// newest asks the journal until it answers.
+func (r *receiver) newest(ctx context.Context) (newest map[channels.PeerID]channels.MessageID, err error) {
+	err = r.patiently(ctx, func() error {
+		newest, err = r.in.Newest(ctx)
+		return err
+	})
+	return newest, err
+}
+
+// gap is a channel with the id behind which its messages are unknown.
+type gap struct {
+	id, after string
+	guild     string
+}
+
+// gaps are the channels to read, those with the newest messages first.
+func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
+	var all []gap
+	latest := ""
+	for peer, id := range newest {
+		if !idFormat.MatchString(string(id)) || !idFormat.MatchString(string(peer)) {
+			continue
+		}
+		if older(latest, string(id)) {
+			latest = string(id)
+		}
+		if ch, ok := r.c.rooms.find(string(peer)); ok {
+			if older(string(id), ch.Last) {
+				all = append(all, gap{ch.ID, before(string(id)), ch.Guild})
+			}
+			continue
+		}
+		all = append(all, gap{id: string(peer), after: before(string(id))}) // a conversation with one person: nothing tells whether it has news
+	}
+	if latest == "" {
+		return nil // the first start: there is no gap
+	}
+	for _, ch := range r.c.rooms.all() {
+		if _, known := newest[channels.PeerID(ch.ID)]; known {
+			continue
+		}
+		after := latest
+		if ch.thread() {
+			after = cmp.Or(string(newest[channels.PeerID(ch.Parent)]), latest)
+		}
+		if older(after, ch.Last) {
+			all = append(all, gap{ch.ID, before(after), ch.Guild})
+		}
+	}
+	slices.SortFunc(all, func(a, b gap) int {
+		if older(b.after, a.after) {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// before is the id of a moment before another.
+func before(id string) string { return at(born(id).Add(-overlap)) }
+
+// fill reads one channel forward, oldest first, and journals each page.
+func (r *receiver) fill(ctx context.Context, g gap) error {
+	members := map[string]*member{}
+	for range maxPages {
+		var page []json.RawMessage
+		err := r.patiently(ctx, func() error {
+			return r.c.rest.get(ctx, "read what was missed", "channels/"+g.id+"/messages?limit=100&after="+g.after, &page)
+		})
+		if err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			r.c.log.Debug("a channel cannot be read back", "peer", g.id, "err", err)
+			return nil // it is gone, or hidden from us
+		}
+		slices.Reverse(page) // the newest comes first
+		var b batch
+		for _, raw := range page {
+			if id, ok := r.past(ctx, g, raw, members, &b); ok && older(g.after, id) {
+				g.after = id
+			}
+		}
+		r.deliver(ctx, &b)
+		if len(page) < pageSize || ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	r.c.log.Warn("more was missed in a channel than is read back", "peer", g.id)
+	return nil
+}
+
+// past converts one message of a page. REST leaves out the server, and the writer's roles there.
+func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members map[string]*member, b *batch) (id string, ok bool) {
+	m, err := decode[message](raw)
+	if err != nil {
+		r.unreadable("MESSAGE_CREATE", raw, b)
+		var just struct {
+			ID string `json:"id"`
+		}
+		err := json.Unmarshal(raw, &just)
+		return just.ID, err == nil && just.ID != ""
+	}
+	m.Guild = g.guild
+	if m.Guild != "" && m.Author != nil && m.Webhook == "" && m.Author.ID != r.self.id {
+		m.Member = r.member(ctx, m.Guild, m.Author.ID, members)
+	}
+	r.message(ctx, m, raw, b)
+	return m.ID, true
+}
+
+// member asks for a writer's roles, once a channel. Who has left has none.
+func (r *receiver) member(ctx context.Context, guild, id string, members map[string]*member) *member {
+	if m, ok := members[id]; ok {
+		return m
+	}
+	var m *member
+	_ = r.patiently(ctx, func() error { // who cannot be asked about has no roles
+		return r.c.rest.get(ctx, "ask for a member", "guilds/"+guild+"/members/"+id, &m)
+	})
+	members[id] = m
+	return m
+}
+
+// patiently repeats what fails because Discord, or the journal, is away. It returns ctx's error, or one that says that
+// asking again is no use.
+func (r *receiver) patiently(ctx context.Context, f func() error) error {
+	for try := 0; ; try++ {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		wait := backoff(try)
+		var e *channels.Error
+		if errors.As(err, &e) {
+			if e.Class != channels.Retry && e.Class != channels.Unknown {
+				return err
+			}
+			if said := refusalOf(err); said == nil || said.status != http.StatusTooManyRequests || e.After > 5*time.Second {
+				r.report(channels.Status{State: channels.Connecting, Cause: "what was missed cannot be read yet: " + err.Error(), Err: err, Hint: "It is tried on."})
+			}
+			wait = max(e.After, min(wait, 10*time.Second))
+			if e.After > 0 {
+				wait = e.After
+			}
+		}
+		if !channels.Sleep(ctx, wait) {
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package discord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"parley/channels"
+)
+
+const (
+	identifyEvery = 5500 * time.Millisecond // Discord takes one in 5 s
+	firstPause    = 500 * time.Millisecond
+	longestPause  = time.Minute
+	guildsWithin  = 5 * time.Second // after READY, until all servers have come
+	atOnce        = 100             // events in one commit
+)
+
+// Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.
+func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r := &receiver{c: c, in: in, queue: newQueue(), session: &session{}}
+	r.answers.SetLimit(64)
+	var taker sync.WaitGroup
+	err := r.identify(ctx)
+	if err == nil && ctx.Err() == nil {
+		taker.Go(func() { r.takeAll(ctx) })
+		err = r.supervise(ctx)
+	}
+	ended := ctx.Err() != nil
+	stop()
+	taker.Wait()
+	_ = r.answers.Wait() // they return nothing
+	c.acks.clear()
+	if ended {
+		return nil
+	}
+	return err
+}
+
+// receiver is one Run.
+type receiver struct {
+	c       *Channel
+	in      channels.Intake
+	self    *identity
+	session *session
+	queue   *queue
+	answers errgroup.Group
+
+	states sync.Mutex
+	last   channels.Status
+
+	waiting map[string]bool // servers that READY named and that have not come; the taker's own
+	missed  bool            // what was missed has not been read back yet; the taker's own
+}
+
+// report tells the state when it changed.
+func (r *receiver) report(s channels.Status) {
+	r.states.Lock()
+	defer r.states.Unlock()
+	if s.State == r.last.State && s.Cause == r.last.Cause {
+		return
+	}
+	r.last = s
+	r.in.Report(s)
+}
+
+// identify asks until Discord says who we are, or that the token is wrong.
+func (r *receiver) identify(ctx context.Context) error {
+	r.report(channels.Status{State: channels.Connecting})
+	for try := 0; ; try++ {
+		self, err := r.c.whoami(ctx)
+		if err == nil {
+			r.self = self
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		var e *channels.Error
+		if errors.As(err, &e) && e.Class == channels.Fatal {
+			return r.fatal(err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
+		}
+		r.report(channels.Status{State: channels.Connecting, Cause: err.Error(), Err: err, Hint: "It is tried on."})
+		wait := backoff(try)
+		if e != nil {
+			wait = max(wait, e.After)
+		}
+		if !channels.Sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// supervise connects again and again, and decides by the reason of each end.
+func (r *receiver) supervise(ctx context.Context) error {
+	for failures := 0; ; failures++ {
+		if since := r.c.clock.Now().Sub(r.session.identified); r.session.id == "" && since < identifyEvery && !channels.Sleep(ctx, identifyEvery-since) {
+			return nil
+		}
+		e := r.connect(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if e.up {
+			failures = 0
+		}
+		wait := max(e.after, backoff(failures))
+		switch e.kind {
+		case endClosed:
+			if hint := fatalCode(e.code); hint != "" {
+				return r.fatal(e, hint)
+			}
+			if e.code == 4007 || e.code == 4009 {
+				r.session.forget()
+			}
+		case endInvalid:
+			if !e.resumable {
+				r.session.forget()
+			}
+			wait = max(wait, time.Second+rand.N(4*time.Second)) // 1 to 5 s, Discord asks
+		case endReconnect:
+			wait = 0
+		case endUnreached:
+			if channels.ClassOf(e.err) == channels.Fatal {
+				return r.fatal(e.err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
+			}
+		case endNoSessions:
+			r.report(channels.Status{State: channels.Needs, Cause: e.Error(), Hint: fmt.Sprintf("Discord lets the bot start no more sessions for %s; "+
+				"it has been restarted too often, or another program uses its token.", e.after.Round(time.Minute))})
+			channels.Sleep(ctx, max(wait, time.Minute))
+			continue
+		case endStopped, endNoHello, endNoReady, endZombie, endDropped:
+		}
+		r.c.log.Info("connection ended", "reason", string(e.kind), "code", e.code, "err", e.err)
+		r.report(channels.Status{State: channels.Connecting, Cause: e.Error(), Err: e, Hint: "It is tried on."})
+		channels.Sleep(ctx, wait)
+	}
+}
+
+// fatalCode is the sentence for a close code after which trying again is no use
+// (https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes); "" for others.
+func fatalCode(code int) string {
+	switch code {
+	case 4004:
+		return "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration."
+	case 4010, 4011:
+		return "The bot is in more servers than one connection may serve (2,500): leave some, or use a bot of its own for them."
+	case 4012:
+		return "Discord has retired the version of its gateway that this version of Parley speaks: update Parley."
+	case 4013, 4014:
+		return "Discord does not grant the bot what it asks for: in the developer portal, Bot, Privileged Gateway Intents, switch on Message Content Intent, then restart."
+	}
+	return ""
+}
+
+func (r *receiver) fatal(err error, hint string) error {
+	r.report(channels.Status{State: channels.Failed, Cause: err.Error(), Err: err, Hint: hint})
+	return &channels.Error{Class: channels.Fatal, Err: err}
+}
+
+// backoff doubles from half a second to a minute, with jitter over its upper half.
+func backoff(try int) time.Duration {
+	d := longestPause
+	if try < 8 {
+		d = min(firstPause<<try, longestPause)
+	}
+	return d/2 + rand.N(d/2+1)
+}
+
+// takeAll takes events out of the queue, in order, until ctx ends.
+func (r *receiver) takeAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		events := r.queue.take(atOnce)
+		if len(events) > 0 {
+			r.takeSome(ctx, events)
+			continue
+		}
+		var late <-chan time.Time
+		var t *time.Timer
+		if r.missed { // a server that does not come holds nobody up for long
+			t = time.NewTimer(guildsWithin)
+			late = t.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-r.queue.woken:
+		case <-late:
+			r.readBack(ctx)
+		}
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// takeSome journals the messages among the events in as few commits as may be.
+func (r *receiver) takeSome(ctx context.Context, events []payload) {
+	var b batch
+	for _, p := range events {
+		switch p.Type {
+		case "READY", "RESUMED":
+			r.deliver(ctx, &b)
+			r.begin(ctx, p)
+			continue
+		case "GUILD_CREATE", "GUILD_DELETE":
+			r.c.learn(r.self, p.Type, p.Data)
+			r.arrived(ctx, p)
+			continue
+		case "MESSAGE_CREATE", "MESSAGE_UPDATE", "MESSAGE_DELETE", "MESSAGE_DELETE_BULK", "MESSAGE_REACTION_ADD", "MESSAGE_REACTION_REMOVE", "INTERACTION_CREATE":
+			if r.missed { // what was missed came before it
+				r.deliver(ctx, &b)
+				r.readBack(ctx)
+			}
+			r.convert(ctx, p, &b)
+		default:
+			r.c.learn(r.self, p.Type, p.Data)
+		}
+	}
+	r.deliver(ctx, &b)
+}
+
+// batch is what one commit takes, and what may be done after it.
+type batch struct {
+	in    []channels.Inbound
+	after []func()
+}
+
+// deliver hands a batch over, until it is taken or ctx ends.
+func (r *receiver) deliver(ctx context.Context, b *batch) {
+	defer func() { *b = batch{} }()
+	if len(b.in) == 0 {
+		return
+	}
+	for try := 0; ctx.Err() == nil; try++ {
+		err := r.offer(ctx, b.in)
+		if err == nil {
+			for _, f := range b.after {
+				f()
+			}
+			if try > 0 {
+				r.ready()
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		r.report(channels.Status{
+			State: channels.Deaf, Cause: "messages wait: " + err.Error(), Err: err,
+			Hint: "Nothing is lost; messages are taken as soon as the gateway can write and has room again.",
+		})
+		channels.Sleep(ctx, min(50*time.Millisecond<<min(try, 7), 5*time.Second))
+	}
+}
+
+// offer hands the batch over once. A panic of the other side takes nothing, like an error.
+func (r *receiver) offer(ctx context.Context, in []channels.Inbound) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.c.log.Error("panic while a batch was taken", "err", p, "stack", string(debug.Stack()))
+			err = errors.New("the gateway failed while it took the batch")
+		}
+	}()
+	return r.in.Receive(ctx, in...)
+}
+
+// ready tells that all is well, and what the bot was not granted.
+func (r *receiver) ready() {
+	s := channels.Status{State: channels.Ready}
+	if !r.self.content {
+		s.Cause = "in servers the bot reads only messages that mention it: Discord hides the others (MESSAGE_CONTENT)"
+		s.Hint = contentHint
+	}
+	r.report(s)
+}
+
+const contentHint = "In the developer portal, Bot, Privileged Gateway Intents, switch on Message Content Intent, then restart the gateway."
