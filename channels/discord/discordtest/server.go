@@ -218,7 +218,7 @@ func (s *Server) Down() {
 	s.life.srv = nil
 	s.life.Unlock()
 	if srv != nil {
-		_ = l.Close() // the server knows its listener only once it serves
+		_ = l.Close()   // the server knows its listener only once it serves
 		_ = srv.Close() // cutting is the purpose
 	}
 	s.DropAll()
