@@ -90,17 +90,20 @@ func (r *rig) start() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	log := waLog.Noop
-	if os.Getenv("WALOG") != "" {
-		log = waLog.Stdout("wa", "DEBUG", false)
-	}
-	r.cli = whatsmeow.NewClient(d, log)
+	r.cli = whatsmeow.NewClient(d, logger())
 	r.cli.SynchronousAck, r.cli.EnableDecryptedEventBuffer = true, true
 	h := r.s.Client()
 	r.cli.SetWebsocketHTTPClient(h)
 	r.cli.SetPreLoginHTTPClient(h)
 	r.cli.SetMediaHTTPClient(h)
 	r.cli.AddEventHandlerWithSuccessStatus(r.handle)
+}
+
+func logger() waLog.Logger {
+	if os.Getenv("WALOG") != "" {
+		return waLog.Stdout("wa", "DEBUG", false)
+	}
+	return waLog.Noop
 }
 
 func (r *rig) connect() {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/coder/websocket"
 	waBinary "go.mau.fi/whatsmeow/binary"
@@ -277,9 +278,7 @@ func (c *conn) writeLoop(ctx context.Context) {
 			}
 		}
 		if ending {
-			// The server closes the websocket after a stream error; the client does not answer it.
-			c.ws.CloseNow()
-			c.cancel()
+			c.farewell(ctx)
 			return
 		}
 		if len(frames) > 0 {
@@ -290,6 +289,20 @@ func (c *conn) writeLoop(ctx context.Context) {
 			return
 		case <-c.wake:
 		}
+	}
+}
+
+// closeGrace is how long the server leaves a connection to the client after the last stanza. A client that reads a stream error
+// while the line is being closed may lose it.
+const closeGrace = 5 * time.Second
+
+func (c *conn) farewell(ctx context.Context) {
+	late := time.NewTimer(closeGrace)
+	defer late.Stop()
+	select {
+	case <-ctx.Done():
+	case <-late.C:
+		c.cancel()
 	}
 }
 

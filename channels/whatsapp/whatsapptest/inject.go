@@ -23,6 +23,11 @@ type In struct {
 	Text    string
 	Mention []string // phone numbers of those who are mentioned; the text should have @<number> for each
 	ReplyTo string   // id of the quoted message
+
+	// ReplyFrom is the phone number of who wrote the quoted or otherwise named message, where its id alone does not tell:
+	// ids are made by those who write, and two people can make the same.
+	ReplyFrom string
+
 	File    *File
 	ID      string    // empty: a new one
 	At      time.Time // zero: now
@@ -89,7 +94,7 @@ func (s *Server) context(in In, chat types.JID) *waE2E.ContextInfo {
 		return c
 	}
 	c.StanzaID = proto.String(in.ReplyTo)
-	if m := s.taken[chat.String()+" "+in.ReplyTo]; m != nil {
+	if m := s.lookup(chat, in.ReplyTo, in.ReplyFrom); m != nil {
 		c.Participant = proto.String(name(m.from))
 		c.QuotedMessage = proto.Clone(m.body).(*waE2E.Message)
 	}
@@ -114,7 +119,7 @@ func (s *Server) Edit(in In, target string) string {
 	from, id := s.prepare(&in)
 	chat := s.chatOf(from, in)
 	body := &waE2E.Message{EditedMessage: &waE2E.FutureProofMessage{Message: &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{
-		Key: s.key(chat, from, target), Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(), TimestampMS: proto.Int64(s.now().UnixMilli()),
+		Key: s.key(chat, from, target, in.ReplyFrom), Type: waE2E.ProtocolMessage_MESSAGE_EDIT.Enum(), TimestampMS: proto.Int64(s.now().UnixMilli()),
 		EditedMessage: &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: proto.String(in.Text), ContextInfo: s.context(in, chat)}},
 	}}}}
 	s.say(from, in, chat, body, "1")
@@ -127,7 +132,7 @@ func (s *Server) Revoke(in In, target string) string {
 	defer s.mu.Unlock()
 	from, id := s.prepare(&in)
 	chat := s.chatOf(from, in)
-	body := &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{Key: s.key(chat, from, target), Type: waE2E.ProtocolMessage_REVOKE.Enum()}}
+	body := &waE2E.Message{ProtocolMessage: &waE2E.ProtocolMessage{Key: s.key(chat, from, target, in.ReplyFrom), Type: waE2E.ProtocolMessage_REVOKE.Enum()}}
 	s.say(from, in, chat, body, "7")
 	return id
 }
@@ -139,7 +144,7 @@ func (s *Server) React(in In, target string) string {
 	from, id := s.prepare(&in)
 	chat := s.chatOf(from, in)
 	body := &waE2E.Message{ReactionMessage: &waE2E.ReactionMessage{
-		Key: s.key(chat, from, target), Text: proto.String(in.Text), SenderTimestampMS: proto.Int64(s.now().UnixMilli()),
+		Key: s.key(chat, from, target, in.ReplyFrom), Text: proto.String(in.Text), SenderTimestampMS: proto.Int64(s.now().UnixMilli()),
 	}}
 	s.say(from, in, chat, body, "")
 	return id
@@ -162,7 +167,7 @@ func (s *Server) prepare(in *In) (*person, string) {
 }
 
 // key names a message as its writer does: RemoteJID is the chat from the writer's side.
-func (s *Server) key(chat types.JID, by *person, target string) *waCommon.MessageKey {
+func (s *Server) key(chat types.JID, by *person, target, writer string) *waCommon.MessageKey {
 	remote := chat
 	if chat.Server != types.GroupServer && by != s.owner {
 		remote = s.owner.PN()
@@ -171,7 +176,7 @@ func (s *Server) key(chat types.JID, by *person, target string) *waCommon.Messag
 		}
 	}
 	k := &waCommon.MessageKey{RemoteJID: proto.String(remote.String()), ID: proto.String(target), FromMe: proto.Bool(true)}
-	if m := s.taken[chat.String()+" "+target]; m != nil && m.from != by {
+	if m := s.lookup(chat, target, writer); m != nil && m.from != by {
 		k.FromMe = proto.Bool(false)
 		if chat.Server == types.GroupServer {
 			who := m.from.Hidden()
@@ -191,7 +196,7 @@ func (s *Server) say(from *person, in In, chat types.JID, body *waE2E.Message, e
 		at = s.now()
 	}
 	m := &message{chat: chat, id: in.ID, from: from, at: at, body: body, device: in.Device}
-	s.taken[chat.String()+" "+in.ID] = m
+	s.taken = append(s.taken, m)
 	for _, p := range s.viewers(chat) {
 		s.show(p, chat, from, in.ID, at, body, nil)
 	}
@@ -378,7 +383,7 @@ func (s *Server) resend(d *companion, n *waBinary.Node, to types.JID) {
 			chat = p.PN()
 		}
 	}
-	m := s.taken[chat.String()+" "+id]
+	m := s.lookup(chat, id, s.writerOf(n, to))
 	if m == nil {
 		s.complainLocked("a retry receipt for %s of %s, which nobody wrote", id, chat)
 		return
@@ -396,4 +401,26 @@ func (s *Server) resend(d *companion, n *waBinary.Node, to types.JID) {
 		spoil(content)
 	}
 	s.enqueue(d, waBinary.Node{Tag: "message", Attrs: s.envelope(p, m), Content: content})
+}
+
+// lookup finds a message of a chat; writer is a phone number or empty.
+func (s *Server) lookup(chat types.JID, id, writer string) *message {
+	for _, m := range s.taken {
+		if m.chat == chat && m.id == id && (writer == "" || m.from.Phone == writer) {
+			return m
+		}
+	}
+	return nil
+}
+
+// writerOf is the phone number of whose message a receipt is about.
+func (s *Server) writerOf(n *waBinary.Node, to types.JID) string {
+	who := to
+	if p, ok := n.Attrs["participant"].(types.JID); ok {
+		who = p
+	}
+	if p := s.find(who); p != nil {
+		return p.Phone
+	}
+	return ""
 }

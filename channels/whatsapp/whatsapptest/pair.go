@@ -184,7 +184,7 @@ func (s *Server) ExpireCodes() {
 	for c := range s.conns {
 		if c.pairing != nil {
 			c.pairing.drop(s)
-			c.end()
+			c.cancel()
 		}
 	}
 }

@@ -67,7 +67,7 @@ type Server struct {
 	pairings   map[string]*pairing // by ref
 	primaryKey *keys.KeyPair       // identity of the account's phone
 
-	taken    map[string]*message // by chat and id: what people wrote and saw
+	taken    []*message // what was written, oldest first
 	receipts []Receipt
 	acks     []Nack
 	typing   []Typing
@@ -91,7 +91,7 @@ func New(opts Options) *Server {
 	s := &Server{
 		opts: opts, addr: opts.Addr, done: make(chan struct{}), idle: make(chan struct{}), change: make(chan struct{}),
 		people: map[string]*person{}, groups: map[types.JID]*room{}, companions: map[uint16]*companion{}, nextDevice: 1,
-		conns: map[*conn]bool{}, pairings: map[string]*pairing{}, taken: map[string]*message{}, queries: map[string]int{},
+		conns: map[*conn]bool{}, pairings: map[string]*pairing{}, queries: map[string]int{},
 	}
 	var err error
 	if s.auth, err = newAuthority(); err != nil {
@@ -353,7 +353,7 @@ func (s *Server) receive(c *conn, n *waBinary.Node) {
 	case "iq":
 		s.takeIQ(c, n)
 		return
-	case "message", "receipt", "ack", "presence", "chatstate":
+	case "message", "receipt", "presence", "chatstate":
 		if c.device == nil {
 			s.complainLocked("<%s> before login", n.Tag)
 			return
@@ -365,7 +365,9 @@ func (s *Server) receive(c *conn, n *waBinary.Node) {
 	case "receipt":
 		s.takeReceipt(c, n)
 	case "ack":
-		s.takeAck(c, n)
+		if c.device != nil { // while pairing, notifications are acknowledged too
+			s.takeAck(c, n)
+		}
 	case "presence":
 		s.takePresence(c, n)
 	case "chatstate":

@@ -215,7 +215,7 @@ func (s *Server) deliver(d *companion, p *peer, to types.JID, id string, n, enc,
 	}
 	from := d.address(s.owner, false).SignalAddress()
 	body, err := s.unseal(d, p, chat, n, enc, sk)
-	if errors.Is(err, signalerror.ErrOldCounter) && find(p.owner.shown[chat], id) != nil {
+	if errors.Is(err, signalerror.ErrOldCounter) && find(p.owner.shown[chat], id, s.owner.Phone) != nil {
 		return // the same stanza again, after a lost acknowledgement: phones drop it
 	}
 	if err == nil && s.faults.blind[p.owner.Phone] > 0 {
@@ -294,9 +294,8 @@ func (s *Server) unseal(d *companion, p *peer, chat types.JID, n, enc, sk *waBin
 
 // remember keeps the client's message for quotes and retries of others.
 func (s *Server) remember(chat types.JID, id string, body *waE2E.Message) {
-	key := chat.String() + " " + id
-	if s.taken[key] == nil {
-		s.taken[key] = &message{chat: chat, id: id, from: s.owner, at: s.now(), body: body}
+	if s.lookup(chat, id, s.owner.Phone) == nil {
+		s.taken = append(s.taken, &message{chat: chat, id: id, from: s.owner, at: s.now(), body: body})
 	}
 }
 

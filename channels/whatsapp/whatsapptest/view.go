@@ -5,6 +5,7 @@ import (
 	"time"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
+	"go.mau.fi/whatsmeow/proto/waCommon"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/types"
 )
@@ -82,7 +83,7 @@ func (s *Server) show(viewer *person, chat types.JID, from *person, id string, a
 		return
 	case body.GetReactionMessage() != nil:
 		r := body.GetReactionMessage()
-		if m := find(list, r.GetKey().GetID()); m != nil {
+		if m := find(list, r.GetKey().GetID(), s.named(from, chat, r.GetKey())); m != nil {
 			if r.GetText() == "" {
 				delete(m.Reactions, from.Phone)
 			} else {
@@ -92,7 +93,7 @@ func (s *Server) show(viewer *person, chat types.JID, from *person, id string, a
 		return
 	case body.GetProtocolMessage() != nil:
 		p := body.GetProtocolMessage()
-		if m := find(list, p.GetKey().GetID()); p.GetType() == waE2E.ProtocolMessage_REVOKE && m != nil && m.From == from.Phone {
+		if m := find(list, p.GetKey().GetID(), from.Phone); p.GetType() == waE2E.ProtocolMessage_REVOKE && m != nil {
 			m.Deleted, m.Text, m.File = true, "", nil
 		}
 		return
@@ -108,8 +109,8 @@ func (s *Server) show(viewer *person, chat types.JID, from *person, id string, a
 	m.ReplyTo = ctx.GetStanzaID()
 	m.Quoted = textOf(ctx.GetQuotedMessage())
 	m.Mentions = ctx.GetMentionedJID()
-	if old := find(list, id); old != nil {
-		if old.Waiting && old.From == from.Phone {
+	if old := find(list, id, from.Phone); old != nil {
+		if old.Waiting {
 			*old = *m
 		}
 		return
@@ -117,13 +118,31 @@ func (s *Server) show(viewer *person, chat types.JID, from *person, id string, a
 	viewer.shown[chat] = append(list, m)
 }
 
-func find(list []*Shown, id string) *Shown {
+// find looks a message up by its id and, where it matters, its writer.
+func find(list []*Shown, id, from string) *Shown {
 	for _, m := range list {
-		if m.ID == id && id != "" {
+		if m.ID == id && (from == "" || m.From == from) {
 			return m
 		}
 	}
 	return nil
+}
+
+// named is the phone number of who wrote the message that a key names, as its sender sees it.
+func (s *Server) named(from *person, chat types.JID, k *waCommon.MessageKey) string {
+	if k.GetFromMe() {
+		return from.Phone
+	}
+	if j, err := types.ParseJID(k.GetParticipant()); err == nil && !j.IsEmpty() {
+		if p := s.find(j); p != nil {
+			return p.Phone
+		}
+		return k.GetParticipant() // nobody
+	}
+	if from == s.owner {
+		return chat.User
+	}
+	return s.owner.Phone
 }
 
 // unwrap takes the covers off, and gives the edit if it is one.
@@ -148,8 +167,8 @@ func unwrap(m *waE2E.Message) (body *waE2E.Message, edit *waE2E.ProtocolMessage)
 }
 
 func (s *Server) showEdit(viewer *person, chat types.JID, from *person, at time.Time, p *waE2E.ProtocolMessage) {
-	m := find(viewer.shown[chat], p.GetKey().GetID())
-	if m == nil || m.From != from.Phone || m.Deleted {
+	m := find(viewer.shown[chat], p.GetKey().GetID(), from.Phone)
+	if m == nil || m.Deleted {
 		return
 	}
 	if at.Sub(m.Time) > editWindow {
@@ -163,7 +182,7 @@ func (s *Server) showEdit(viewer *person, chat types.JID, from *person, at time.
 }
 
 func (s *Server) showWaiting(viewer *person, chat types.JID, id string) {
-	if find(viewer.shown[chat], id) == nil {
+	if find(viewer.shown[chat], id, s.owner.Phone) == nil {
 		viewer.shown[chat] = append(viewer.shown[chat], &Shown{
 			ID: id, From: s.owner.Phone, Own: true, Waiting: true, Time: s.now(), Reactions: map[string]string{},
 		})
