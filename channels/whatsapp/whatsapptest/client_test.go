@@ -63,6 +63,7 @@ func newRig(t *testing.T, linked bool) *rig {
 		}
 	}
 	t.Cleanup(func() {
+		r.settled()
 		r.stop()
 		if t.Failed() {
 			t.Logf("complaints: %q", s.Complaints())
@@ -113,6 +114,20 @@ func (r *rig) connect() {
 		r.t.Fatal(err)
 	}
 	wait(r, "connected", func(*events.Connected) bool { return true })
+}
+
+// settled gives the client a moment to acknowledge all that it got: whatsmeow's Disconnect beside a send is a race of its own.
+func (r *rig) settled() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = r.s.Wait(ctx, func() bool { return r.s.Connected() == 0 || len(r.s.Waiting()) == 0 }) // what is left was left on purpose
+}
+
+// failing has the handler fail for these events.
+func (r *rig) failing(f func(any) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = f
 }
 
 func (r *rig) stop() {

@@ -16,6 +16,7 @@ type faults struct {
 	swallow      int
 	garble       int
 	loseReceipts int
+	lost         int
 	noReceipts   bool
 	deaf         bool
 	held         bool

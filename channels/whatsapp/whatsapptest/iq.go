@@ -78,7 +78,7 @@ func (s *Server) query(c *conn, n *waBinary.Node, space, kind string, child waBi
 	case "encrypt":
 		return s.encryptQuery(c, n, kind, child)
 	case "usync":
-		return s.usync(child)
+		return s.usync(c, child)
 	case "w:g2":
 		return s.groupQuery(n, child)
 	case "w:m":
@@ -201,7 +201,7 @@ func readKey(n *waBinary.Node) (*keys.PreKey, error) {
 }
 
 // usync answers who has WhatsApp, with which devices and which LID.
-func (s *Server) usync(child waBinary.Node) ([]waBinary.Node, *iqError) {
+func (s *Server) usync(c *conn, child waBinary.Node) ([]waBinary.Node, *iqError) {
 	asked := map[string]bool{}
 	query := child.GetChildByTag("query")
 	for _, q := range query.GetChildren() {
@@ -210,12 +210,12 @@ func (s *Server) usync(child waBinary.Node) ([]waBinary.Node, *iqError) {
 	list := child.GetChildByTag("list")
 	var users []waBinary.Node
 	for _, u := range list.GetChildren() {
-		users = append(users, s.usyncUser(u, asked))
+		users = append(users, s.usyncUser(c, u, asked))
 	}
 	return []waBinary.Node{{Tag: "usync", Attrs: child.Attrs, Content: []waBinary.Node{{Tag: "result"}, {Tag: "list", Content: users}}}}, nil
 }
 
-func (s *Server) usyncUser(u waBinary.Node, asked map[string]bool) waBinary.Node {
+func (s *Server) usyncUser(c *conn, u waBinary.Node, asked map[string]bool) waBinary.Node {
 	j, ok := u.Attrs["jid"].(types.JID)
 	number := contentOf(&u, "contact")
 	if !ok {
@@ -236,7 +236,7 @@ func (s *Server) usyncUser(u waBinary.Node, asked map[string]bool) waBinary.Node
 	if asked["devices"] {
 		var devices []waBinary.Node
 		if known {
-			for _, n := range s.devicesOf(p) {
+			for _, n := range s.devicesOf(c, p) {
 				devices = append(devices, waBinary.Node{Tag: "device", Attrs: waBinary.Attrs{"id": int(n)}})
 			}
 		}
@@ -252,15 +252,17 @@ func (s *Server) usyncUser(u waBinary.Node, asked map[string]bool) waBinary.Node
 	return out
 }
 
-// devicesOf lists the numbers of a person's devices, companions of the account among them.
-func (s *Server) devicesOf(p *person) []uint16 {
+// devicesOf lists the numbers of a person's devices, companions of the account among them but the one that asks.
+func (s *Server) devicesOf(c *conn, p *person) []uint16 {
 	var all []uint16
 	for _, d := range p.devices {
 		all = append(all, d.device)
 	}
 	if p == s.owner {
 		for n := range s.companions {
-			all = append(all, n)
+			if n != c.device.device {
+				all = append(all, n)
+			}
 		}
 	}
 	return all

@@ -73,6 +73,7 @@ func (s *Server) takeReceipt(c *conn, n *waBinary.Node) {
 	}
 	if s.faults.loseReceipts > 0 && kind != "retry" {
 		s.faults.loseReceipts--
+		s.faults.lost++
 		return
 	}
 	s.receipts = append(s.receipts, Receipt{Type: kind, Chat: to.ToNonAD(), IDs: ids})
@@ -101,12 +102,20 @@ func (s *Server) takeAck(c *conn, n *waBinary.Node) {
 	class, _ := n.Attrs["class"].(string)
 	if s.faults.loseReceipts > 0 && class == "message" {
 		s.faults.loseReceipts--
+		s.faults.lost++
 		return
 	}
 	if code := n.AttrGetter().OptionalInt("error"); code != 0 {
 		s.acks = append(s.acks, Nack{ID: id, Class: class, Code: code})
 	}
 	s.settle(c.device, class, id, to, n.Attrs["participant"])
+}
+
+// Lost counts the receipts and acknowledgements that were lost (LoseReceipts).
+func (s *Server) Lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults.lost
 }
 
 // Receipts are the receipts that the client gave, oldest first.

@@ -40,11 +40,21 @@ func TestAMessageIsOfferedUntilItHasAReceipt(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
 	r.connect()
-	r.fail = func(e any) bool { _, is := e.(*events.Message); return is }
+	failed := make(chan struct{}, 4)
+	r.failing(func(e any) bool {
+		_, is := e.(*events.Message)
+		if is {
+			failed <- struct{}{}
+		}
+		return is
+	})
 	id := r.s.Write(whatsapptest.In{From: ana, Text: "store me"})
-	r.sees("it is on its way", func() bool { return slices.Contains(r.s.Waiting(), id) })
-	r.stop() // the handler had failed, or was not reached
-	r.fail = nil
+	<-failed
+	if !slices.Contains(r.s.Waiting(), id) {
+		t.Error("the network forgot a message without a receipt")
+	}
+	r.stop()
+	r.failing(nil)
 	r.connect()
 	if m := r.message("store me"); m.Info.ID != id {
 		t.Errorf("info %+v", m.Info)
@@ -53,6 +63,8 @@ func TestAMessageIsOfferedUntilItHasAReceipt(t *testing.T) {
 	r.s.LoseReceipts(1)
 	id = r.s.Write(whatsapptest.In{From: ana, Text: "lost receipt"})
 	r.message("lost receipt")
+	r.sees("the loss", func() bool { return r.s.Lost() == 1 })
+	r.settled()
 	r.stop()
 	r.connect()
 	r.sees("the second receipt", func() bool { return r.s.Receipted("", id) && len(r.s.Waiting()) == 0 })
@@ -80,16 +92,16 @@ func TestOneIDIsOneMessage(t *testing.T) {
 	r.connect()
 	for _, to := range []types.JID{pn(ana), groupJID()} {
 		id := r.cli.GenerateMessageID()
-		send := func() error {
+		send := func(patience time.Duration) error {
 			_, err := r.cli.SendMessage(t.Context(), to, &waE2E.Message{Conversation: proto.String("once")},
-				whatsmeow.SendRequestExtra{ID: id, Timeout: 300 * time.Millisecond})
+				whatsmeow.SendRequestExtra{ID: id, Timeout: patience})
 			return err
 		}
 		r.s.SwallowNext(1)
-		if err := send(); err == nil {
+		if err := send(300 * time.Millisecond); err == nil {
 			t.Error("an answer came that was swallowed")
 		}
-		if err := send(); err != nil {
+		if err := send(20 * time.Second); err != nil {
 			t.Error(err)
 		}
 		if got := r.s.Sent(to); len(got) != 1 || got[0].ID != id {
@@ -111,6 +123,7 @@ func TestADroppedLineRepeatsTheFrame(t *testing.T) {
 		done <- err
 	}()
 	r.sees("the message", func() bool { return len(r.s.Sent(pn(ana))) == 1 })
+	r.settled()
 	r.s.Cut()
 	if err := <-done; err != nil {
 		t.Fatal(err)
