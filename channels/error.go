@@ -69,6 +69,15 @@ type Factory struct {
 	// Options is a pointer to the zero value of the section's type; configs reads names and docs from it.
 	Options func() any
 	New     func(name string, options any, d Deps) (Channel, error)
+	// Manifest is the description of the app that the network wants before there is an account; nil: it wants none.
+	Manifest func(ManifestAsk) ([]byte, error)
+}
+
+// ManifestAsk is what an app is to be called and to offer.
+type ManifestAsk struct {
+	Name     string     // of the bot
+	URL      string     // where the network posts events; empty: the gateway fetches them
+	Commands []MenuItem // beside the one that takes all names
 }
 
 // Sleep waits for d or until ctx ends, and says whether it waited to the end.

@@ -4,6 +4,7 @@ package all
 import (
 	"parley/channels"
 	"parley/channels/discord"
+	"parley/channels/slack"
 	"parley/channels/telegram"
 )
 
@@ -11,6 +12,7 @@ import (
 func Factories() []channels.Factory {
 	return []channels.Factory{
 		telegram.Factory(),
+		slack.Factory(),
 		discord.Factory(),
 	}
 }

@@ -71,7 +71,7 @@ func table() []row {
 		{Threads, [5]Need{R, R, R, A, A}},     // WhatsApp has none
 		{Mentions, [5]Need{R, R, R, R, A}},    // in WebChat everything is to us
 		{OwnMessages, [5]Need{R, R, R, R, A}}, // never heard as if a person had written them
-		{Replies, [5]Need{R, P, R, R, A}},     // Slack's replies are threads
+		{Replies, [5]Need{R, A, R, R, A}},     // Slack's replies are threads
 		{EditsIn, [5]Need{R, R, R, R, P}},
 		{DeletesIn, [5]Need{A, R, R, R, P}}, // the Bot API tells of no deletion
 		{ReactionsIn, [5]Need{R, R, R, R, A}},

@@ -10,6 +10,7 @@ import (
 
 	"parley/channels"
 	"parley/channels/channeltest"
+	"parley/channels/slack"
 	"parley/channels/slack/slacktest"
 )
 
@@ -22,6 +23,16 @@ const (
 	deskID  = "C0DESK0001"
 	command = "/parley"
 )
+
+func TestSuite(t *testing.T) { channeltest.Run(t, harness{open: open}) }
+
+// open makes the adapter as a starting process does.
+func open(s *slacktest.Server, d channels.Deps) (channels.Channel, error) {
+	f := slack.Factory()
+	o := f.Options().(*slack.Options)
+	o.BotToken, o.AppToken, o.APIURL = channels.Secret(s.Team(0).Token), channels.Secret(s.App().Token), s.APIURL()
+	return f.New("work", o, d)
+}
 
 // harness joins the suite to the adapter over the fake Slack. open makes the adapter.
 type harness struct {

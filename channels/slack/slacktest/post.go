@@ -114,13 +114,7 @@ func (s *Server) request(ctx context.Context, kind string, body []byte, change f
 }
 
 // postLoop posts one after the other until Close.
-func (s *Server) postLoop() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	s.work.Go(func() {
-		<-s.done
-		cancel()
-	})
+func (s *Server) postLoop(ctx context.Context) {
 	for {
 		select {
 		case <-s.done:

@@ -88,6 +88,7 @@ type Server struct {
 	active int
 	closed bool
 	done   chan struct{} // closed by Close: everything that hangs lets go
+	stop   func()        // ends the posting loop
 	idle   chan struct{} // closed when closed and no handler is left
 	work   sync.WaitGroup
 }
@@ -127,7 +128,9 @@ func New(opts Options) *Server {
 	if err := s.Up(); err != nil {
 		panic(fmt.Sprintf("slacktest: %v", err))
 	}
-	s.work.Go(s.postLoop)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.work.Go(func() { s.postLoop(ctx) })
 	return s
 }
 
@@ -204,6 +207,7 @@ func (s *Server) Close() {
 	}
 	s.closed = true
 	close(s.done)
+	s.stop()
 	for _, d := range s.events.all {
 		d.stopTimers()
 	}

@@ -1,0 +1,294 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/gorilla/websocket"
+	slackgo "github.com/slack-go/slack"
+
+	"parley/channels"
+)
+
+const (
+	helloWithin  = 15 * time.Second
+	pingWithin   = 45 * time.Second // Slack pings every few seconds; beyond it the line counts as dead
+	writeWithin  = 10 * time.Second
+	maxFrame     = 4 << 20 // bytes
+	batchMost    = 32      // envelopes in one commit
+	framesWaited = 64
+)
+
+// socket is one connection of Socket Mode (https://docs.slack.dev/apis/events-api/using-socket-mode).
+type socket struct {
+	conn   *websocket.Conn
+	frames chan []byte
+	failed error // why frames was closed
+
+	mu sync.Mutex // of writes
+}
+
+// connection is one socket from its opening to its end.
+func (r *receiver) connection(ctx context.Context) ending {
+	s, hello, err := r.dial(ctx)
+	if err != nil {
+		return ending{kind: refused, err: err}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	work.Go(func() { s.read(ctx) })
+	work.Go(func() { // a read has no context
+		<-ctx.Done()
+		_ = s.conn.Close()
+	})
+	work.Go(func() { r.backfill(ctx) })
+	defer work.Wait()
+	defer cancel()
+	if n := hello.Connections; n > 1 {
+		r.c.log.Warn("other connections share this app's events", "connections", n)
+		r.ready(fmt.Sprintf("%d connections share this app's events, each gets a part", n), "Stop other programs that use this app token, unless they serve other workspaces of it.")
+	} else {
+		r.ready("", "")
+	}
+	end := r.serve(ctx, s)
+	end.ready = true
+	return end
+}
+
+// greeting is the hello frame.
+type greeting struct {
+	Type        string `json:"type"`
+	Connections int    `json:"num_connections"`
+	Reason      string `json:"reason"` // of a disconnect
+}
+
+// dial opens a socket and waits for its hello.
+func (r *receiver) dial(ctx context.Context) (*socket, greeting, error) {
+	var hello greeting
+	var address string
+	err := r.c.do(ctx, "apps.connections.open", func(ctx context.Context, api *slackgo.Client) error {
+		_, at, err := api.StartSocketModeContext(ctx)
+		address = at
+		return err
+	})
+	if err != nil {
+		return nil, hello, err
+	}
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "wss" && (u.Scheme != "ws" || r.c.base.Scheme != "http") {
+		return nil, hello, errors.New("apps.connections.open gave no address of a socket")
+	}
+	ctx, cancel := context.WithTimeout(ctx, helloWithin)
+	defer cancel()
+	d := websocket.Dialer{Proxy: http.ProxyFromEnvironment, HandshakeTimeout: helloWithin}
+	conn, resp, err := d.DialContext(ctx, address, nil)
+	if resp != nil && resp.Body != nil {
+		_ = resp.Body.Close() // nothing is in it
+	}
+	if err != nil {
+		return nil, hello, fmt.Errorf("connect the socket: %w", r.c.cleaned(err))
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	conn.SetReadLimit(maxFrame)
+	_, raw, err := conn.ReadMessage()
+	if err == nil {
+		err = json.Unmarshal(raw, &hello)
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("no hello came on the socket: %w", err)
+	case hello.Type == "disconnect":
+		err = fmt.Errorf("the socket was refused: %s", hello.Reason)
+	case hello.Type != "hello":
+		err = fmt.Errorf("the socket began with %q", hello.Type)
+	}
+	if err != nil {
+		_ = conn.Close() // it failed
+		return nil, hello, err
+	}
+	s := &socket{conn: conn, frames: make(chan []byte, framesWaited)}
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(pingWithin)) } // fails with the connection
+	alive()
+	conn.SetPingHandler(func(data string) error {
+		alive()
+		err := conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeWithin))
+		if errors.Is(err, websocket.ErrCloseSent) {
+			return nil
+		}
+		return err
+	})
+	return s, hello, nil
+}
+
+// read passes frames on until the connection ends. While the gateway cannot take any it stops reading.
+func (s *socket) read(ctx context.Context) {
+	defer close(s.frames)
+	for {
+		kind, raw, err := s.conn.ReadMessage()
+		if err != nil {
+			s.failed = err
+			return
+		}
+		if kind != websocket.TextMessage {
+			continue
+		}
+		select {
+		case s.frames <- raw:
+		case <-ctx.Done():
+			s.failed = ctx.Err()
+			return
+		}
+	}
+}
+
+// serve takes frames until the connection ends.
+func (r *receiver) serve(ctx context.Context, s *socket) ending {
+	for {
+		var batch [][]byte
+		select {
+		case <-ctx.Done():
+			return ending{kind: dropped, err: ctx.Err()}
+		case raw, ok := <-s.frames:
+			if !ok {
+				return lost(s.failed)
+			}
+			batch = append(batch, raw)
+		}
+	more:
+		for len(batch) < batchMost {
+			select {
+			case raw, ok := <-s.frames:
+				if !ok {
+					break more // what came before is still taken; the next turn finds the end
+				}
+				batch = append(batch, raw)
+			default:
+				break more
+			}
+		}
+		if end, over := r.take(ctx, s, batch); over {
+			return end
+		}
+	}
+}
+
+// lost says how a connection broke.
+func lost(err error) ending {
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() {
+		return ending{kind: silent, err: errors.New("slack's socket is silent: no ping came")}
+	}
+	if err == nil {
+		err = errors.New("closed")
+	}
+	return ending{kind: dropped, err: fmt.Errorf("slack's socket was dropped: %w", err)}
+}
+
+// take journals a batch and then acknowledges it, envelope by envelope.
+func (r *receiver) take(ctx context.Context, s *socket, raws [][]byte) (ending, bool) {
+	var list []envelope
+	for _, raw := range raws {
+		e := readEnvelope(raw)
+		switch e.Type {
+		case "hello":
+			continue
+		case "disconnect":
+			if end, over := r.goodbye(e); over {
+				if end2, over2 := r.settle(ctx, s, list); over2 {
+					return end2, true
+				}
+				return end, true
+			}
+			continue
+		}
+		list = append(list, e)
+	}
+	return r.settle(ctx, s, list)
+}
+
+// goodbye reads a disconnect frame. A warning comes some seconds before the end, which is then waited for.
+func (r *receiver) goodbye(e envelope) (ending, bool) {
+	switch e.Reason {
+	case "warning":
+		return ending{}, false
+	case "link_disabled":
+		return ending{kind: disabled, err: errors.New("Socket Mode is switched off")}, true
+	case "too_many_websockets":
+		return ending{kind: crowded, err: errors.New("too many sockets are open for this app")}, true
+	}
+	return ending{kind: refreshed, err: errors.New("slack asked for a new connection")}, true
+}
+
+// settle hands what envelopes hold to whom it belongs, and acknowledges those that were taken.
+func (r *receiver) settle(ctx context.Context, s *socket, list []envelope) (ending, bool) {
+	for len(list) > 0 {
+		whose, ok := r.owner(list[0].Team)
+		n := 1
+		for n < len(list) && list[n].Team == list[0].Team {
+			n++
+		}
+		if ok {
+			var batch []channels.Inbound
+			if whose != nil {
+				batch = whose.convertAll(ctx, list[:n])
+			}
+			if len(batch) > 0 {
+				if err := whose.handIn(ctx, batch); err != nil {
+					return ending{kind: dropped, err: err}, true
+				}
+			}
+			for _, e := range list[:n] {
+				if err := s.ack(e.ID); err != nil {
+					return ending{kind: unacked, err: fmt.Errorf("an acknowledgement cannot be written: %w", err)}, true
+				}
+			}
+		}
+		list = list[n:]
+	}
+	return ending{}, false
+}
+
+// owner finds whose events of a workspace are. ok is false when that is not known yet: they are not acknowledged and come
+// again. A workspace that no channel has is told of once, and its events are passed by.
+func (r *receiver) owner(team string) (whose *receiver, ok bool) {
+	self := r.c.self.Load()
+	if team == "" || self != nil && team == self.team {
+		return r, true
+	}
+	whose, sure := r.c.hub.whose(r.c, team)
+	if whose != nil || !sure {
+		return whose, whose != nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.strange == nil {
+		r.strange = map[string]bool{}
+	}
+	if !r.strange[team] && len(r.strange) < 1000 {
+		r.strange[team] = true
+		r.c.log.Warn("the app is installed in a workspace that no channel has; its events are passed by", "team", team)
+	}
+	return nil, true
+}
+
+// ack acknowledges an envelope.
+func (s *socket) ack(id string) error {
+	if id == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+		return err
+	}
+	return s.conn.WriteJSON(struct {
+		ID string `json:"envelope_id"`
+	}{id})
+}
