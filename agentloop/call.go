@@ -266,8 +266,13 @@ func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root) ran {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTimeout)
 	defer cancel()
+	t := p.turn
+	call := tools.Call{ // made here: a tool that is left behind must not read what goes on
+		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
+		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
+	}
 	done := make(chan ran, 1)
-	go func() { done <- p.shielded(ctx, c, root) }()
+	go func() { done <- p.shielded(ctx, c.tool, call) }()
 	select {
 	case r := <-done:
 		return r.because(ctx)
@@ -293,18 +298,14 @@ func (r ran) because(ctx context.Context) ran {
 }
 
 // shielded calls a tool and turns its panic into a failure.
-func (p *pass) shielded(ctx context.Context, c *call, root *workspace.Root) (r ran) {
+func (p *pass) shielded(ctx context.Context, t tools.Tool, call tools.Call) (r ran) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.log.Error("tool panicked", "tool", c.Name, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
+			p.log.Error("tool panicked", "tool", t.Spec().Name, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
 			r = ran{err: errToolPanic}
 		}
 	}()
-	t := p.turn
-	r.Result, r.err = c.tool.Call(ctx, tools.Call{
-		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
-		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
-	})
+	r.Result, r.err = t.Call(ctx, call)
 	return r
 }
 

@@ -65,7 +65,7 @@ func backedUp(t *testing.T) (file string, acked []workspace.InputID) {
 		names = append(names, f.Name)
 	}
 	slices.Sort(names)
-	if want := []string{"agents/assistant/SOUL.md", "blobs/ab/abcd", "parley.db", "token"}; !slices.Equal(names, want) {
+	if want := []string{"agents/assistant/SOUL.md", "audit.head", "blobs/ab/abcd", "parley.db", "token"}; !slices.Equal(names, want) {
 		t.Errorf("saved %v, want %v", names, want)
 	}
 	if !slices.Equal(m.Left, []string{"agents/assistant/link"}) {
