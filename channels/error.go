@@ -61,6 +61,9 @@ type Deps struct {
 	Log   *slog.Logger
 	HTTP  *http.Client // the one pooled client; no timeout of its own, use contexts
 	Clock Clock
+	// Dir is the gateway's data directory, for what a network makes an adapter keep on disk; it may not exist yet when
+	// New is called.
+	Dir string
 }
 
 // Factory makes a channel from its own section of the configuration, which decode reads strictly.

@@ -239,7 +239,7 @@ func (g *Gateway) openChannels(c *configs.Config) error {
 			if string(f.Network) != conf.Type {
 				continue
 			}
-			ch, err := f.New(conf.Name, conf.Options, channels.Deps{Log: g.log.With("channel", conf.Name), HTTP: g.http, Clock: clock(g.opt.Now)})
+			ch, err := f.New(conf.Name, conf.Options, channels.Deps{Log: g.log.With("channel", conf.Name), HTTP: g.http, Clock: clock(g.opt.Now), Dir: c.DataDir})
 			if err != nil {
 				errs = append(errs, fmt.Errorf("channel %q: %w", conf.Name, err))
 				continue

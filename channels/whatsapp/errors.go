@@ -1,0 +1,106 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/socket"
+
+	"parley/channels"
+)
+
+func bad(format string, args ...any) error {
+	return &channels.Error{Class: channels.BadMessage, Err: fmt.Errorf(format, args...)}
+}
+
+// refusal finds the code in the text of whatsmeow.ErrServerReturnedError, which is the only place that has it.
+var refusal = regexp.MustCompile(regexp.QuoteMeta(whatsmeow.ErrServerReturnedError.Error()) + ` (\d{3})`)
+
+// classify judges a failed call and cleans it of numbers and keys; nil stays nil.
+func classify(act string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var known *channels.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	e := &channels.Error{Class: classOf(err)}
+	cause := errors.New(mask(err.Error()))
+	for _, keep := range []error{context.Canceled, context.DeadlineExceeded, channels.ErrTooLarge} {
+		if errors.Is(err, keep) {
+			cause = keep
+		}
+	}
+	e.Err = fmt.Errorf("whatsapp %s: %w", act, cause)
+	return e
+}
+
+func classOf(err error) channels.Class {
+	if errors.Is(err, whatsmeow.ErrServerReturnedError) {
+		if m := refusal.FindStringSubmatch(err.Error()); m != nil {
+			code, _ := strconv.Atoi(m[1]) // three digits
+			return classOfCode(code)
+		}
+		return channels.Unknown
+	}
+	var cut *whatsmeow.DisconnectedError
+	var query *whatsmeow.IQError
+	switch {
+	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
+		return channels.Fatal
+	case err.Error() == whatsmeow.ErrNotConnected.Error():
+		return channels.Unknown // bare, it comes from waiting for the answer (retryFrame of whatsmeow's request.go)
+	case errors.Is(err, whatsmeow.ErrNotConnected), errors.Is(err, socket.ErrSocketClosed):
+		return channels.Retry // it never left
+	case errors.As(err, &cut):
+		return classOfCut(cut)
+	case errors.Is(err, whatsmeow.ErrNotInGroup), errors.Is(err, whatsmeow.ErrGroupNotFound):
+		return channels.PeerGone
+	case errors.As(err, &query): // what is asked before a message is sent: members, devices, keys
+		return classOfCode(query.Code)
+	case errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):
+		return channels.BadMessage
+	case errors.Is(err, whatsmeow.ErrIQTimedOut):
+		return channels.Retry
+	case strings.Contains(err.Error(), "no LID found"):
+		return channels.PeerGone
+	}
+	return channels.Unknown // among them ErrMessageTimedOut, and a context's end
+}
+
+// classOfCode judges what the server answers. Nobody documents the codes; those seen in whatsmeow's issues are 403 (not
+// allowed there, as in a group that was left), 463 (not allowed to write to this person) and 479 (malformed).
+func classOfCode(code int) channels.Class {
+	switch code {
+	case 401, 403, 404, 406, 410, 463:
+		return channels.PeerGone
+	case 429:
+		return channels.Retry
+	}
+	switch {
+	case code >= 400 && code < 500:
+		return channels.BadMessage
+	}
+	return channels.Unknown
+}
+
+// classOfCut judges a line that ended while an answer was waited for.
+func classOfCut(cut *whatsmeow.DisconnectedError) channels.Class {
+	code := ""
+	if cut.Node != nil {
+		code, _ = cut.Node.Attrs["code"].(string)
+	}
+	switch {
+	case code == "401": // unlinked: nothing of it is taken any more
+		return channels.Fatal
+	case strings.HasPrefix(cut.Action, "info query"): // what is asked before a message is sent
+		return channels.Retry
+	}
+	return channels.Unknown
+}

@@ -1,0 +1,58 @@
+package whatsapp
+
+import (
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+
+	waLog "go.mau.fi/whatsmeow/util/log"
+)
+
+// longNumber is a phone number, a LID, or a group's id; secretText what may be a key in hex or base64.
+var (
+	longNumber = regexp.MustCompile(`\d{7,}`)
+	secretText = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
+)
+
+// logger gives whatsmeow's lines to slog, a level quieter than it says them: what matters is told as a state. It leaves out
+// the protocol's own traffic, which is everybody's names and numbers.
+type logger struct{ log *slog.Logger }
+
+// Sub is the same logger, or none for what goes over the wire.
+func (l logger) Sub(module string) waLog.Logger {
+	switch module {
+	case "Recv", "Send", "Socket", "AppState", "QRChannel":
+		return waLog.Noop
+	}
+	return l
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Warn("whatsmeow", "said", said{format, args})
+}
+func (l logger) Warnf(format string, args ...any) {
+	l.log.Debug("whatsmeow", "said", said{format, args})
+}
+func (l logger) Infof(format string, args ...any) {
+	l.log.Debug("whatsmeow", "said", said{format, args})
+}
+func (l logger) Debugf(string, ...any) {}
+
+// said is put into words only if somebody logs it.
+type said struct {
+	format string
+	args   []any
+}
+
+// LogValue is the masked text.
+func (s said) LogValue() slog.Value { return slog.StringValue(mask(fmt.Sprintf(s.format, s.args...))) }
+
+// mask shortens numbers to their last three digits and takes out what may be a key.
+func mask(text string) string {
+	if len(text) > 500 {
+		text = strings.ToValidUTF8(text[:500], "") + "…"
+	}
+	text = longNumber.ReplaceAllStringFunc(text, func(n string) string { return "…" + n[len(n)-3:] })
+	return secretText.ReplaceAllString(text, "[…]")
+}

@@ -1,0 +1,186 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"parley/channels"
+)
+
+// wire is the HTTP under a client of whatsmeow: its socket and its files. It leads to another server where one is
+// configured, it ends the socket's line when it must, and it holds what is downloaded to its announced size.
+//
+// whatsmeow waits 20 s for a handshake and 10 s for a farewell, whatever its context says. cut ends both.
+type wire struct {
+	under http.RoundTripper
+	base  *url.URL // nil: WhatsApp's own
+
+	mu      sync.Mutex
+	dialing context.CancelFunc
+	line    *line
+	ended   bool
+}
+
+var errEnded = errors.New("the connection was given up")
+
+// RoundTrip dials the socket, or serves another request.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	out := req.Clone(req.Context())
+	if w.base != nil {
+		out.URL.Scheme, out.URL.Host, out.Host = w.base.Scheme, w.base.Host, ""
+		out.URL.Path = w.base.Path + out.URL.Path
+	}
+	if strings.EqualFold(req.Header.Get("Upgrade"), "websocket") {
+		return w.dial(out)
+	}
+	resp, err := w.under.RoundTrip(out)
+	if most, ok := req.Context().Value(mostKey{}).(int64); ok && err == nil && resp.StatusCode == http.StatusOK {
+		if resp.ContentLength > most {
+			resp.Body.Close()
+			// An error here would be taken for the network's, and tried five times.
+			return &http.Response{StatusCode: http.StatusRequestEntityTooLarge, Status: "413 too large", Header: http.Header{},
+				Body: http.NoBody, Request: req, Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor}, nil
+		}
+		resp.Body = &capped{resp.Body, most}
+	}
+	return resp, err
+}
+
+func (w *wire) dial(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	w.mu.Lock()
+	w.dialing = cancel
+	ended := w.ended
+	w.mu.Unlock()
+	if ended {
+		cancel()
+		return nil, errEnded
+	}
+	resp, err := w.under.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	l := &line{free: cancel}
+	if rw, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+		l.rw, resp.Body = rw, l
+	} else {
+		resp.Body = &freed{resp.Body, cancel}
+		return resp, nil
+	}
+	w.mu.Lock()
+	w.dialing, w.line, ended = nil, l, w.ended
+	w.mu.Unlock()
+	if ended {
+		l.spoil()
+	}
+	return resp, nil
+}
+
+// cut ends the line that there is, at whatever point it is.
+func (w *wire) cut() {
+	w.mu.Lock()
+	dialing, l := w.dialing, w.line
+	w.mu.Unlock()
+	if dialing != nil {
+		dialing()
+	}
+	if l != nil {
+		l.spoil()
+	}
+}
+
+// end cuts, and lets no other line come.
+func (w *wire) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.cut()
+}
+
+// freed lets go of a request's context with the end of its answer.
+type freed struct {
+	io.ReadCloser
+	free context.CancelFunc
+}
+
+func (f *freed) Close() error {
+	defer f.free()
+	return f.ReadCloser.Close()
+}
+
+// line is a socket's connection.
+type line struct {
+	rw   io.ReadWriteCloser
+	free context.CancelFunc
+
+	mu      sync.Mutex
+	spoiled bool
+	last    []byte // what a spoiled line still says
+}
+
+// farewell is a websocket message with one frame of WhatsApp's, which is neither a handshake nor can be decrypted: whoever
+// waits for a frame is told of the end by it (RFC 6455 §5.2; the inner length has three bytes).
+const farewell = "\x82\x04\x00\x00\x01\xff"
+
+// spoil ends the line for both sides.
+func (l *line) spoil() {
+	l.mu.Lock()
+	if !l.spoiled {
+		l.spoiled, l.last = true, []byte(farewell)
+	}
+	l.mu.Unlock()
+	_ = l.rw.Close() // what it says does not matter any more
+}
+
+func (l *line) Read(p []byte) (int, error) {
+	n, err := l.rw.Read(p)
+	if err == nil || n > 0 {
+		return n, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.last) == 0 {
+		return 0, err
+	}
+	n = copy(p, l.last)
+	l.last = l.last[n:]
+	return n, nil
+}
+
+func (l *line) Write(p []byte) (int, error) { return l.rw.Write(p) }
+
+func (l *line) Close() error {
+	defer l.free()
+	return l.rw.Close()
+}
+
+// mostKey is the context's key of the most bytes that an answer may have.
+type mostKey struct{}
+
+// capped fails, and does not merely end, when there is more than was said.
+type capped struct {
+	body io.ReadCloser
+	left int64
+}
+
+func (c *capped) Read(p []byte) (int, error) {
+	if int64(len(p)) > c.left+1 {
+		p = p[:c.left+1]
+	}
+	n, err := c.body.Read(p)
+	if int64(n) > c.left {
+		n, c.left = int(c.left), 0
+		return n, fmt.Errorf("read a file: %w", channels.ErrTooLarge)
+	}
+	c.left -= int64(n)
+	return n, err
+}
+
+func (c *capped) Close() error { return c.body.Close() }
