@@ -47,6 +47,7 @@ const (
 	Checking    Capability = "checks"
 	Markup      Capability = "markup that can be refused"
 	Failing     Capability = "classified failures"
+	FloodTimes  Capability = "the time of a flood wait"
 	Living      Capability = "life of the connection"
 )
 
@@ -95,6 +96,7 @@ func table() []row {
 		{Checking, [5]Need{R, R, R, R, P}},
 		{Markup, [5]Need{R, A, A, A, A}}, // the others show broken markup as text
 		{Failing, [5]Need{R, R, R, R, R}},
+		{FloodTimes, [5]Need{R, R, R, A, R}}, // WhatsApp says that it is too fast, and not for how long
 		{Living, [5]Need{R, R, R, R, R}},
 	}
 }

@@ -82,6 +82,9 @@ func (s *session) try(ctx context.Context) error {
 				s.mu.Unlock()
 				return nil
 			case lost:
+				if why := s.reason(); why != nil {
+					return why
+				}
 				return errLost
 			case error:
 				return sig

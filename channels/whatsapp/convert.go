@@ -36,6 +36,7 @@ func (s *session) message(evt *events.Message) bool {
 	if !keep {
 		return true
 	}
+	s.note(evt, &in) // before the answer can be on its way
 	since := s.c.clock.Now()
 	for try := 0; ; try++ {
 		err := s.offer(in)
@@ -43,7 +44,6 @@ func (s *session) message(evt *events.Message) bool {
 			if try > 0 {
 				s.report(channels.Status{State: channels.Ready})
 			}
-			s.note(evt, &in)
 			return true
 		}
 		if s.life.Err() != nil {

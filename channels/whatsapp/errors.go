@@ -41,6 +41,12 @@ func classify(act string, err error) error {
 	return e
 }
 
+// cutOff says that a call failed since the line had ended.
+func cutOff(err error) bool {
+	var cut *whatsmeow.DisconnectedError
+	return errors.As(err, &cut) || errors.Is(err, whatsmeow.ErrNotConnected) || errors.Is(err, socket.ErrSocketClosed) || errors.Is(err, errEnded)
+}
+
 func classOf(err error) channels.Class {
 	if errors.Is(err, whatsmeow.ErrServerReturnedError) {
 		if m := refusal.FindStringSubmatch(err.Error()); m != nil {
@@ -56,7 +62,7 @@ func classOf(err error) channels.Class {
 		return channels.Fatal
 	case err.Error() == whatsmeow.ErrNotConnected.Error():
 		return channels.Unknown // bare, it comes from waiting for the answer (retryFrame of whatsmeow's request.go)
-	case errors.Is(err, whatsmeow.ErrNotConnected), errors.Is(err, socket.ErrSocketClosed):
+	case errors.Is(err, whatsmeow.ErrNotConnected), errors.Is(err, socket.ErrSocketClosed), errors.Is(err, errEnded):
 		return channels.Retry // it never left
 	case errors.As(err, &cut):
 		return classOfCut(cut)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	signallog "go.mau.fi/libsignal/logger"
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
@@ -47,6 +48,23 @@ type said struct {
 
 // LogValue is the masked text.
 func (s said) LogValue() slog.Value { return slog.StringValue(mask(fmt.Sprintf(s.format, s.args...))) }
+
+// hush keeps libsignal, whose logger is one for the process, from writing to standard output. It does nothing when a logger
+// is set, so that channels may be made side by side.
+func hush() {
+	if signallog.Logger == nil {
+		var none signallog.Loggable = mute{}
+		signallog.Setup(&none)
+	}
+}
+
+type mute struct{}
+
+func (mute) Debug(string, string)   {}
+func (mute) Info(string, string)    {}
+func (mute) Warning(string, string) {}
+func (mute) Error(string, string)   {}
+func (mute) Configure(string)       {}
 
 // mask shortens numbers to their last three digits and takes out what may be a key.
 func mask(text string) string {

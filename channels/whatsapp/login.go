@@ -50,7 +50,7 @@ func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(ch
 	if err != nil {
 		return fmt.Errorf("read the linked device: %w", err)
 	}
-	if linked != nil {
+	if linked != nil && !c.expired(ctx, v, linked) {
 		return bad("this channel is linked to %s already; log it out first", linked.ID.User)
 	}
 	if err := c.chooseVersion(ctx); err != nil {
@@ -63,6 +63,25 @@ func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(ch
 	}
 	c.touch()
 	return nil
+}
+
+// expired says that a device that no Run uses is not linked any more, and deletes it.
+func (c *Channel) expired(ctx context.Context, v *vault, dev *wastore.Device) bool {
+	if c.busyRunning() {
+		return false
+	}
+	probe := c.newSession(v, dev, &watch{in: deafIntake{}})
+	err := probe.try(ctx)
+	probe.close()
+	var gone *goneError
+	if !errors.As(err, &gone) {
+		return false
+	}
+	if err := v.forget(ctx, probe.id); err != nil {
+		c.log.Error("the keys of an unlinked device cannot be deleted", "err", err)
+		return false
+	}
+	return true
 }
 
 // pairing is one Login.
@@ -78,6 +97,9 @@ func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
 	var w *wire
 	p.cli, w = p.c.newClient(dev)
 	p.cli.AddEventHandler(func(evt any) {
+		if _, fell := evt.(*events.Disconnected); fell {
+			w.told()
+		}
 		select {
 		case p.events <- evt:
 		default: // nothing of a login comes by dozens
@@ -96,11 +118,7 @@ func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
 		}
 		return classify("login", err)
 	}
-	defer func() {
-		cut := time.AfterFunc(500*time.Millisecond, w.end)
-		defer cut.Stop()
-		p.cli.Disconnect()
-	}()
+	defer w.sever(p.cli)
 	return p.follow(ctx)
 }
 

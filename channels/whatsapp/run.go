@@ -178,9 +178,10 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 				up = true
 				s.arrived(ctx)
 			case lost:
-				if !s.cli.IsConnected() { // it may be told late, of a line before this one
-					return up, errLost
+				if why := s.reason(); why != nil {
+					return up, why
 				}
+				return up, errLost
 			case silent:
 				s.report(channels.Status{State: channels.Deaf, Cause: "WhatsApp does not answer on an open connection",
 					Hint: "Check the network of this machine; it is connected anew."})

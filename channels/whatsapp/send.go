@@ -135,9 +135,9 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 	}
 	// whatsmeow writes into what it sends, and keeps it.
 	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: answerWait})
-	if err != nil {
-		if refused := s.sendable(); channels.ClassOf(refused) == channels.Fatal {
-			return refused
+	if cutOff(err) {
+		if why := s.reason(); why != nil {
+			return &channels.Error{Class: channels.Fatal, Err: why}
 		}
 	}
 	return err

@@ -46,7 +46,8 @@ type session struct {
 
 	mu      sync.Mutex
 	up      bool
-	why     error // why sends are refused for good
+	why     error         // why sends are refused for good
+	dead    chan struct{} // closed when why is set
 	closing bool
 	busy    sync.WaitGroup // handlers at work
 	reports sync.Mutex     // of w
@@ -54,7 +55,7 @@ type session struct {
 }
 
 func (c *Channel) newSession(v *vault, dev *wastore.Device, w *watch) *session {
-	s := &session{c: c, v: v, w: w, id: *dev.ID, me: plain(*dev.ID), lid: plain(dev.LID), seen: newSeen(), signals: make(chan any, 32)}
+	s := &session{c: c, v: v, w: w, id: *dev.ID, me: plain(*dev.ID), lid: plain(dev.LID), seen: newSeen(), dead: make(chan struct{}), signals: make(chan any, 32)}
 	s.cli, s.wire = c.newClient(dev)
 	s.cli.GetMessageForRetry = s.sentBefore
 	s.cli.AddEventHandlerWithSuccessStatus(s.handle)
@@ -63,7 +64,7 @@ func (c *Channel) newSession(v *vault, dev *wastore.Device, w *watch) *session {
 
 // newClient makes whatsmeow's client as this adapter uses it.
 func (c *Channel) newClient(dev *wastore.Device) (*whatsmeow.Client, *wire) {
-	w := &wire{under: c.http, base: c.base}
+	w := newWire(c.http, c.base)
 	cli := whatsmeow.NewClient(dev, logger{c.log})
 	h := &http.Client{Transport: w}
 	cli.SetWebsocketHTTPClient(h)
@@ -121,7 +122,7 @@ func (c *Channel) chooseVersion(ctx context.Context) error {
 	case newest:
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
-		got, err := whatsmeow.GetLatestVersion(ctx, &http.Client{Transport: &wire{under: c.http, base: c.base}})
+		got, err := whatsmeow.GetLatestVersion(ctx, &http.Client{Transport: newWire(c.http, c.base)})
 		if err != nil {
 			c.log.Warn("whatsapp's newest version is not known", "err", mask(err.Error()))
 			return nil // the built-in one may do
@@ -204,9 +205,7 @@ func (s *session) hangUp() {
 	s.mu.Lock()
 	s.up = false
 	s.mu.Unlock()
-	late := time.AfterFunc(time.Second, s.wire.cut)
-	defer late.Stop()
-	s.cli.Disconnect()
+	s.wire.sever(s.cli)
 }
 
 // close ends everything of the session and waits for the handlers.
@@ -214,9 +213,7 @@ func (s *session) close() {
 	s.mu.Lock()
 	s.closing, s.up = true, false
 	s.mu.Unlock()
-	late := time.AfterFunc(500*time.Millisecond, s.wire.end)
-	s.cli.Disconnect()
-	late.Stop()
+	s.wire.sever(s.cli)
 	s.wire.end()
 	if s.over != nil {
 		s.over()
@@ -265,6 +262,9 @@ func (s *session) isMe(j types.JID) bool {
 // handle is whatsmeow's event handler. false leaves a message unacknowledged. A panic must not reach whatsmeow, which
 // would take it for success.
 func (s *session) handle(evt any) (taken bool) {
+	if _, fell := evt.(*events.Disconnected); fell {
+		s.wire.told()
+	}
 	if !s.enter() {
 		return false
 	}
@@ -320,9 +320,27 @@ func (s *session) control(evt any) {
 // refuse makes every later send fail for good, and tells the loop.
 func (s *session) refuse(err error) {
 	s.mu.Lock()
-	s.up, s.why = false, err
+	s.up = false
+	if s.why == nil {
+		s.why = err
+		close(s.dead)
+	}
 	s.mu.Unlock()
 	s.signal(err)
+}
+
+// reason waits a moment for what ended a line that just ended: the server says it first, whatsmeow tells it from another
+// goroutine. nil: it says nothing.
+func (s *session) reason() error {
+	soon := time.NewTimer(300 * time.Millisecond)
+	defer soon.Stop()
+	select {
+	case <-s.dead:
+	case <-soon.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.why
 }
 
 func loggedOut(e *events.LoggedOut) string {

@@ -115,6 +115,7 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	if o.RootKey != "" {
 		trust(o.RootKey)
 	}
+	hush()
 	log := d.Log.With("channel", name)
 	var rt http.RoundTripper = http.DefaultTransport
 	if d.HTTP != nil && d.HTTP.Transport != nil {

@@ -9,6 +9,9 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
 
 	"parley/channels"
 )
@@ -21,10 +24,16 @@ type wire struct {
 	under http.RoundTripper
 	base  *url.URL // nil: WhatsApp's own
 
+	fell chan struct{} // whatsmeow has told that a line ended; holds one
+
 	mu      sync.Mutex
 	dialing context.CancelFunc
 	line    *line
 	ended   bool
+}
+
+func newWire(under http.RoundTripper, base *url.URL) *wire {
+	return &wire{under: under, base: base, fell: make(chan struct{}, 1)}
 }
 
 var errEnded = errors.New("the connection was given up")
@@ -67,7 +76,7 @@ func (w *wire) dial(req *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	l := &line{free: cancel}
+	l := &line{free: cancel, closed: make(chan struct{})}
 	if rw, ok := resp.Body.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		l.rw, resp.Body = rw, l
 	} else {
@@ -96,6 +105,42 @@ func (w *wire) cut() {
 	}
 }
 
+// told notes that whatsmeow has seen a line's end.
+func (w *wire) told() {
+	select {
+	case w.fell <- struct{}{}:
+	default:
+	}
+}
+
+// sever ends a client's connection. The line goes first: whatsmeow's own Disconnect waits for a farewell, and leaves its
+// reader behind for ever if a frame arrives in that moment (frameComplete of its socket/framesocket.go).
+func (w *wire) sever(cli *whatsmeow.Client) {
+	select {
+	case <-w.fell:
+	default:
+	}
+	w.cut()
+	w.mu.Lock()
+	l := w.line
+	w.mu.Unlock()
+	if l != nil {
+		late := time.NewTimer(time.Second)
+		defer late.Stop()
+		select {
+		case <-w.fell:
+		case <-late.C:
+		case <-l.closed: // it is told right after, unless whatsmeow expected the end
+			late.Reset(50 * time.Millisecond)
+			select {
+			case <-w.fell:
+			case <-late.C:
+			}
+		}
+	}
+	cli.Disconnect()
+}
+
 // end cuts, and lets no other line come.
 func (w *wire) end() {
 	w.mu.Lock()
@@ -117,10 +162,13 @@ func (f *freed) Close() error {
 
 // line is a socket's connection.
 type line struct {
-	rw   io.ReadWriteCloser
-	free context.CancelFunc
+	rw     io.ReadWriteCloser
+	free   context.CancelFunc
+	once   sync.Once
+	closed chan struct{} // by whatsmeow
 
 	mu      sync.Mutex
+	ended   bool // the other side is gone
 	spoiled bool
 	last    []byte // what a spoiled line still says
 }
@@ -139,25 +187,49 @@ func (l *line) spoil() {
 	_ = l.rw.Close() // what it says does not matter any more
 }
 
+// restWait is how long a line's end is kept from whatsmeow. It stops handling what has arrived as soon as it knows of the
+// end, and that is where the server says why (handlerQueueLoop of its client.go); and it clears the connection without a
+// look at who is writing to it (Close of its socket/framesocket.go).
+const restWait = 40 * time.Millisecond
+
 func (l *line) Read(p []byte) (int, error) {
 	n, err := l.rw.Read(p)
 	if err == nil || n > 0 {
 		return n, err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.last) == 0 {
-		return 0, err
+	l.ended = true
+	if len(l.last) > 0 {
+		n = copy(p, l.last)
+		l.last = l.last[n:]
+		l.mu.Unlock()
+		return n, nil
 	}
-	n = copy(p, l.last)
-	l.last = l.last[n:]
-	return n, nil
+	l.mu.Unlock()
+	rest := time.NewTimer(restWait)
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-l.closed:
+	}
+	l.mu.Lock() // behind every Write of before
+	defer l.mu.Unlock()
+	return 0, err
 }
 
-func (l *line) Write(p []byte) (int, error) { return l.rw.Write(p) }
+func (l *line) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	ended := l.ended
+	l.mu.Unlock()
+	if ended {
+		return 0, errEnded
+	}
+	return l.rw.Write(p)
+}
 
 func (l *line) Close() error {
 	defer l.free()
+	l.once.Do(func() { close(l.closed) })
 	return l.rw.Close()
 }
 

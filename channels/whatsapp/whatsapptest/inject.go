@@ -29,6 +29,7 @@ type In struct {
 	ReplyFrom string
 
 	File    *File
+	Album   string    // id of the message that announced the album which File is of
 	ID      string    // empty: a new one
 	At      time.Time // zero: now
 	Corrupt int       // how often the message comes undecryptable before it comes whole
@@ -50,6 +51,11 @@ func (s *Server) Write(in In) string {
 	case in.File != nil:
 		if err := s.attach(body, in, ctx); err != nil {
 			panic("whatsapptest: " + err.Error())
+		}
+		if in.Album != "" {
+			body.MessageContextInfo = &waE2E.MessageContextInfo{MessageAssociation: &waE2E.MessageAssociation{
+				AssociationType: waE2E.MessageAssociation_MEDIA_ALBUM.Enum(), ParentMessageKey: s.key(chat, from, in.Album),
+			}}
 		}
 	case ctx != nil || strings.Contains(in.Text, "://"):
 		body.ExtendedTextMessage = &waE2E.ExtendedTextMessage{Text: proto.String(in.Text), ContextInfo: ctx}
