@@ -10,9 +10,10 @@ import (
 
 // Factories are the networks, in the order in which help and documents show them.
 func Factories() []channels.Factory {
-	return []channels.Factory{
+	list := []channels.Factory{
 		telegram.Factory(),
 		slack.Factory(),
 		discord.Factory(),
 	}
+	return append(list, linked()...)
 }
