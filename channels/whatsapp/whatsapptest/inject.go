@@ -54,7 +54,7 @@ func (s *Server) Write(in In) string {
 		}
 		if in.Album != "" {
 			body.MessageContextInfo = &waE2E.MessageContextInfo{MessageAssociation: &waE2E.MessageAssociation{
-				AssociationType: waE2E.MessageAssociation_MEDIA_ALBUM.Enum(), ParentMessageKey: s.key(chat, from, in.Album),
+				AssociationType: waE2E.MessageAssociation_MEDIA_ALBUM.Enum(), ParentMessageKey: s.key(chat, from, in.Album, in.From),
 			}}
 		}
 	case ctx != nil || strings.Contains(in.Text, "://"):
