@@ -13,8 +13,7 @@ import (
 func (l *Loop) hideResponse(resp *llm.Response) {
 	for i := range resp.Content {
 		c := &resp.Content[i]
-		c.Text = l.Hide.Redact(c.Text)
-		c.Args = l.Hide.JSON(c.Args)
+		c.Text, c.Name, c.Args = l.Hide.Redact(c.Text), l.Hide.Redact(c.Name), l.Hide.Args(c.Args)
 		if opaque := l.Hide.JSON(c.Opaque); string(opaque) != string(c.Opaque) {
 			c.Opaque = nil // signed: changed it would be refused
 		}

@@ -164,12 +164,16 @@ func (ts *turns) at(inputs []workspace.Input) channels.Address {
 
 // keepSent copies a file that an agent sends. What it is, is read from its bytes; its name is made harmless.
 func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept, error) {
-	kept, err := g.blobs.Take(r, limit)
+	watch := g.hide().Watch()
+	kept, err := g.blobs.Take(io.TeeReader(r, watch), limit)
 	if errors.Is(err, blob.ErrTooLarge) {
 		return builtin.Kept{}, builtin.ErrTooLarge
 	}
 	if err != nil {
 		return builtin.Kept{}, err
+	}
+	if watch.Found {
+		return builtin.Kept{}, workspace.Say(workspace.ErrDenied, "This file holds a credential of this gateway, so it is not sent.")
 	}
 	mime := media.Type(kept.Head)
 	return builtin.Kept{Ref: kept.Ref, Name: media.Name(name, "file", mime), MIME: mime, Size: kept.Size}, nil

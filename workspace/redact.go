@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -79,6 +80,51 @@ func (r *Redactor) JSON(text []byte) []byte {
 	return []byte(n.replace.Replace(string(text)))
 }
 
+// Args is Redact of every text in JSON, however it is escaped there: of what a model wrote by itself.
+func (r *Redactor) Args(text json.RawMessage) json.RawMessage {
+	if r == nil || len(text) == 0 {
+		return text
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return r.JSON(text)
+	}
+	hit := false
+	v = r.value(v, &hit)
+	if !hit {
+		return r.JSON(text)
+	}
+	out, err := json.Marshal(v)
+	if err != nil { // it was JSON
+		return r.JSON(text)
+	}
+	return r.JSON(out)
+}
+
+func (r *Redactor) value(v any, hit *bool) any {
+	switch v := v.(type) {
+	case string:
+		s := r.Redact(v)
+		*hit = *hit || s != v
+		return s
+	case []any:
+		for i := range v {
+			v[i] = r.value(v[i], hit)
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, inside := range v {
+			name := r.Redact(key)
+			*hit = *hit || name != key
+			out[name] = r.value(inside, hit)
+		}
+		return out
+	}
+	return v
+}
+
 // Growing is Redact of a text that is still written: what may become a secret at its end is left out.
 func (r *Redactor) Growing(text string) string {
 	if r == nil {
@@ -89,6 +135,31 @@ func (r *Redactor) Growing(text string) string {
 		return text
 	}
 	return r.Redact(text[:n.settled(text)])
+}
+
+// Watch looks for secrets in bytes that are written to it in pieces. It never fails.
+type Watch struct {
+	r     *Redactor
+	tail  []byte
+	Found bool
+}
+
+// Watch begins to look.
+func (r *Redactor) Watch() *Watch { return &Watch{r: r} }
+
+// Write looks at a piece, and at what it makes with the end of the one before.
+func (w *Watch) Write(p []byte) (int, error) {
+	if w.r == nil || w.Found {
+		return len(p), nil
+	}
+	n := w.r.inUse.Load()
+	if n == nil {
+		return len(p), nil
+	}
+	text := append(w.tail, p...)
+	w.Found = may(n, text) && n.replace.Replace(string(text)) != string(text)
+	w.tail = append([]byte{}, text[max(0, len(text)-n.longest+1):]...)
+	return len(p), nil
 }
 
 // Stream redacts text that comes in pieces, such as a model's answer: a secret that is cut between two is found.

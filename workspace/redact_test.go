@@ -94,6 +94,27 @@ func TestE52_ACutStreamKeepsHalfASecretBack(t *testing.T) {
 	}
 }
 
+func TestE52_AFileIsSearchedInPieces(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := rapid.StringMatching(`[a-z0-9]{8,40}`).Draw(rt, "secret")
+		before := rapid.SliceOf(rapid.Byte()).Draw(rt, "before")
+		r := workspace.NewRedactor(secret, "another-secret")
+		clean, dirty := r.Watch(), r.Watch()
+		for _, b := range before {
+			_, _ = clean.Write([]byte{b}) // never fails
+		}
+		for rest := append(before, secret+"x"...); len(rest) > 0; {
+			k := rapid.IntRange(1, len(rest)).Draw(rt, "piece")
+			_, _ = dirty.Write(rest[:k]) // never fails
+			rest = rest[k:]
+		}
+		if clean.Found || !dirty.Found {
+			rt.Fatalf("clean %v, dirty %v", clean.Found, dirty.Found)
+		}
+	})
+}
+
 func TestTextWithoutSecretsStays(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
