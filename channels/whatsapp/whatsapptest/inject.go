@@ -347,11 +347,6 @@ func (s *Server) sealFor(d *companion, p *peer, m *message, fresh bool) ([]waBin
 	return append(list, encNode("skmsg", sealed, m.body)), nil
 }
 
-func peerMessage(m *waE2E.Message) bool {
-	p := m.GetProtocolMessage()
-	return p.GetHistorySyncNotification() != nil || p.GetAppStateSyncKeyShare() != nil
-}
-
 func encNode(kind string, sealed []byte, body *waE2E.Message) waBinary.Node {
 	a := waBinary.Attrs{"v": "2", "type": kind}
 	if t := mediaType(body); t != "" {

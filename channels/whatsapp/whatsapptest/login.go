@@ -124,6 +124,10 @@ func (s *Server) activate(c *conn) {
 	if d == nil || d.active {
 		return
 	}
+	if d.fresh {
+		d.fresh = false
+		s.greet(d, nil)
+	}
 	d.active = true
 	s.expire()
 	var messages, receipts, notes int

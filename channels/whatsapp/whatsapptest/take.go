@@ -344,18 +344,3 @@ func (s *Server) askAgain(d *companion, p *peer, to types.JID, id string, n *waB
 	}})
 	s.enqueue(d, waBinary.Node{Tag: "receipt", Attrs: a, Content: content})
 }
-
-// takePeer is a message of the client to its own phone.
-func (s *Server) takePeer(d *companion, n *waBinary.Node, id string) {
-	enc, ok := n.GetOptionalChildByTag("enc")
-	if !ok {
-		s.complainLocked("a peer message without content")
-		return
-	}
-	body, err := s.unseal(d, s.owner.devices[0], s.owner.PN(), n, &enc, nil)
-	if err != nil {
-		s.complainLocked("the phone cannot read the peer message %s: %v", id, err)
-		return
-	}
-	s.state.asked = append(s.state.asked, body.GetProtocolMessage())
-}
