@@ -202,6 +202,7 @@ type Run struct {
 	Epoch      int64  // the gateway boot that owns it
 	Tries      int    // begins after a crash
 	StopBy     PersonID
+	PauseBy    PersonID // who wants it to pause, or has paused it; empty: nobody
 	Model      string
 	Usage      Usage
 	Started    time.Time
@@ -249,6 +250,8 @@ type Step struct {
 	Effect   Effect
 	State    StepState
 	Body     StepBody
+	// Approval is of a call that was approved, in the step that starts it: both are one commit. It is not stored here.
+	Approval ApprovalID
 	Started  time.Time
 	Ended    time.Time
 }
@@ -342,6 +345,8 @@ type EntryBody struct {
 	Name    string        `json:"name,omitempty"`  // label of the speaker
 	Reason  string        `json:"reason,omitempty"`
 	Partial bool          `json:"partial,omitempty"` // cut by a stop
+	// Approval is what an event of EventAsked or EventResolved is about; its Content is then the whole question, or nothing.
+	Approval *ApprovalEvent `json:"approval,omitempty"`
 	// From and To are the first and last number of what an event is about: EventCompacted, EventUndone.
 	From int64 `json:"from,omitempty"`
 	To   int64 `json:"to,omitempty"`
@@ -354,6 +359,28 @@ const (
 	EventCompacted = "compacted" // Content is a summary that stands for everything up to To
 	EventUndone    = "undone"    // the entries From … To are left out
 )
+
+// Types of events that tell of an approval, and of a run that pauses.
+const (
+	EventAsked    = "permission.requested"
+	EventResolved = "permission.resolved"
+	EventPaused   = "turn.paused"
+	EventResumed  = "turn.resumed"
+)
+
+// ApprovalEvent is an approval as the transcript tells of it.
+type ApprovalEvent struct {
+	ID      ApprovalID    `json:"id"`
+	CallID  string        `json:"call_id"`
+	Tool    string        `json:"tool"`
+	Domain  string        `json:"domain,omitempty"`
+	State   ApprovalState `json:"state"`
+	Expires time.Time     `json:"expires"`
+	By      PersonID      `json:"by,omitempty"`
+	Via     string        `json:"via,omitempty"`
+	Grant   Grant         `json:"grant,omitempty"`
+	Grants  []Grant       `json:"grants,omitempty"` // of a question: what may be granted
+}
 
 // Plain joins the text pieces.
 func (b EntryBody) Plain() string { return PlainText(b.Content) }

@@ -19,6 +19,8 @@ const (
 	openPart     = `state NOT IN ('sent', 'cancelled')`
 	liveRun      = `state IN ('running', 'waiting', 'paused')`
 	contextInput = `state = 'context'`
+	openApproval = `state IN ('pending', 'approved')`
+	question     = `kind = 'approval'`
 	backfilled   = `source IN ('discord', 'slack') AND kind = 'message'`
 )
 
@@ -184,13 +186,13 @@ func (s *Store) RunInputs(run workspace.RunID) ([]workspace.Input, error) {
 }
 
 const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
-	epoch, tries, stop_by, model, usage, started, ended`
+	epoch, tries, stop_by, pause_by, model, usage, started, ended`
 
 func scanRun(scan func(...any) error) (r workspace.Run, err error) {
 	var usage string
 	var started, ended int64
 	err = scan(&r.ID, &r.SessionID, &r.ParentRun, &r.ParentCall, &r.TaskID, &r.Requester, &r.Role, &r.RoomID, &r.State, &r.Reason, &r.Error,
-		&r.Epoch, &r.Tries, &r.StopBy, &r.Model, &usage, &started, &ended)
+		&r.Epoch, &r.Tries, &r.StopBy, &r.PauseBy, &r.Model, &usage, &started, &ended)
 	if err != nil {
 		return r, err
 	}

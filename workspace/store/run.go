@@ -118,7 +118,8 @@ func userEntries(run workspace.RunID, inputs []workspace.Input, bodies []workspa
 	return out
 }
 
-// Resume takes a running or waiting run of an earlier boot: the same run id, one try more, running.
+// Resume takes a run of an earlier boot that was at work: the same run id, one try more, running. One that waits or
+// pauses was not, and goes on by MoveRun.
 func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
 	var out workspace.Run
 	err := s.do("resume", func(t *tx) (err error) {
@@ -133,13 +134,13 @@ func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
 }
 
 // MoveRun moves a run of ours between running and waiting (for an approval) or paused, and returns after the
-// commit. A paused run of an earlier boot becomes ours when it goes on; that is no try.
+// commit. A waiting or paused run of an earlier boot becomes ours when it goes on; that is no try.
 func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error {
 	if !workspace.Runs.Can(from, to) || !from.Live() || !to.Live() {
 		return fmt.Errorf("run %s to %s: %w", from, to, workspace.ErrConflict)
 	}
 	return s.do("move run", func(t *tx) error {
-		return t.one("move run", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state = 'paused' AND epoch < ?)`,
+		return t.one("move run", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
 			string(to), s.epoch, string(run), string(from), s.epoch, s.epoch)
 	})
 }
@@ -169,6 +170,8 @@ type Stepped struct {
 	StopBy  workspace.PersonID
 	Gone    []workspace.Input    // of Inputs: ended before the run could take them, by a stop or a delete
 	Sent    []workspace.Outbound // of Outbound, those that are new
+	// Held says that a stop had been recorded before an approved call could be started: nothing was stored.
+	Held bool
 }
 
 // Step journals steps. Without Wait it returns at once and Stepped is empty.
@@ -198,6 +201,16 @@ func (t *tx) step(u StepUnit) (out Stepped, err error) {
 	}
 	out.StopBy = workspace.PersonID(stopBy)
 	for _, st := range u.Steps {
+		if st.Approval != "" && stopBy != "" {
+			return Stepped{StopBy: out.StopBy, Held: true, Gone: u.Inputs}, nil
+		}
+	}
+	for _, st := range u.Steps {
+		if st.Approval != "" {
+			if err := t.consume(st); err != nil {
+				return out, err
+			}
+		}
 		if err := t.putStep(st); err != nil {
 			return out, err
 		}
@@ -302,6 +315,8 @@ type Finish struct {
 	// Answer is the outbound of the run; nil for none. Its Ref is set to the entry of this index, -1: none.
 	Answer      *NewOutbound
 	AnswerEntry int
+	// Asked says that the run has asked for approvals: what is open of them ends with it.
+	Asked bool
 	// IfStopped is stored instead of Answer when a stop had been recorded, or an interrupt ends the run: the last
 	// words of a streamed answer.
 	IfStopped *NewOutbound
@@ -309,10 +324,11 @@ type Finish struct {
 
 // Finished is what a Finish stored.
 type Finished struct {
-	State   workspace.RunState // user_stopped when a stop was recorded
-	Entries []workspace.Entry
-	Answer  *workspace.Outbound
-	Cancel  []workspace.OutboundID // the streamed answer that will have no text: cancelled, what is shown of it must go
+	State     workspace.RunState   // user_stopped when a stop was recorded
+	Cancelled []workspace.Approval // that were open until then
+	Entries   []workspace.Entry
+	Answer    *workspace.Outbound
+	Cancel    []workspace.OutboundID // the streamed answer that will have no text: cancelled, what is shown of it must go
 }
 
 // Finish commits the end of a run with its answer, and returns after the commit. workspace.ErrConflict means that
@@ -348,7 +364,15 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	if err != nil {
 		return out, err
 	}
-	ending := append(make([]any, 0, 12), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first+int64(len(f.Entries)))
+	entries := append([]workspace.Entry(nil), f.Entries...)
+	if f.Asked {
+		var events []workspace.Entry
+		if out.Cancelled, events, err = t.cancelApprovals(f.Run.ID, f.State); err != nil {
+			return out, err
+		}
+		entries = append(entries, events...)
+	}
+	ending := append(make([]any, 0, 12), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first+int64(len(entries)))
 	ending = append(ending, seal(ending...))
 	n, err := t.exec(finishRun, append(ending, string(f.State), string(f.Run.ID), t.s.epoch, string(f.State))...)
 	if err != nil {
@@ -370,7 +394,7 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		f.InputState, f.Answer, f.AnswerEntry, f.Reason = workspace.InputStopped, f.IfStopped, -1, "stopped"
 	}
 	ended := workspace.Entry{RunID: f.Run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.ended", Reason: endReason(out.State, f.Reason)}}
-	if out.Entries, err = t.appendEntries(f.Run.SessionID, append(append([]workspace.Entry(nil), f.Entries...), ended)); err != nil {
+	if out.Entries, err = t.appendEntries(f.Run.SessionID, append(entries, ended)); err != nil {
 		return out, err
 	}
 	if len(f.Inputs) > 0 && (!workspace.Inputs.Can(workspace.InputTaken, f.InputState) || f.InputState == workspace.InputQueued) {

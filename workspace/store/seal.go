@@ -20,6 +20,7 @@ const (
 	sealedStep     = `run_id, n, kind, call_id, tool, args_hash, effect, started`
 	sealedEntry    = `session_id, n, run_id, step_n, input_id, role, at`
 	sealedOutbound = `id, key, room_id, n, run_id, not_after, on_unknown, reply_to, created, kind, body_ref` // the last two until a stream ends
+	sealedApproval = `id, run_id, call_id, session_id, session, agent, tool, hash, requester, role, room_id, domain, created, expires_at`
 	sealedPart     = `outbound_id, n, token, from_off, to_off, blob`
 )
 

@@ -19,7 +19,7 @@ func TestNoUpdateBreaksASeal(t *testing.T) {
 	for _, s := range sealedTables() {
 		columns[s.table] = s.columns
 	}
-	update := regexp.MustCompile("(?s)UPDATE (inputs|runs|steps|entries|outbound|parts) SET (.*?)(WHERE|`,|`\\)|$)")
+	update := regexp.MustCompile("(?s)UPDATE (inputs|runs|steps|entries|outbound|parts|approvals) SET (.*?)(WHERE|`,|`\\)|$)")
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

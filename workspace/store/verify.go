@@ -73,6 +73,9 @@ func sealedTables() []sealed {
 		{"parts", sealedPart, "state, remote_id, remote_sum", 2, func(v []any) bool {
 			return known(workspace.Parts, workspace.PartState(text(v[0]))) && (sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
 		}},
+		{"approvals", sealedApproval, "body, sum, state", 1, func(v []any) bool {
+			return sum(text(v[0])) == v[1] && known(workspace.Approvals, workspace.ApprovalState(text(v[2])))
+		}},
 		{"runs", sealedRun, "state, end_seal, " + endedRun, 1, func(v []any) bool {
 			state := workspace.RunState(text(v[0]))
 			return known(workspace.Runs, state) && (!workspace.Runs.Final(state) || seal(v[2:]...) == v[1])

@@ -55,7 +55,7 @@ CREATE INDEX inputs_newest ON inputs (room_id, seq) WHERE source IN ('discord', 
 CREATE TABLE runs (
   id TEXT PRIMARY KEY, session_id TEXT NOT NULL, parent_run TEXT, parent_call TEXT, task_id TEXT NOT NULL DEFAULT '',
   requester TEXT NOT NULL, role TEXT NOT NULL, room_id TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
-  error TEXT NOT NULL DEFAULT '', epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 1, stop_by TEXT NOT NULL DEFAULT '',
+  error TEXT NOT NULL DEFAULT '', epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 1, stop_by TEXT NOT NULL DEFAULT '', pause_by TEXT NOT NULL DEFAULT '',
   model TEXT NOT NULL DEFAULT '', usage TEXT NOT NULL DEFAULT '{}', usd DOUBLE PRECISION, started INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0,
   first_n INTEGER NOT NULL DEFAULT 0, last_n INTEGER NOT NULL DEFAULT 0,
   seal INTEGER NOT NULL, end_seal INTEGER NOT NULL DEFAULT 0
@@ -78,6 +78,7 @@ CREATE TABLE outbound (
   body TEXT NOT NULL DEFAULT '', body_ref TEXT NOT NULL DEFAULT '', sum INTEGER NOT NULL, seal INTEGER NOT NULL, state TEXT NOT NULL, not_after INTEGER NOT NULL DEFAULT 0,
   on_unknown TEXT NOT NULL DEFAULT 'mark', reply_to TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL
 );
+CREATE INDEX outbound_questions ON outbound (room_id) WHERE kind = 'approval';
 CREATE TABLE parts (
   outbound_id TEXT NOT NULL, n INTEGER NOT NULL, token TEXT NOT NULL, from_off INTEGER NOT NULL, to_off INTEGER NOT NULL,
   blob TEXT NOT NULL DEFAULT '', state TEXT NOT NULL, epoch INTEGER NOT NULL, tries INTEGER NOT NULL DEFAULT 0, next_at INTEGER NOT NULL DEFAULT 0,
@@ -87,10 +88,15 @@ CREATE TABLE parts (
 CREATE INDEX parts_open ON parts (outbound_id) WHERE state NOT IN ('sent', 'cancelled');
 
 CREATE TABLE approvals (
-  id TEXT PRIMARY KEY, run_id TEXT NOT NULL, call_id TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL, state TEXT NOT NULL, expires_at INTEGER NOT NULL,
-  decided_by TEXT NOT NULL DEFAULT '', via TEXT NOT NULL DEFAULT '',
+  id TEXT PRIMARY KEY, run_id TEXT NOT NULL, call_id TEXT NOT NULL, session_id TEXT NOT NULL, session TEXT NOT NULL, agent TEXT NOT NULL,
+  tool TEXT NOT NULL, hash TEXT NOT NULL, requester TEXT NOT NULL, role TEXT NOT NULL, room_id TEXT NOT NULL DEFAULT '', domain TEXT NOT NULL DEFAULT '',
+  body TEXT NOT NULL, sum INTEGER NOT NULL, seal INTEGER NOT NULL, state TEXT NOT NULL, created INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+  decided_at INTEGER NOT NULL DEFAULT 0, decided_by TEXT NOT NULL DEFAULT '', via TEXT NOT NULL DEFAULT '', scope TEXT NOT NULL DEFAULT '',
+  reason TEXT NOT NULL DEFAULT '', external_ref TEXT NOT NULL DEFAULT '',
   UNIQUE (run_id, call_id)
 );
+CREATE INDEX approvals_open ON approvals (id) WHERE state IN ('pending', 'approved');
+CREATE INDEX approvals_grants ON approvals (session_id, tool) WHERE scope = 'session';
 CREATE TABLE tasks (
   id TEXT PRIMARY KEY, agent TEXT NOT NULL, session_key TEXT NOT NULL, state TEXT NOT NULL, next_at INTEGER NOT NULL DEFAULT 0, body TEXT NOT NULL
 );

@@ -1,0 +1,300 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"parley/workspace"
+)
+
+// Ask is how a run begins to wait for a person.
+type Ask struct {
+	Run workspace.Run
+	// Approval comes without State and Created. Expires is set.
+	Approval  workspace.Approval
+	Questions []NewOutbound // one for each room that hears it
+}
+
+// Asked is what an Ask stored.
+type Asked struct {
+	Approval workspace.Approval
+	// Again says that this very call had been asked about before: Approval is that one, and nothing was stored. The run
+	// waits all the same if it is still open.
+	Again   bool
+	StopBy  workspace.PersonID // set: nothing was stored, the run is to end
+	Entries []workspace.Entry
+	Pushed  []workspace.Outbound
+}
+
+// Ask commits a question with the run's move to waiting and what tells of it, and returns after the commit. A call is
+// asked about once: a second time finds the first. workspace.ErrConflict means that the run is not ours or not running.
+func (s *Store) Ask(a Ask) (Asked, error) {
+	var out Asked
+	err := s.do("ask", func(t *tx) (err error) {
+		out, err = t.ask(a)
+		return err
+	})
+	return out, err
+}
+
+func (t *tx) ask(a Ask) (out Asked, err error) {
+	var stopBy string
+	if err := t.row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state = 'running'`, []any{string(a.Run.ID), t.s.epoch}, &stopBy); err != nil {
+		return out, fmt.Errorf("ask in run %s: %w", a.Run.ID, orConflict(err))
+	}
+	if stopBy != "" {
+		return Asked{StopBy: workspace.PersonID(stopBy)}, nil
+	}
+	ap := a.Approval
+	ap.State, ap.Created = workspace.ApprovalPending, fromMillis(t.now)
+	if out.Again, err = t.insertApproval(&ap); err != nil {
+		return out, err
+	}
+	out.Approval = ap
+	if !out.Again || ap.State == workspace.ApprovalPending {
+		if err := t.one("wait", `UPDATE runs SET state = 'waiting' WHERE id = ? AND epoch = ? AND state = 'running'`, string(a.Run.ID), t.s.epoch); err != nil {
+			return out, err
+		}
+	}
+	if out.Again {
+		return out, nil
+	}
+	asked := approvalEntry(ap, workspace.EventAsked)
+	asked.Body.Content = []workspace.Content{{Kind: workspace.Text, Text: ap.Body.Shown}}
+	if out.Entries, err = t.appendEntries(ap.SessionID, []workspace.Entry{asked}); err != nil {
+		return out, err
+	}
+	return out, t.outbounds(a.Questions, &out.Pushed)
+}
+
+const approvalColumns = sealedApproval + `, body, sum, state, decided_at, decided_by, via, scope, reason, external_ref`
+
+// insertApproval stores one, or finds the one that its call has.
+func (t *tx) insertApproval(ap *workspace.Approval) (again bool, err error) {
+	body, err := json.Marshal(ap.Body)
+	if err != nil {
+		return false, err
+	}
+	text := clean(string(body))
+	args := []any{string(ap.ID), string(ap.RunID), ap.CallID, string(ap.SessionID), ap.Session, string(ap.Agent), ap.Tool, ap.Hash, string(ap.Requester),
+		string(ap.Role), string(ap.RoomID), ap.Domain, millis(ap.Created), millis(ap.Expires)}
+	n, err := t.exec(`INSERT INTO approvals (`+sealedApproval+`, seal, body, sum, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+		ON CONFLICT DO NOTHING`, append(args, seal(args...), text, sum(text))...)
+	if err != nil || n == 1 {
+		return false, err
+	}
+	found, err := t.approvals(`run_id = ? AND call_id = ?`, string(ap.RunID), ap.CallID)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("ask about call %s: %w", ap.CallID, workspace.ErrConflict)
+	}
+	if err != nil {
+		return false, err
+	}
+	*ap = found[0]
+	return true, nil
+}
+
+func (t *tx) approvals(where string, args ...any) ([]workspace.Approval, error) {
+	var out []workspace.Approval
+	err := t.rows(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
+		ap, err := scanApproval(scan)
+		out = append(out, ap)
+		return err
+	})
+	return out, err
+}
+
+func scanApproval(scan func(...any) error) (ap workspace.Approval, err error) {
+	var body string
+	var check, created, expires, decided int64
+	if err := scan(&ap.ID, &ap.RunID, &ap.CallID, &ap.SessionID, &ap.Session, &ap.Agent, &ap.Tool, &ap.Hash, &ap.Requester, &ap.Role, &ap.RoomID, &ap.Domain,
+		&created, &expires, &body, &check, &ap.State, &decided, &ap.DecidedBy, &ap.Via, &ap.Grant, &ap.Reason, &ap.External); err != nil {
+		return ap, err
+	}
+	if sum(body) != check {
+		return ap, fmt.Errorf("approval %s: %w", ap.ID, ErrDamaged)
+	}
+	ap.Created, ap.Expires, ap.Decided = fromMillis(created), fromMillis(expires), fromMillis(decided)
+	return ap, json.Unmarshal([]byte(body), &ap.Body)
+}
+
+// approvalEntry is the transcript's line about an approval.
+func approvalEntry(ap workspace.Approval, kind string) workspace.Entry {
+	ev := &workspace.ApprovalEvent{ID: ap.ID, CallID: ap.CallID, Tool: ap.Tool, Domain: ap.Domain, State: ap.State, Expires: ap.Expires,
+		By: ap.DecidedBy, Via: ap.Via, Grant: ap.Grant}
+	if kind == workspace.EventAsked {
+		ev.Grants = ap.Body.Grants
+	}
+	return workspace.Entry{RunID: ap.RunID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: ap.Reason, Approval: ev}}
+}
+
+// Verdict is an answer to a question, whoever gives it. It is taken once.
+type Verdict struct {
+	ID       workspace.ApprovalID
+	To       workspace.ApprovalState // approved, denied, expired, cancelled
+	By       workspace.PersonID
+	Via      string
+	Grant    workspace.Grant // of approved; empty: once
+	Reason   string
+	External string
+}
+
+// Decide takes the first answer to a question and returns after the commit. workspace.ErrConflict means that there had
+// been one, or that the table draws no such edge: the approval that comes with it says which.
+func (s *Store) Decide(v Verdict) (workspace.Approval, []workspace.Entry, error) {
+	var ap workspace.Approval
+	var entries []workspace.Entry
+	err := s.do("decide", func(t *tx) (err error) {
+		ap, entries, err = t.decide(v)
+		return err
+	})
+	if !errors.Is(err, workspace.ErrConflict) {
+		return ap, entries, err
+	}
+	now, readErr := s.Approval(v.ID)
+	return now, nil, errors.Join(err, readErr)
+}
+
+func (t *tx) decide(v Verdict) (ap workspace.Approval, entries []workspace.Entry, err error) {
+	from := froms(workspace.Approvals, v.To)
+	if from == "" || v.To == workspace.ApprovalConsumed {
+		return ap, nil, fmt.Errorf("approval to %q: %w", v.To, workspace.ErrConflict)
+	}
+	if v.To == workspace.ApprovalApproved && v.Grant == "" {
+		v.Grant = workspace.Once
+	}
+	if err := t.one("decide an approval", `UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?, via = ?, scope = ?, reason = ?, external_ref = ?
+		WHERE id = ? AND state IN (`+from+`)`, string(v.To), t.now, string(v.By), v.Via, string(v.Grant), clean(v.Reason), clean(v.External), string(v.ID)); err != nil {
+		return ap, nil, err
+	}
+	list, err := t.approvals(`id = ?`, string(v.ID))
+	if err != nil || len(list) == 0 {
+		return ap, nil, errors.Join(err, workspace.ErrConflict)
+	}
+	ap = list[0]
+	entries, err = t.appendEntries(ap.SessionID, []workspace.Entry{approvalEntry(ap, workspace.EventResolved)})
+	return ap, entries, err
+}
+
+// consume marks an approval as used by the very step that starts its call.
+func (t *tx) consume(st workspace.Step) error {
+	if st.State != workspace.StepStarted {
+		return fmt.Errorf("consume approval %s by a step %s: %w", st.Approval, st.State, workspace.ErrConflict)
+	}
+	return t.one("consume an approval", `UPDATE approvals SET state = 'consumed' WHERE id = ? AND run_id = ? AND call_id = ? AND state = 'approved'`,
+		string(st.Approval), string(st.RunID), st.CallID)
+}
+
+// cancelApprovals ends what is open of a run's questions with the run.
+func (t *tx) cancelApprovals(run workspace.RunID, end workspace.RunState) (list []workspace.Approval, events []workspace.Entry, err error) {
+	via, reason := "gateway", "the turn ended"
+	if end == workspace.RunStopped {
+		via, reason = "stop", "the turn was stopped"
+	}
+	list, err = t.approvals(`run_id = ? AND `+openApproval, string(run))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range list {
+		if err := t.one("cancel an approval", `UPDATE approvals SET state = 'cancelled', decided_at = ?, via = ?, reason = ? WHERE id = ? AND `+openApproval,
+			t.now, via, reason, string(list[i].ID)); err != nil {
+			return nil, nil, err
+		}
+		list[i].State, list[i].Via, list[i].Reason, list[i].Decided = workspace.ApprovalCancelled, via, reason, fromMillis(t.now)
+		events = append(events, approvalEntry(list[i], workspace.EventResolved))
+	}
+	return list, events, nil
+}
+
+func (s *Store) approvals(where string, args ...any) ([]workspace.Approval, error) {
+	var out []workspace.Approval
+	err := s.many(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
+		ap, err := scanApproval(scan)
+		out = append(out, ap)
+		return err
+	})
+	if errors.Is(err, ErrDamaged) {
+		err = s.damaged(err)
+	}
+	return out, err
+}
+
+// Approval reads one.
+func (s *Store) Approval(id workspace.ApprovalID) (workspace.Approval, error) {
+	return firstApproval(s.approvals(`id = ?`, string(id)))
+}
+
+// ApprovalOf reads the one that a call was asked about by.
+func (s *Store) ApprovalOf(run workspace.RunID, call string) (workspace.Approval, error) {
+	return firstApproval(s.approvals(`run_id = ? AND call_id = ?`, string(run), call))
+}
+
+func firstApproval(list []workspace.Approval, err error) (workspace.Approval, error) {
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Approval{}, err
+	}
+	return list[0], nil
+}
+
+// RunApprovals lists what a run has asked, oldest first.
+func (s *Store) RunApprovals(run workspace.RunID) ([]workspace.Approval, error) {
+	return s.approvals(`run_id = ? ORDER BY id`, string(run))
+}
+
+// OpenApprovals lists those that wait for an answer, and those whose call has not begun yet, oldest first.
+func (s *Store) OpenApprovals() ([]workspace.Approval, error) {
+	return s.approvals(openApproval + ` ORDER BY id`)
+}
+
+// ApprovalsBefore lists approvals whose ids come before one, newest first; empty: from the newest on.
+func (s *Store) ApprovalsBefore(before workspace.ApprovalID, limit int) ([]workspace.Approval, error) {
+	if before == "" {
+		before = afterAll
+	}
+	return s.approvals(`id < ? ORDER BY id DESC LIMIT ?`, string(before), limit)
+}
+
+// SessionGrants lists the approvals that a person's further calls of a tool go by in one generation of a session.
+func (s *Store) SessionGrants(session workspace.SessionID, tool string, agent workspace.AgentID, requester workspace.PersonID) ([]workspace.Approval, error) {
+	return s.approvals(`scope = 'session' AND session_id = ? AND tool = ? AND agent = ? AND requester = ? AND state IN ('approved', 'consumed') ORDER BY id`,
+		string(session), tool, string(agent), string(requester))
+}
+
+// OpenQuestions lists the messages that ask and have not been told the answer.
+func (s *Store) OpenQuestions() ([]workspace.Outbound, error) {
+	return s.outbounds(`o.` + question + ` AND o.state = 'open' ORDER BY o.n`)
+}
+
+// QuestionsOf lists the messages by which a room was asked.
+func (s *Store) QuestionsOf(room workspace.RoomID) ([]workspace.Outbound, error) {
+	return s.outbounds(`o.`+question+` AND o.room_id = ? ORDER BY o.n`, string(room))
+}
+
+// Pause records that a run is to pause at its next step, by whom; an empty by takes it back. It returns after the
+// commit. workspace.ErrConflict means that the run has ended, or stands so already.
+func (s *Store) Pause(run workspace.RunID, by workspace.PersonID) error {
+	return s.do("pause", func(t *tx) error {
+		return t.one("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
+			string(by), string(run), string(by))
+	})
+}
+
+// Hold moves a run between running and paused with the line in the transcript that tells of it.
+func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspace.PersonID) error {
+	kind := workspace.EventPaused
+	if to == workspace.RunRunning {
+		kind = workspace.EventResumed
+	}
+	return s.do("hold", func(t *tx) error {
+		if err := t.one("hold", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
+			string(to), t.s.epoch, string(run.ID), string(from), t.s.epoch, t.s.epoch); err != nil {
+			return err
+		}
+		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
+		return err
+	})
+}
