@@ -110,10 +110,10 @@ func (p *pass) act(ctx context.Context) error {
 	return nil
 }
 
-// judged says whether the call may run beside others: it is pure, or will be refused.
+// judged says whether the call may run beside others: it is pure and nobody is asked about it, or it will be refused.
 func (p *pass) judged(c *call) bool {
 	t, ok := p.Tools.Lookup(c.Name)
-	return !ok || t.Spec().Effect == workspace.Pure
+	return !ok || t.Spec().Effect == workspace.Pure && !p.asks(c)
 }
 
 // batch runs calls at once and records them together; last says that the round ends with them.
@@ -134,12 +134,27 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 			p.unsaved = append(p.unsaved, row)
 			continue
 		}
+		if d := c.step.Body.Decision; d != nil && d.Ask {
+			if err := p.step(ctx, false, begun...); err != nil { // what is asked about stands in the journal
+				return err
+			}
+			begun = nil
+			row, no, err := p.approve(ctx, c)
+			if err != nil {
+				return err
+			}
+			if no {
+				p.unsaved = append(p.unsaved, row)
+				continue
+			}
+		}
 		if c.step.State == workspace.StepPlanned {
 			begun = append(begun, c.moved(workspace.StepStarted))
 		}
 		run = append(run, c)
 	}
 	if err := p.step(ctx, false, begun...); err != nil {
+		p.unstart(run)
 		return err
 	}
 	rows := append(p.unsaved, p.runAll(ctx, run)...)
@@ -166,9 +181,6 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 	}
 	v := p.Tools.Decide(p.turn.Subject(), c.Name, c.Args)
 	c.step.Body.Decision = v.Decision()
-	if v.Ask { // nobody can be asked
-		v.Allow, v.Rule, v.Reason = false, "nobody to ask", "This call needs a person's approval, and there is no way to ask here."
-	}
 	if !v.Allow {
 		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true
@@ -266,11 +278,7 @@ func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root) ran {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTimeout)
 	defer cancel()
-	t := p.turn
-	call := tools.Call{ // made here: a tool that is left behind must not read what goes on
-		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
-		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
-	}
+	call := p.callOf(c, root) // made here: a tool that is left behind must not read what goes on
 	done := make(chan ran, 1)
 	go func() { done <- p.shielded(ctx, c.tool, call) }()
 	select {
@@ -307,6 +315,15 @@ func (p *pass) shielded(ctx context.Context, t tools.Tool, call tools.Call) (r r
 	}()
 	r.Result, r.err = t.Call(ctx, call)
 	return r
+}
+
+// callOf is a call with the facts that decide about it.
+func (p *pass) callOf(c *call, root *workspace.Root) tools.Call {
+	t := p.turn
+	return tools.Call{
+		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
+		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
+	}
 }
 
 // settled turns how a tool came back into what the model reads.

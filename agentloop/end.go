@@ -74,7 +74,7 @@ func withoutCalls(content []workspace.Content) []workspace.Content {
 // failed says how a turn ends that came to err. An error back means: no Finish, somebody else goes on with the run.
 func (p *pass) failed(ctx context.Context, err error) (Outcome, error) {
 	var re *recordError
-	if errors.As(err, &re) {
+	if errors.As(err, &re) || errors.Is(err, ErrWaiting) || errors.Is(err, ErrPaused) {
 		return Outcome{}, err
 	}
 	if errors.Is(err, errPanic) {

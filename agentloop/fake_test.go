@@ -110,7 +110,11 @@ type memory struct {
 	before   func(n int, steps []workspace.Step) error // before the n-th write
 	after    func(n int, steps []workspace.Step) error // after it
 	boundary func(steps []workspace.Step) Boundary
+	ask      func(w Wanted) (Answer, error)
+	held     bool // a stop comes before an approved call is started
 }
+
+func (r *memory) Ask(_ context.Context, w Wanted) (Answer, error) { return r.ask(w) }
 
 var errCrash = errors.New("the process died")
 
@@ -123,6 +127,9 @@ func (r *memory) Step(_ context.Context, boundary bool, steps ...workspace.Step)
 		if err := r.before(n, steps); err != nil {
 			return Boundary{}, err
 		}
+	}
+	if r.held && slices.ContainsFunc(steps, func(st workspace.Step) bool { return st.Approval != "" }) {
+		return Boundary{Stop: true, Held: true}, nil
 	}
 	if err := r.put(steps); err != nil {
 		panic(err)

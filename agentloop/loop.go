@@ -84,11 +84,12 @@ type pass struct {
 	steered []workspace.Entry // waiting for the end of the round
 	usage   workspace.Usage
 	halved  bool // history was left out since the model refused its length
+	held    bool // a stop came before the last step: it was not stored
 }
 
 // Run runs a turn to its end and records it with exactly one Finish. It returns nil after that commit, and
-// otherwise says why there is none: the context ended with ErrRestart, ErrShutdown or a plain cancel, or the
-// recorder failed. emit may be nil.
+// otherwise says why there is none: the context ended with ErrRestart, ErrShutdown or a plain cancel, the run waits or
+// pauses (ErrWaiting, ErrPaused), or the recorder failed. emit may be nil.
 func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 	if emit == nil {
 		emit = func(Event) {}
@@ -197,9 +198,12 @@ func (p *pass) step(ctx context.Context, boundary bool, steps ...workspace.Step)
 	if err != nil {
 		return &recordError{err}
 	}
-	p.steered = append(p.steered, b.Inputs...)
-	if b.Stop {
+	p.steered, p.held = append(p.steered, b.Inputs...), b.Held
+	switch {
+	case b.Stop:
 		return ErrStopped
+	case b.Pause:
+		return ErrPaused
 	}
 	return nil
 }

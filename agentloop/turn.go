@@ -64,6 +64,9 @@ type Recorder interface {
 	// what waited: when Stop is set the loop ends with ErrStopped, Inputs are appended to the conversation.
 	// boundary is false for a mere "started": nothing is handed over then.
 	Step(ctx context.Context, boundary bool, steps ...workspace.Step) (Boundary, error)
+	// Ask says whether a person has approved a call. A question that is not answered yet moves the run to waiting, in the
+	// commit that stores it.
+	Ask(ctx context.Context, w Wanted) (Answer, error)
 	// Finish ends the run, once, and returns after the commit.
 	Finish(ctx context.Context, o Outcome) error
 }
@@ -72,6 +75,8 @@ type Recorder interface {
 type Boundary struct {
 	Inputs []workspace.Entry // steered in, already in the transcript
 	Stop   bool
+	Pause  bool // at a boundary: the run is to pause here
+	Held   bool // with Stop: it was recorded first, and the steps were not stored
 }
 
 // Outcome is how a turn ended.

@@ -1,7 +1,8 @@
 // Package lane gives every session with work one goroutine: turns of a session in order, sessions side by side
 // under a cap. It knows queue modes, restarts and interrupts; what happens in a turn is its Handler's.
 //
-// Goroutines: one per session that has something to do. It ends when nothing waits; Drain waits for all.
+// Goroutines: one per session that has something to do. It ends when nothing waits, and while a turn is held (it waits
+// for a person, or is paused); Drain waits for all.
 package lane
 
 import (
@@ -45,6 +46,9 @@ type Handler interface {
 	Dropped(key string, dropped []workspace.Input, keepLine bool)
 	// Waits is told, once, that a turn waits for a place since Settings.Sign, and why. The turn has not begun.
 	Waits(key string, inputs []workspace.Input, why string)
+	// Behind is told, once a room, that an input waits behind a held turn, and why that lies still. It is called without
+	// a lock from the goroutine that offered.
+	Behind(key string, in workspace.Input, why string)
 }
 
 // Settings of one session's queue.
@@ -80,6 +84,7 @@ type lane struct {
 	holder   workspace.PersonID // whose place it has then
 	held     string             // why its turn waits for a place
 	running  bool               // its goroutine is up
+	asleep   bool               // its turn is held, and it has no goroutine
 	pause    time.Time          // nothing is taken up before
 	changed  chan struct{}
 }
@@ -164,9 +169,14 @@ func (ls *Lanes) offer(key string, it item) {
 		return // the scan and the commit both told of it
 	}
 	dropped := l.overflow(it, set)
+	tell, why := false, ""
 	if len(dropped) == 0 || dropped[0].Seq != it.Seq {
 		l.insert(it)
-		l.disturb(it, set)
+		if l.asleep {
+			tell, why = ls.disturbHeld(l, it, set)
+		} else {
+			l.disturb(it, set)
+		}
 	}
 	ls.run(l, nil)
 	select {
@@ -176,6 +186,9 @@ func (ls *Lanes) offer(key string, it item) {
 	ls.mu.Unlock()
 	if len(dropped) > 0 {
 		ls.h.Dropped(key, dropped, set.Overflow == "summarize")
+	}
+	if tell {
+		ls.h.Behind(key, it.Input, why)
 	}
 }
 
@@ -250,10 +263,10 @@ func (ls *Lanes) run(l *lane, first *Turn) {
 	if first != nil {
 		l.turn = first
 	}
-	if l.running || l.reserved {
+	if l.running || l.reserved || l.asleep {
 		return
 	}
-	if ls.shut && l.turn != nil && !l.turn.needsSlot {
+	if ls.shut && l.turn != nil && !l.turn.needsSlot && !l.turn.placeless {
 		ls.places.Leave(l.turn.holder) // it was reserved before the shutdown; the next boot resumes the run
 	}
 	if ls.shut || l.turn == nil && len(l.waiting) == 0 {
@@ -296,9 +309,13 @@ func (ls *Lanes) work(l *lane) {
 			}
 		}
 		ls.h.Turn(ls.base, t)
-		ls.places.Leave(t.holder)
-		t.cancel(nil)
-		t = ls.after(l, t)
+		if !t.placeless {
+			ls.places.Leave(t.holder)
+		}
+		var held bool
+		if t, held = ls.after(l, t); held {
+			return
+		}
 	}
 }
 
@@ -315,26 +332,32 @@ func (ls *Lanes) end(l *lane) {
 	delete(ls.lanes, l.key)
 }
 
-// after clears the ended turn; an interrupted one is followed at once by the turn that answers both.
-func (ls *Lanes) after(l *lane, t *Turn) *Turn {
+// after clears the ended turn; an interrupted one is followed at once by the turn that answers both. held says that
+// the turn has not ended and lies still, so that the goroutine has nothing to do.
+func (ls *Lanes) after(l *lane, t *Turn) (next *Turn, held bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
+	t.cancel(nil)
+	if t.hold != nil && !ls.shut {
+		held = ls.sleep(l, t)
+		return l.turn, held
+	}
 	l.turn = nil
 	for _, in := range t.back {
 		l.insert(item{Input: in, kept: true, arrived: ls.now()})
 		l.pause = ls.now().Add(givenBackWait)
 	}
 	if t.stash == nil || ls.shut {
-		return nil
+		return nil, false
 	}
 	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now(), false)...)
-	next := ls.newTurn(l, nil, inputs)
+	next = ls.newTurn(l, nil, inputs)
 	next.Interrupted, next.needsSlot = t.stash, true
 	if next.ended = t.ended; next.ended != nil { // a stop came after the interrupt: what was interrupted is not taken up
 		next.cancel(next.ended)
 	}
 	l.turn = next
-	return next
+	return next, false
 }
 
 // next waits for and takes what comes next in the session; nil ends the goroutine.

@@ -76,6 +76,9 @@ func (w *worker) Command(_ context.Context, _ string, in workspace.Input) {
 func (w *worker) Waits(key string, inputs []workspace.Input, why string) {
 	w.note("%s waits: %s", texts(inputs), why)
 }
+func (w *worker) Behind(_ string, in workspace.Input, why string) {
+	w.note("%s is behind: %s", in.Text, why)
+}
 func (w *worker) Late(_ string, in workspace.Input) { w.note("late %s", in.Text) }
 func (w *worker) Dropped(_ string, dropped []workspace.Input, line bool) {
 	w.note("dropped %s %v", texts(dropped), line)

@@ -20,6 +20,7 @@ type Turn struct {
 	lane      *lane
 	holder    workspace.PersonID // whose place it has
 	needsSlot bool
+	placeless bool // it only ends, and takes no place for it
 	command   *workspace.Input
 	late      *workspace.Input
 
@@ -34,6 +35,9 @@ type Turn struct {
 	stash    any
 	back     []workspace.Input // given back
 	ended    error             // of a stop: outlives a restart that was under way
+	hold     *hold             // set: it has not ended, and lies still
+	woken    bool              // since it was begun
+	pausing  bool              // it is to pause at its next step
 }
 
 func (ls *Lanes) newTurn(l *lane, begun any, inputs []workspace.Input) *Turn {
@@ -179,6 +183,9 @@ func (ls *Lanes) Cancel(key string, cause error, match func(first workspace.Inpu
 	l.turn.cause, l.turn.ended = nil, cause // a stop outranks a restart that was asked for
 	l.turn.shown = true
 	l.turn.cancel(cause)
+	if l.asleep {
+		ls.rouse(l)
+	}
 	return true
 }
 
@@ -212,7 +219,8 @@ type View struct {
 	Run       []workspace.Input // inputs of the turn
 	Requester workspace.PersonID
 	Waiting   []workspace.Input
-	Held      string // why the turn has not begun; empty: it runs
+	Held      string // why the turn has not begun, or lies still; empty: it runs
+	Asleep    bool   // it has begun, and lies still
 }
 
 // Look returns what a session is doing.
@@ -224,6 +232,9 @@ func (ls *Lanes) Look(key string) View {
 		return View{}
 	}
 	v := View{Running: l.turn != nil && l.turn.command == nil, Held: l.held}
+	if l.asleep {
+		v.Held, v.Asleep = l.turn.hold.why, true
+	}
 	if l.turn != nil {
 		v.Run, v.Requester = slices.Clone(l.turn.Inputs), l.turn.requester()
 	}
