@@ -157,6 +157,9 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 		p.unstart(run)
 		return err
 	}
+	for _, c := range run {
+		c.step.Approval = "" // it is used up
+	}
 	rows := append(p.unsaved, p.runAll(ctx, run)...)
 	p.unsaved = nil
 	if err := p.step(ctx, last && ctx.Err() == nil, rows...); err != nil {

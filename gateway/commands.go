@@ -98,7 +98,11 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 			}
 		}
 	}()
-	if err := command.Run(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
+	do := command.Run
+	if in.Kind == channels.KindButton {
+		do = command.Press
+	}
+	if err := do(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}
 	c.feed.Publish(in.Binding.Key, api.Live{Stored: true})

@@ -42,7 +42,8 @@ type deliver struct {
 	now   func() time.Time
 	base  context.Context // ends when sending must stop
 
-	parking *parking // nil: answers have no age
+	parking *parking                                      // nil: answers have no age
+	buttons func(*workspace.Outbound) [][]channels.Action // of a message that asks
 
 	burst *burst // nil: nothing was left by a crash
 
@@ -430,7 +431,7 @@ func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Ou
 	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return send(ctx, post) })
 	if err == nil {
 		d.sent.Add(1)
-		if o.State == workspace.OutOpen {
+		if o.State == workspace.OutOpen && p.Blob == "" {
 			return d.settle(p, store.Move{To: workspace.PartLive, Remote: id})
 		}
 		return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
@@ -616,7 +617,8 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		post.Files = []channels.File{document(o, path)}
 		return post, nil
 	}
-	if o.State == workspace.OutOpen {
+	asks := o.State == workspace.OutOpen && o.Kind == workspace.OutApproval
+	if o.State == workspace.OutOpen && !asks {
 		post.Text, post.Plain = placeholder, placeholder
 		return post, nil
 	}
@@ -624,6 +626,9 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 	post.Text, post.Plain = d.hide.Redact(post.Text), d.hide.Redact(post.Plain) // whoever made it: the last door out
 	if p.Error == markedOnce {                                                  // newLine left room for it
 		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
+	}
+	if asks && line.traits.Buttons && p.N == len(o.Parts)-1 {
+		post.Actions = d.buttons(o)
 	}
 	return post, nil
 }

@@ -252,11 +252,18 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	case v.Outcome == routes.Context:
 		a.Input.State, a.Input.Mode = workspace.InputContext, workspace.ModeNote
 		return list[:1]
+	case in.Kind == channels.KindButton && pressed(in.Text) != "":
+		a.Input.Text, a.Input.Mode, a.Input.State = pressed(in.Text), workspace.ModeCommand, workspace.InputQueued
+		return list[:1]
 	case in.Kind == channels.KindReaction || in.Kind == channels.KindButton:
 		a.Input.State = workspace.InputNoted
 		return list[:1]
 	}
 	a.Input.State = workspace.InputQueued
+	if line := d.quotedAnswer(a.line, in); line != "" {
+		a.Input.Text, a.Input.Mode = line, workspace.ModeCommand
+		return list[:1]
+	}
 	if in.Kind == channels.KindMessage && isCommand(in) {
 		a.Input.Mode = workspace.ModeCommand
 		return list[:1]

@@ -13,6 +13,8 @@ func document(o *workspace.Outbound, path string) channels.File {
 	switch o.Kind {
 	case workspace.OutFile:
 		return sentFile(o.Text, path)
+	case workspace.OutApproval:
+		return channels.File{Name: "call.txt", MIME: "text/plain", Path: path}
 	case workspace.OutReply:
 	default:
 		return channels.File{Name: "answer.md", MIME: "text/markdown", Path: path}

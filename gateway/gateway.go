@@ -69,32 +69,33 @@ type Gateway struct {
 	began  time.Time
 	booted time.Time // by a clock that nobody can set
 
-	store    *store.Store
-	blobs    *blob.Store
-	prices   *price.Table
-	prompts  *agentloop.Prompts
-	sandbox  sandbox.Backend
-	exec     tools.Tool // made once: a sandbox changes with a restart only
-	lanes    *lane.Lanes
-	turns    *turns
-	deliver  *deliver
-	dispatch *dispatch
-	commands *commands
-	sessions *sessions
-	people   *people
-	places   *places
-	moves    *moves
-	sums     summaries
-	parking  *parking
-	lines    *lines
-	web      *webchat.Channel
-	apiLine  *line // of what comes over HTTP
-	api      *api.Server
-	feed     api.Feed
-	control  *control.Control
-	memory   *memory
-	current  atomic.Pointer[roster]
-	renew    sync.Mutex // held while current is replaced
+	store     *store.Store
+	blobs     *blob.Store
+	prices    *price.Table
+	prompts   *agentloop.Prompts
+	sandbox   sandbox.Backend
+	exec      tools.Tool // made once: a sandbox changes with a restart only
+	lanes     *lane.Lanes
+	turns     *turns
+	deliver   *deliver
+	dispatch  *dispatch
+	commands  *commands
+	sessions  *sessions
+	people    *people
+	places    *places
+	moves     *moves
+	sums      summaries
+	parking   *parking
+	approvals *approvals
+	lines     *lines
+	web       *webchat.Channel
+	apiLine   *line // of what comes over HTTP
+	api       *api.Server
+	feed      api.Feed
+	control   *control.Control
+	memory    *memory
+	current   atomic.Pointer[roster]
+	renew     sync.Mutex // held while current is replaced
 	*discovery
 	server  *server
 	stops   stack
@@ -272,8 +273,15 @@ func (g *Gateway) wire(c *configs.Config) {
 		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
+	g.approvals = newApprovals(g)
+	g.turns.approvals, g.turns.mode = g.approvals, func(key string) string { return g.queue(key).Mode }
+	g.deliver.buttons = g.approvals.actions
 	g.stops.push("lanes", func(ctx context.Context) error {
 		g.lanes.Drain(ctx)
+		return nil
+	})
+	g.stops.push("approvals", func(context.Context) error {
+		g.approvals.stop()
 		return nil
 	})
 	g.parking = newParking(g)

@@ -88,6 +88,25 @@ func (h house) traits(room workspace.RoomID) channels.Traits {
 
 func (h house) Reload() { h.g.Reload() }
 
+func (h house) Domain(name string) (control.Domain, bool) {
+	d, ok := h.g.roster().domains[name]
+	return d.Domain, ok
+}
+
+func (h house) Overdue(id workspace.ApprovalID) bool { return h.g.approvals.Overdue(id) }
+
+func (h house) Expire(id workspace.ApprovalID) { h.g.approvals.expire(id) }
+
+func (h house) Resolved(ap workspace.Approval) { h.g.approvals.resolved(ap) }
+
+func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
+	h.g.lanes.Pausing(key, on, match)
+	if !on {
+		h.g.lanes.Wake(key)
+	}
+	h.g.feed.Publish(key, api.Live{Stored: true})
+}
+
 func (h house) Started() time.Time { return h.g.began }
 
 func (h house) Models() []llm.ModelHealth { return h.g.roster().models.Health() }

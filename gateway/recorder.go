@@ -36,7 +36,12 @@ type recorder struct {
 	usage   workspace.Usage // of the steps so far
 	extra   workspace.Usage // of summaries that were made for it
 	over    workspace.Overrides
-	weighed bool // its conversation was looked at for its length
+	weighed bool                // its conversation was looked at for its length
+	asked   bool                // it has asked people for approvals, or an earlier try of it may have
+	waits   *workspace.Approval // for which it waits now
+	awake   time.Time           // since when it is at work, by the machine's steady clock
+	spent   time.Duration       // of its time, before
+	job     *job                // of the streamed answer of an earlier pass
 	resumed bool
 	ended   bool
 }
@@ -145,7 +150,8 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	r.lane.Forgo(got.Gone)
 	r.ts.deliver.PushAll(got.Sent)
 	r.ts.sessions.append(r.mem, u.Entries)
-	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped)}
+	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped), Held: got.Held,
+		Pause: boundary && r.lane.Pausing()}
 	if len(u.Inputs) > 0 {
 		before := len(r.turn.History)
 		r.remember(got.Entries[len(u.Entries):], u.Inputs)
@@ -212,6 +218,9 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 		return fmt.Errorf("finish run %s: %w", r.run.ID, err)
 	}
 	r.ended = true
+	for _, ap := range got.Cancelled {
+		r.ts.approvals.resolved(ap)
+	}
 	switch {
 	case got.Answer != nil && got.Answer.ID != "":
 		if got.Answer.Text == "" {
@@ -261,7 +270,7 @@ func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 		r.mem.overflowed()
 	}
 	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
-	f := store.Finish{Run: r.run, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
+	f := store.Finish{Run: r.run, Asked: r.asked, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
 	if len(o.Steps) == 1 && o.Steps[0].N == 1 && o.Steps[0].Kind == workspace.StepModel {
 		f.Steps = nil // a plain answer: its run and its entry say all that the step would
 	}

@@ -22,6 +22,7 @@ const longestWait = 24 * time.Hour
 
 // recoverAll is the boot scan: what an earlier process left behind is taken up before anything new comes in.
 //
+//	a run that lies still     parked in its lane: it waits on for a person, or stays paused
 //	a run that is running     resumed under the same id, or after three begins failed where its sender sees it
 //	an input that is queued   offered to its lane; one past its age is parked
 //	a part that was sending   unknown: it may have been sent
@@ -42,7 +43,7 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 	}
 	open := map[workspace.RunID]*workspace.Outbound{}
 	for i, o := range undelivered {
-		if o.State == workspace.OutOpen {
+		if o.State == workspace.OutOpen && o.Kind != workspace.OutApproval {
 			open[o.RunID] = g.settleOpen(&undelivered[i])
 		}
 	}
@@ -52,6 +53,9 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 		}
 	}
 	if err := g.resumeAll(ctx, live, open); err != nil {
+		return err
+	}
+	if err := g.approvals.recover(); err != nil {
 		return err
 	}
 	for _, in := range queued {
@@ -69,6 +73,12 @@ func (g *Gateway) resumeAll(ctx context.Context, live []workspace.Run, open map[
 	errs := make([]error, len(live))
 	for i, run := range live {
 		if run.Epoch == g.store.Epoch() {
+			continue
+		}
+		if run.State == workspace.RunWaiting || run.State == workspace.RunPaused {
+			if err := g.park(run, open[run.ID]); err != nil {
+				errs[i] = err
+			}
 			continue
 		}
 		wg.Go(func() {
@@ -131,6 +141,15 @@ func (g *Gateway) resume(ctx context.Context, run workspace.Run, open *workspace
 	if run.StopBy != "" || run.Tries > maxBegins {
 		return g.giveUp(run, taken, open)
 	}
+	if run.PauseBy != "" { // it was to pause at its next step
+		if err := g.turns.pause(run, workspace.RunRunning); err != nil {
+			return err
+		}
+		if run, err = g.store.Run(run.ID); err != nil {
+			return err
+		}
+		return g.park(run, open)
+	}
 	steps, err := g.store.Steps(run.ID)
 	if err != nil {
 		return err
@@ -141,7 +160,7 @@ func (g *Gateway) resume(ctx context.Context, run workspace.Run, open *workspace
 
 // giveUp ends a run that was stopped, or that took the gateway down three times, where its sender sees it.
 func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *workspace.Outbound) error {
-	f := store.Finish{Run: run, State: workspace.RunFailed, Reason: "crashed", Inputs: taken, InputState: workspace.InputFailed, AnswerEntry: -1,
+	f := store.Finish{Run: run, Asked: true, State: workspace.RunFailed, Reason: "crashed", Inputs: taken, InputState: workspace.InputFailed, AnswerEntry: -1,
 		Error: fmt.Sprintf("begun %d times", run.Tries)}
 	text := fmt.Sprintf("Something went wrong (run %s). Please ask again.", workspace.Short(run.ID))
 	if run.Tries > maxBegins {
@@ -161,6 +180,9 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 	got, err := g.store.Finish(f)
 	if err != nil {
 		return err
+	}
+	for _, ap := range got.Cancelled {
+		g.approvals.resolved(ap)
 	}
 	if got.Answer != nil {
 		g.deliver.Push(*got.Answer, false, nil)
@@ -228,6 +250,7 @@ func (g *Gateway) sweepRuns(seen map[workspace.RunID]bool) map[workspace.RunID]b
 		g.log.Error("sweep cannot read live runs", "err", err)
 		return alone
 	}
+	g.sweepHeld(live)
 	for _, run := range live {
 		ses, err := g.store.Session(run.SessionID)
 		if err != nil || run.State != workspace.RunRunning || run.Epoch != g.store.Epoch() || g.lanes.Look(ses.Key.String()).Running {

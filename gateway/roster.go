@@ -35,7 +35,9 @@ type roster struct {
 	models      *llm.Registry
 	loop        *agentloop.Loop
 	zone        map[workspace.PersonID]*time.Location
-	hearing     hearing // nil: nothing is configured that transcribes
+	domains     map[string]domain
+	expire      time.Duration // how long a question stands that no domain owns
+	hearing     hearing       // nil: nothing is configured that transcribes
 }
 
 // agent is a configured agent with its files.
@@ -137,7 +139,8 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 	r := &roster{agents: map[workspace.AgentID]*agent{}, turnTimeout: c.Sessions.TurnTimeout, staleAfter: c.Replies.StaleAfter,
 		signs:     signTimes{typing: min(c.Replies.TypingAfter, c.Replies.FirstSign), placeholder: c.Replies.PlaceholderAfter},
 		queue:     lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow, Sign: c.Replies.FirstSign},
-		onUnknown: workspace.OnUnknown(c.Replies.MaybeSent), mainScope: c.Sessions.DMScope == string(routes.MainScope), zone: map[workspace.PersonID]*time.Location{}}
+		onUnknown: workspace.OnUnknown(c.Replies.MaybeSent), mainScope: c.Sessions.DMScope == string(routes.MainScope), zone: map[workspace.PersonID]*time.Location{},
+		domains: domainsOf(c.Domains), expire: c.Approvals.Expire}
 	var err error
 	if r.models, err = g.newModels(models, c.Concurrency.PerModel, g.roster()); err != nil {
 		return nil, err

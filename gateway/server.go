@@ -121,6 +121,7 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 			return list
 		},
 		Network: g.network,
+		Scoped:  g.scoped,
 		Hosts:   func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
 		Writes:  func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
 		Owner: func() workspace.Actor {
@@ -168,6 +169,7 @@ func (g *Gateway) metrics(w io.Writer) {
 	api.Metric(w, "parley_store_statements_total", "counter", "Statements run by the writer.", n.Statements)
 	api.Metric(w, "parley_store_replays_total", "counter", "Units run again since one of their batch failed.", n.Replays)
 	api.Metric(w, "parley_store_queue", "gauge", "Units that wait for the writer.", g.store.QueueLen())
+	g.approvals.metrics(w)
 	api.Metric(w, "parley_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
 	api.Metric(w, "parley_uptime_seconds", "gauge", "Seconds since the start.", g.opt.Now().Sub(g.began).Seconds())
 }

@@ -19,19 +19,21 @@ import (
 
 // turns is what happens in a lane: it begins runs, hands them to the loop, and ends them.
 type turns struct {
-	store    *store.Store
-	sessions *sessions
-	deliver  *deliver
-	lines    *lines
-	lanes    *lane.Lanes
-	feed     *api.Feed
-	now      func() time.Time
-	log      *slog.Logger
-	hide     *workspace.Redactor
-	agents   func() *roster // agents with their prompts, swapped by a reload
-	commands func(ctx context.Context, in workspace.Input)
-	putBlob  func([]byte) (string, error)
-	files    *fetcher
+	store     *store.Store
+	sessions  *sessions
+	deliver   *deliver
+	lines     *lines
+	lanes     *lane.Lanes
+	feed      *api.Feed
+	now       func() time.Time
+	log       *slog.Logger
+	hide      *workspace.Redactor
+	agents    func() *roster // agents with their prompts, swapped by a reload
+	commands  func(ctx context.Context, in workspace.Input)
+	putBlob   func([]byte) (string, error)
+	files     *fetcher
+	approvals *approvals
+	mode      func(key string) string // in which a session queues
 }
 
 // resumed is a run of an earlier boot, handed to its lane by recover.go.
@@ -50,7 +52,8 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 		return
 	}
 	defer rec.sign.stop() // also after a panic
-	timeout := rec.roster.turnTimeout
+	rec.awake = time.Now()
+	timeout := max(rec.roster.turnTimeout-rec.spent, time.Second)
 	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
 	defer timer.Stop()
 	for {
@@ -58,6 +61,16 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 		err := ts.attempt(t.Context(), rec)
 		switch {
 		case rec.ended:
+			return
+		case errors.Is(err, agentloop.ErrWaiting) && rec.waits != nil:
+			rec.hold(t, waitsFor(*rec.waits), rec.after(*rec.waits))
+			return
+		case errors.Is(err, agentloop.ErrPaused):
+			if err := ts.pause(rec.run, workspace.RunRunning); err != nil {
+				rec.fail(ctx, "internal", err)
+				return
+			}
+			rec.hold(t, pausedWhy, lane.Never)
 			return
 		case errors.Is(err, agentloop.ErrRestart):
 			if err := rec.restart(ctx); err != nil {
@@ -83,8 +96,8 @@ func (ts *turns) unbegun(t *lane.Turn, err error) {
 	if errors.Is(err, store.ErrClosed) {
 		return
 	}
-	if errors.Is(err, agentloop.ErrShutdown) {
-		return // what was queued or running is so at the next boot
+	if errors.Is(err, agentloop.ErrShutdown) || errors.Is(err, agentloop.ErrPaused) {
+		return // what was queued or running is so at the next boot; what is paused lies still
 	}
 	if gone := ts.giveBack(t); !gone && !errors.Is(err, agentloop.ErrStopped) {
 		ts.log.Error("turn cannot begin", "session", t.Key, "err", err)
@@ -155,7 +168,11 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 	case *store.Begun:
 		rec.run, entries = begun.Run, begun.Entries
 	case resumed:
-		rec.run, rec.open, rec.turn.Journal, rec.resumed = begun.run, begun.open, begun.steps, true
+		rec.run, rec.open, rec.turn.Journal, rec.resumed, rec.asked = begun.run, begun.open, begun.steps, true, true
+	case held:
+		if err := ts.goOn(rec, begun); err != nil {
+			return nil, err
+		}
 	default:
 		if entries, files, err = ts.beginNew(ctx, rec); err != nil {
 			return nil, err
@@ -174,6 +191,9 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 	rec.asking = 1
 	for _, st := range rec.turn.Journal {
 		rec.asking = max(rec.asking, st.N+1)
+		if st.Body.Usage != nil {
+			rec.usage = rec.usage.Add(*st.Body.Usage)
+		}
 	}
 	ts.furnish(rec, in)
 	ts.say(rec, files)
@@ -257,9 +277,13 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 		shown = nil // who reads the transcript sees the turn itself
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
+	rec.sign.job = rec.job
 	t := &rec.turn
 	t.Run, t.Session, t.SessionID, t.Agent = rec.run.ID, rec.key, rec.run.SessionID, agent.ID
 	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}
+	if rec.resumed { // it may have lain still for long: rights can only have become fewer
+		t.Requester.Role = ts.roleNow(rec.run)
+	}
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
 	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
 	was, _ := ts.sessions.weight(rec.mem)

@@ -64,6 +64,31 @@ type ApprovalBody struct {
 	Sandbox string          `json:"sandbox,omitempty"`
 	Asked   string          `json:"asked,omitempty"` // label of the requester
 	Grants  []Grant         `json:"grants"`          // what may be granted, most careful first
+	Rooms   []AskedRoom     `json:"rooms,omitempty"` // that hear the question
+	// After is the newest input of the journal when it was asked: one with a larger number came later.
+	After int64 `json:"after"`
+}
+
+// AskedRoom is a room that hears a question.
+type AskedRoom struct {
+	Room RoomID `json:"room"`
+	// Whole says that all of the question is shown there, so that it can be answered there.
+	Whole bool `json:"whole"`
+}
+
+// QuestionKey is the key of the message by which a room is asked.
+func (a Approval) QuestionKey(room RoomID) string {
+	return "approval:" + string(a.ID) + ":" + string(room)
+}
+
+// AnswerableIn says whether all of the question was shown in a room.
+func (a Approval) AnswerableIn(room RoomID) bool {
+	for _, r := range a.Body.Rooms {
+		if r.Room == room {
+			return r.Whole
+		}
+	}
+	return false
 }
 
 // Grant is how much a yes is good for.

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"parley/agentloop"
@@ -12,26 +13,26 @@ import (
 type hold struct {
 	begun any
 	why   string
-	yield bool                      // a message of its requester wakes it
+	after int64                     // a message of its requester with a larger number wakes it
 	told  map[workspace.RoomID]bool // rooms that know that they wait behind it
 }
 
 // Hold is called by the Handler at the end of Turn for a turn that has not ended. The session stays its own; it goes
-// on, with Begun as given, when Wake is called, when it is cancelled, and, if yield is set, when its requester writes
-// again. why is a half sentence for people.
-func (t *Turn) Hold(begun any, why string, yield bool) {
+// on, with Begun as given, when Wake is called, when it is cancelled, and when its requester writes a message with a larger
+// number than after. why is a half sentence for people.
+func (t *Turn) Hold(begun any, why string, after int64) {
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
-	t.hold = &hold{begun: begun, why: why, yield: yield, told: map[workspace.RoomID]bool{}}
+	t.hold = &hold{begun: begun, why: why, after: after, told: map[workspace.RoomID]bool{}}
 }
 
 // Park is Hold for a turn of an earlier boot.
-func (ls *Lanes) Park(key string, begun any, why string, yield bool, inputs ...workspace.Input) {
+func (ls *Lanes) Park(key string, begun any, why string, after int64, inputs ...workspace.Input) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	l := ls.lane(key)
 	t := ls.newTurn(l, begun, inputs)
-	t.hold = &hold{begun: begun, why: why, yield: yield, told: map[workspace.RoomID]bool{}}
+	t.hold = &hold{begun: begun, why: why, after: after, told: map[workspace.RoomID]bool{}}
 	l.turn, l.asleep = t, true
 }
 
@@ -65,20 +66,24 @@ func (t *Turn) Pausing() bool {
 	return t.pausing
 }
 
-// Superseded says whether the turn's requester has written again: what was asked in their name is asked no more.
-func (t *Turn) Superseded() bool {
+// Never is behind every message: nothing that its requester writes wakes such a turn.
+const Never = int64(math.MaxInt64)
+
+// Superseded says whether the turn's requester has written again since the numbered input: what was asked in their name
+// is asked no more.
+func (t *Turn) Superseded(after int64) bool {
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
-	return t.superseded()
+	return t.superseded(after)
 }
 
-func (t *Turn) superseded() bool {
-	return slices.ContainsFunc(t.lane.waiting, func(w item) bool { return t.joins(w.Input) })
+func (t *Turn) superseded(after int64) bool {
+	return slices.ContainsFunc(t.lane.waiting, func(w item) bool { return w.Seq > after && t.joins(w.Input) })
 }
 
 // sleep leaves a lane without its goroutine, if nothing has happened since that wakes its turn. The lock is held.
 func (ls *Lanes) sleep(l *lane, t *Turn) (slept bool) {
-	if t.woken || t.ended != nil || t.cause != nil || t.hold.yield && t.superseded() {
+	if t.woken || t.ended != nil || t.cause != nil || t.superseded(t.hold.after) {
 		l.turn = ls.revived(l, t)
 		return false
 	}
@@ -110,7 +115,7 @@ func (ls *Lanes) revived(l *lane, t *Turn) *Turn {
 func (ls *Lanes) disturbHeld(l *lane, it item, set Settings) (tell bool, why string) {
 	t := l.turn
 	switch {
-	case t.hold.yield && t.joins(it.Input):
+	case it.Seq > t.hold.after && t.joins(it.Input):
 		if set.Mode == Interrupt && it.Mode == workspace.ModeTurn && !it.steerOnly {
 			t.cause = agentloop.ErrInterrupted
 		}

@@ -98,6 +98,7 @@ func (a *app) client() (*client.Client, error) {
 	if err != nil {
 		return nil, &misuseError{err}
 	}
+	cl.Surface = "cli"
 	return cl, nil
 }
 

@@ -162,12 +162,12 @@ func TestHistoryIsCutWhenItGrows(t *testing.T) {
 func TestChatCompletesCommands(t *testing.T) {
 	t.Parallel()
 	s := newScreen(t)
-	s.keys("/sto")
-	if len(s.menu) != 1 || s.menu[0].line != "/stop" {
+	s.keys("/und")
+	if len(s.menu) != 1 || s.menu[0].line != "/undo" {
 		t.Errorf("offered are %v", s.menu)
 	}
 	s.keys("tab")
-	s.typed("/stop ")
+	s.typed("/undo ")
 	if len(s.menu) > 0 {
 		t.Errorf("still offered: %v", s.menu)
 	}

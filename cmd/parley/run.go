@@ -57,13 +57,14 @@ func sentence(e shownEvent) string {
 }
 
 func (a *app) runCommand() *cobra.Command {
-	group := &cobra.Command{Use: "run", Short: "List, read, follow and stop runs", Args: cobra.NoArgs, RunE: needsVerb,
+	group := &cobra.Command{Use: "run", Short: "List, read, follow, pause and stop runs", Args: cobra.NoArgs, RunE: needsVerb,
 		Long: "A run is one turn of an agent. ID is that of the run or of its message; of the newest 500 runs the last six characters do, as chats show them."}
 	stop := &cobra.Command{Use: "stop ID", Short: "Stop the turn that a run or message is in", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.stopRun(c, args[0])
 		}}
-	group.AddCommand(a.listRuns(), a.showRun(), a.logRun(), a.followRun(), a.jsonFlag(stop))
+	group.AddCommand(a.listRuns(), a.showRun(), a.logRun(), a.followRun(), a.jsonFlag(stop),
+		a.pauseRun("pause", "Let a run pause at its next step"), a.pauseRun("resume", "Let a paused run go on"))
 	return group
 }
 
@@ -261,9 +262,15 @@ func (a *app) showStopped(got stopped) error {
 
 func (a *app) stopCommand() *cobra.Command {
 	var session string
-	c := &cobra.Command{Use: "stop", Short: "Stop what a session is doing", Args: cobra.NoArgs}
+	var all bool
+	c := &cobra.Command{Use: "stop", Short: "Stop what a session is doing, or all of them", Args: cobra.NoArgs}
+	c.Flags().BoolVar(&all, "all", false, "every session")
 	c.Flags().StringVar(&session, "session", "main", "`name` of the session, or a whole session key")
+	c.MarkFlagsMutuallyExclusive("all", "session")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if all {
+			return a.stopAll(c.Context())
+		}
 		got, err := post[map[string]any](c.Context(), a, "/v1/messages", map[string]any{"session": session, "text": "/stop", "wait": 10})
 		if err != nil {
 			return err

@@ -33,6 +33,7 @@ type Options struct {
 	TLS      bool                   // it speaks TLS itself
 	Version  string
 	Page     http.Handler                   // what browsers get outside the API: the page and its files; nil: nothing
+	Scoped   func(id, token string) bool    // a token lets its bearer answer this one question; nil: none does
 	Live     LiveLine                       // the live line; nil: there is none
 	Ended    Ended                          // keeps sign-ins that were ended over a restart; nil: nothing does
 	Network  func(name string) http.Handler // a channel's own calls, below /channels/<name>/; nil: it takes none. It authenticates by itself
@@ -93,6 +94,12 @@ func routes() []route {
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
 		{"GET /v1/runs/{id}/log", false, (*server).runLog},
 		{"POST /v1/runs/{id}/stop", false, (*server).stopRun},
+		{"POST /v1/runs/{id}/pause", false, pausing(true)},
+		{"POST /v1/runs/{id}/resume", false, pausing(false)},
+		{"POST /v1/stop", false, (*server).stopAll},
+		{"GET /v1/approvals", false, (*server).listApprovals},
+		{"GET /v1/approvals/{id}", false, (*server).getApproval},
+		{decidePattern, false, (*server).decideApproval},
 		{"GET /v1/sessions", false, (*server).listSessions},
 		{"POST /v1/sessions", false, (*server).createSession},
 		{"GET /v1/sessions/{key}", false, (*server).getSession},
@@ -196,7 +203,7 @@ func (s *server) endpoint(rt route) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		err := s.guard.place(r)
 		if err == nil && !rt.open {
-			err = s.guard.allow(r)
+			r, err = s.letIn(rt, r)
 		}
 		if err != nil {
 			s.counts.refused.Add(1)
@@ -243,8 +250,15 @@ func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 }
 
 // call is who asks: the token speaks for the owner.
-func (s *server) call(*http.Request) control.Call {
-	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM}
+func (s *server) call(r *http.Request) control.Call {
+	via := "api"
+	switch {
+	case r.Header.Get("Authorization") == "":
+		via = "webchat" // a page that is signed in
+	case strings.EqualFold(r.Header.Get("Parley-Surface"), "cli"):
+		via = "cli"
+	}
+	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via}
 }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {

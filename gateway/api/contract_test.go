@@ -170,7 +170,8 @@ func (s *strangers) write(t *testing.T, user, text string) {
 	}
 }
 
-const strangerYAML = "channels: [{name: net, type: strangers}]\nroutes: [{channel: net, peer: \"7\", agent: assistant}]\nagents: [{id: assistant, name: Assistant}]\n"
+const strangerYAML = "channels: [{name: net, type: strangers}]\nroutes: [{channel: net, peer: \"7\", agent: assistant}]\n" +
+	"domains: [{name: files, match: {tools: [list_dir]}, requester_may_approve: true}]\nagents: [{id: assistant, name: Assistant}]\n"
 
 // Every endpoint of the document is asked, and answers as it says; keepsToDocument judges each exchange.
 func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
@@ -212,7 +213,17 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	if a := r.ask("GET", "/v1/runs/"+run, "", nil).fields(t); len(a["steps"].([]any)) != 1 || len(a["timeline"].([]any)) < 4 || a["delivery"] != "not_requested" {
 		t.Errorf("detail: %v", a)
 	}
+	do(200, "POST", "/v1/runs/"+held+"/pause", "")
+	do(200, "POST", "/v1/runs/"+held+"/resume", "")
 	do(200, "POST", "/v1/runs/"+held+"/stop", "")
+	do(202, "POST", "/v1/messages", `{"text":"look inside","session":"files"}`)
+	asked := waitFor(t, 1, func() []any { return do(200, "GET", "/v1/approvals?state=pending", "")["items"].([]any) })
+	approval := "/v1/approvals/" + asked[0].(map[string]any)["id"].(string)
+	do(200, "GET", approval, "")
+	do(200, "POST", approval, `{"decision":"once"}`)
+	do(409, "POST", approval, `{"decision":"deny"}`)
+	do(200, "GET", approval, "")
+	do(200, "POST", "/v1/stop", "")
 	do(200, "POST", "/v1/routes/explain", `{"channel":"net","peer":"9","text":"hello"}`)
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"role":"guest","channel":"net"}`)
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"tool":"exec","args":{"command":"ls"}}`)

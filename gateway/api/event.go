@@ -95,6 +95,10 @@ func stored(e workspace.Entry) event {
 		ev.Data = itemData{commandItem(e)}
 	case e.Body.Type == workspace.EventCompacted || e.Body.Type == workspace.EventUndone:
 		ev.Data = itemData{markItem(e)}
+	case e.Body.Approval != nil:
+		ev.Type, ev.Data = e.Body.Type, permission(e)
+	case e.Body.Type == workspace.EventPaused || e.Body.Type == workspace.EventResumed:
+		ev.Type, ev.Data = e.Body.Type, holdData{e.Body.Reason}
 	case e.Body.Type == "turn.ended":
 		state, reason, _ := strings.Cut(e.Body.Reason, ": ")
 		ev.Type, ev.Data = e.Body.Type, endData{state, reason}

@@ -101,8 +101,10 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 	}
 	lost := waitFor(t, 2, func() []any { return r.ask("GET", "/v1/outbound?state=dead", "", nil).fields(t)["items"].([]any) })
 	strange := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)
+	r.ask("POST", "/v1/messages", `{"text":"look inside","session":"files"}`, nil)
+	question := waitFor(t, 1, func() []any { return r.ask("GET", "/v1/approvals?state=pending", "", nil).fields(t)["items"].([]any) })
 	id := func(v any) string { return v.(map[string]any)["id"].(string) }
-	fill := map[string]string{"{session}": url.PathEscape(local), "{person}": "local", "{letter}": id(lost[0]), "{lost}": id(lost[1]), "{pairing}": id(strange[0]), "{other}": id(strange[1])}
+	fill := map[string]string{"{session}": url.PathEscape(local), "{approval}": id(question[0]), "{waiting}": question[0].(map[string]any)["run_id"].(string), "{person}": "local", "{letter}": id(lost[0]), "{lost}": id(lost[1]), "{pairing}": id(strange[0]), "{other}": id(strange[1])}
 	asked := map[string]bool{}
 	c, err := theContract()
 	if err != nil {

@@ -239,7 +239,7 @@ func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
 func (w *watch) needs(ctx context.Context) error {
 	n := needsFrame{Type: "needs"}
 	var err error
-	if n.Pairings, err = w.s.opt.Control.Needs(ctx, w.call); err != nil {
+	if n.Pairings, n.Approvals, err = w.s.opt.Control.Needs(ctx, w.call); err != nil {
 		return err
 	}
 	if n == w.last {

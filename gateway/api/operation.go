@@ -40,7 +40,7 @@ type rawBody struct{}
 // operations are by the pattern of their route. A test holds them and the routes together.
 func operations() map[string]operation {
 	all := map[string]operation{}
-	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), channelOperations(), peopleOperations(), pageOperations()} {
+	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), channelOperations(), peopleOperations(), pageOperations(), approvalOperations()} {
 		for pattern, op := range some {
 			all[pattern] = op
 		}

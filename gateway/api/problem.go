@@ -26,7 +26,9 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	after  int    // seconds until a retry makes sense
+	// Approval is what a question came to that had been answered before.
+	Approval *approvalView `json:"approval,omitempty"`
+	after    int           // seconds until a retry makes sense
 }
 
 func (p *problem) Error() string { return p.Title + ": " + p.Detail }

@@ -104,7 +104,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-// model answers "echo: …" at once, but a text with "hold" piece by piece as the test sends them.
+// model answers "echo: …" at once, or calls a tool for "look inside", but a text with "hold" piece by piece as the test sends them.
 type model struct {
 	*httptest.Server
 	asked  chan string
@@ -156,6 +156,11 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
+	} else if req.Messages[len(req.Messages)-1].Role == "user" && strings.Contains(last, "look inside") {
+		send(chunk(`"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"list_dir","arguments":"{\"path\":\".\"}"}}]}`))
+		send(chunk(`"delta":{},"finish_reason":"tool_calls"`))
+		send("[DONE]")
+		return
 	} else {
 		text, _ := json.Marshal("echo: " + strings.Trim(last, `"`))
 		send(chunk(`"delta":{"content":` + string(text) + `}`))

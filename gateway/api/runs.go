@@ -69,18 +69,19 @@ func (s *server) listRuns(w http.ResponseWriter, r *http.Request) error {
 // runDetail is a run with why it was, what it did and when.
 type runDetail struct {
 	runView
-	Agent         string       `json:"agent"`
-	Generation    int          `json:"generation,omitempty"`
-	Source        string       `json:"source"` // the network, or local
-	RequesterName string       `json:"requester_name"`
-	Role          string       `json:"role"`
-	Error         string       `json:"error,omitempty"` // for the operator
-	TaskID        string       `json:"task_id,omitempty"`
-	ParentRun     string       `json:"parent_run,omitempty"`
-	Delivery      string       `json:"delivery"` // delivered, not_delivered, unknown, not_requested
-	Messages      []runMessage `json:"messages"`
-	Steps         []runStep    `json:"steps"`
-	Timeline      []runMoment  `json:"timeline"`
+	Agent         string         `json:"agent"`
+	Generation    int            `json:"generation,omitempty"`
+	Source        string         `json:"source"` // the network, or local
+	RequesterName string         `json:"requester_name"`
+	Role          string         `json:"role"`
+	Error         string         `json:"error,omitempty"` // for the operator
+	TaskID        string         `json:"task_id,omitempty"`
+	ParentRun     string         `json:"parent_run,omitempty"`
+	Approvals     []approvalView `json:"approvals"` // that it asked for, oldest first
+	Delivery      string         `json:"delivery"`  // delivered, not_delivered, unknown, not_requested
+	Messages      []runMessage   `json:"messages"`
+	Steps         []runStep      `json:"steps"`
+	Timeline      []runMoment    `json:"timeline"`
 }
 
 // runMessage is an input of a run, with why it was taken and went there.
@@ -158,12 +159,15 @@ func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
 	v := runDetail{runView: viewOfRun(d.RunView, r.PathValue("id")), Agent: string(key.Agent), Generation: d.Generation, Source: sourceOf(key), RequesterName: d.Name,
 		Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun), Delivery: d.Delivery,
-		Messages: []runMessage{}, Steps: lastCall(stepsOf(d.Steps), d.RunView), Timeline: []runMoment{}}
+		Approvals: []approvalView{}, Messages: []runMessage{}, Steps: lastCall(stepsOf(d.Steps), d.RunView), Timeline: []runMoment{}}
 	for _, in := range d.Inputs {
 		v.Messages = append(v.Messages, messageOf(in))
 		if v.Role == "" {
 			v.Role = string(in.Role)
 		}
+	}
+	for _, ap := range d.Approvals {
+		v.Approvals = append(v.Approvals, approvalOf(ap))
 	}
 	v.Timeline = timeline(v)
 	reply(w, http.StatusOK, v)

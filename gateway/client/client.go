@@ -18,9 +18,10 @@ import (
 
 // Client is safe for concurrent use.
 type Client struct {
-	base  *url.URL
-	token string
-	http  *http.Client
+	Surface string // what the gateway is told that the calls come by: cli; empty: api
+	base    *url.URL
+	token   string
+	http    *http.Client
 }
 
 // maxReply is how much of an answer is read, in bytes.
@@ -131,6 +132,9 @@ func (c *Client) request(ctx context.Context, method, path string, header http.H
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.Surface != "" {
+		req.Header.Set("Parley-Surface", c.Surface)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -153,7 +153,10 @@ type Config struct {
 // Query is what narrows a list; what is empty does not. Names are those of the API's parameters.
 type Query map[string]string
 
-func (q Query) path(base string) string {
+func (q Query) path(base string) string { return q.Path(base) }
+
+// Path is a list's address with what narrows it.
+func (q Query) Path(base string) string {
 	v := url.Values{}
 	for name, text := range q {
 		if text != "" {

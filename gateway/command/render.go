@@ -33,6 +33,10 @@ func Render(value any) string {
 		return renderUndone(v)
 	case control.Composed:
 		return renderContext(v)
+	case control.Approval:
+		return renderApproval(v)
+	case control.StoppedAll:
+		return renderStoppedAll(v)
 	case control.Stopped:
 		return renderStopped(v)
 	case control.Why:
@@ -102,6 +106,10 @@ func renderStatus(v control.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "line"))
 	switch {
+	case v.Asleep && v.Waiting > 0:
+		fmt.Fprintf(&b, "- a turn lies still: %s; %s behind it\n", v.Held, plural(v.Waiting, "message"))
+	case v.Asleep:
+		fmt.Fprintf(&b, "- a turn lies still: %s\n", v.Held)
 	case v.Held != "":
 		fmt.Fprintf(&b, "- a turn waits: %s\n", v.Held)
 	case v.Running && v.Waiting > 0:
@@ -245,7 +253,11 @@ func renderWhy(v control.Why) string {
 	var b strings.Builder
 	d, r := v.Input.Decision, v.Input.Binding
 	if v.Run != nil {
-		fmt.Fprintf(&b, "Run %s ended %s", workspace.Short(v.Run.ID), v.Run.State)
+		verb := "ended"
+		if v.Run.State.Live() {
+			verb = "is"
+		}
+		fmt.Fprintf(&b, "Run %s %s %s", workspace.Short(v.Run.ID), verb, v.Run.State)
 		if v.Run.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", v.Run.Reason)
 		}
@@ -262,6 +274,9 @@ func renderWhy(v control.Why) string {
 	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, v.Input.Role)
 	if v.Run != nil {
 		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage))
+	}
+	for _, ap := range v.Approvals {
+		fmt.Fprintf(&b, "\n- approval %s of `%s`: %s", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), approvalTold(ap))
 	}
 	for _, st := range v.Steps {
 		if st.Kind == workspace.StepTool {
@@ -304,7 +319,7 @@ func renderQueue(v control.QueueView) string {
 	}
 	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s; what comes within %s joins the message before.", head, v.Mode, v.Cap, overflowText(v.Overflow), v.Debounce)
 	if v.Held != "" { // what it was asked with is taken out of the queue
-		s += "\nThe turn has not begun: " + v.Held + "."
+		s += "\nThe turn has not begun, or lies still: " + v.Held + "."
 	}
 	if len(v.Waiting) == 0 {
 		return s + "\nNothing waits."

@@ -59,7 +59,7 @@ const (
 
 // Table lists every command in the order of /help.
 func Table() []Command {
-	return append(append(talk(), settings()...), gauges()...)
+	return append(append(append(talk(), decisions()...), settings()...), gauges()...)
 }
 
 // talk is what is said about the conversation itself.
@@ -70,7 +70,8 @@ func talk() []Command {
 		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: Lane,
 			MaxArgs: 1, Text: true, run: fresh},
 		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all", Order: Lane, run: fresh},
-		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", run: stop},
+		{Name: "stop", Args: "[all]", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", MaxArgs: 1, Choices: []string{"all"},
+			verb: stopVerb, run: stop},
 		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again", Order: Lane, run: retry},
 		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all", Order: Lane, run: undo},
 		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
@@ -193,7 +194,18 @@ func fresh(ctx context.Context, c *control.Control, call control.Call, args []st
 	return err
 }
 
-func stop(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
+func stopVerb(args []string) string {
+	if len(args) == 1 {
+		return "stop.all"
+	}
+	return "stop"
+}
+
+func stop(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	if len(args) == 1 {
+		_, err := c.StopAll(ctx, call)
+		return err
+	}
 	_, err := c.Stop(ctx, call)
 	return err
 }

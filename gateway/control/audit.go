@@ -117,6 +117,8 @@ func (c *Control) auditRow(call Call, kind string, what map[string]any) workspac
 // via is the surface that a call came by.
 func (c Call) via() string {
 	switch {
+	case c.Input == nil && c.Via != "":
+		return c.Via
 	case c.Input == nil:
 		return "api"
 	case c.Input.Data.Channel != "":

@@ -33,6 +33,10 @@ type Call struct {
 	Home workspace.Key
 	// Input is the journalled command that asks; nil for HTTP and the command line.
 	Input *workspace.Input
+	// Pressed says that it is a button of ours, which is all that decides in a group.
+	Pressed bool
+	// Via is the surface of a call without an input: api, webchat, cli.
+	Via string
 	// Read says that the room's people read its transcript, where every reply stands: it is not sent to them besides.
 	Read bool
 	// Render writes the chat's reply from the verb's value. It must be pure.
@@ -80,6 +84,14 @@ type House interface {
 	// agentloop.ErrStopped when the session is stopped, and with agentloop.ErrShutdown when the gateway is.
 	Summarize(ctx context.Context, call Call, ses workspace.Session, instructions string) (agentloop.Compaction, error)
 	Started() time.Time
+	// Domain is a configured domain. Overdue says that a question can be answered no more, Expire ends such a one, and
+	// Resolved does what follows from an answer.
+	Domain(name string) (Domain, bool)
+	Overdue(id workspace.ApprovalID) bool
+	Expire(id workspace.ApprovalID)
+	Resolved(ap workspace.Approval)
+	// Pausing asks the turn of a session, if match accepts its first input, to pause at its next step, or to go on.
+	Pausing(key string, on bool, match func(first workspace.Input) bool)
 	// Reload reads the configuration again and does not wait.
 	Reload()
 	// Routes lists the rules as they are asked, and last the fallback; Config is what is in force, without secrets.
@@ -125,11 +137,13 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Member, workspace.Owner
 	case "send", "activation":
 		return workspace.Owner, workspace.Owner
+	case "approve.button":
+		return workspace.Member, workspace.Member
 	case "new", "reset", "queue", "compact", "retry", "undo", "usage", "reasoning", "session.new", "session.switch", "session.rename":
 		return workspace.Guest, workspace.Owner
 	case "sessions", "session.export":
 		return workspace.Guest, workspace.Nobody
-	case "message", "session.read", "run.read", "me", "describe", "session.create", "session.fork", "session.delete", "file.put", "file.get":
+	case "message", "session.read", "run.read", "me", "describe", "approve", "approval.list", "pause", "session.create", "session.fork", "session.delete", "file.put", "file.get":
 		return workspace.Member, workspace.Nobody
 	}
 	return workspace.Owner, workspace.Nobody

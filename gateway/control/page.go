@@ -7,10 +7,16 @@ import (
 	"parley/workspace"
 )
 
-// Needs is how many pairing requests wait for a decision of the caller; none, when it is not theirs to decide.
-func (c *Control) Needs(_ context.Context, call Call) (pairings int, err error) {
+// Needs is how many pairing requests and questions wait for a decision of the caller; none, when it is not theirs to
+// decide.
+func (c *Control) Needs(_ context.Context, call Call) (pairings, approvals int, err error) {
+	if c.May(call, "approval.list") {
+		if approvals, err = c.waitingApprovals(call); err != nil {
+			return 0, 0, err
+		}
+	}
 	if !c.May(call, "pairing.list") {
-		return 0, nil
+		return 0, approvals, nil
 	}
 	list, err := c.Store.Pairings(pairingsShown)
 	for _, p := range list {
@@ -18,7 +24,7 @@ func (c *Control) Needs(_ context.Context, call Call) (pairings int, err error) 
 			pairings++
 		}
 	}
-	return pairings, err
+	return pairings, approvals, err
 }
 
 // Me is who asks, the agents that answer, and the number of this start of the gateway.

@@ -185,8 +185,9 @@ func (c *Control) nameOf(known map[workspace.PersonID]string, id workspace.Perso
 type RunDetail struct {
 	RunView
 	Generation int
-	Name       string // of the requester
-	Delivery   string // of its answer: delivered, not_delivered, unknown, not_requested
+	Name       string     // of the requester
+	Approvals  []Approval // that it asked for, oldest first
+	Delivery   string     // of its answer: delivered, not_delivered, unknown, not_requested
 }
 
 // Detail reads a run, or what waits for one, as Run does, with whose it is and whether its answer arrived.
@@ -212,6 +213,9 @@ func (c *Control) Detail(ctx context.Context, call Call, id string) (RunDetail, 
 		return d, err
 	}
 	d.Generation, d.Key = ses.Gen, ses.Key.String()
+	if d.Approvals, err = c.RunApprovals(call, v.Run.ID); err != nil {
+		return d, err
+	}
 	out, err := c.Store.OutboundOfRun(v.Run.ID)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return d, nil

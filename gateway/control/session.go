@@ -30,7 +30,8 @@ type Status struct {
 	Entries   int                 `json:"entries"`
 	Running   bool                `json:"running"`
 	Waiting   int                 `json:"waiting"`
-	Held      string              `json:"held,omitempty"` // why the turn has not begun
+	Held      string              `json:"held,omitempty"`   // why the turn has not begun, or lies still
+	Asleep    bool                `json:"asleep,omitempty"` // it has begun, and lies still
 	Last      *workspace.Run      `json:"last,omitempty"`
 	Models    []llm.ModelHealth   `json:"models"`
 	Channels  []Channel           `json:"channels,omitempty"`
@@ -54,7 +55,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	key := call.Session.String()
 	v := c.House.Lane(key)
 	health, reason := c.Store.Health()
-	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Models: c.House.Models(), Health: string(health),
+	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Asleep: v.Asleep, Models: c.House.Models(), Health: string(health),
 		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.House.Queue(key)}
 	st.Agent, _ = c.House.Agent(call.Session.Agent)
 	if call.placed() {
@@ -214,6 +215,8 @@ type Why struct {
 	Input *workspace.Input `json:"input,omitempty"`
 	Run   *workspace.Run   `json:"run,omitempty"`
 	Steps []workspace.Step `json:"steps,omitempty"`
+	// Approvals are the questions of the run.
+	Approvals []Approval `json:"approvals,omitempty"`
 }
 
 // Why tells which gates a message passed, which rule chose the agent, and what the run did.
@@ -237,6 +240,9 @@ func (c *Control) Why(_ context.Context, call Call) (Why, error) {
 			if w.Steps, err = c.Store.Steps(run.ID); err != nil {
 				return Why{}, err
 			}
+			if w.Approvals, err = c.RunApprovals(call, run.ID); err != nil {
+				return Why{}, err
+			}
 		}
 	}
 	if w.Input == nil {
@@ -251,7 +257,7 @@ type QueueView struct {
 	Running bool     `json:"running"`
 	Waiting []string `json:"waiting"`
 	Changed bool     `json:"changed"`
-	Held    string   `json:"held,omitempty"` // why the turn has not begun
+	Held    string   `json:"held,omitempty"` // why the turn has not begun, or lies still
 }
 
 // Queue shows the queue, or changes how it is handled in this session.

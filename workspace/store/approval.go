@@ -47,7 +47,7 @@ func (t *tx) ask(a Ask) (out Asked, err error) {
 		return Asked{StopBy: workspace.PersonID(stopBy)}, nil
 	}
 	ap := a.Approval
-	ap.State, ap.Created = workspace.ApprovalPending, fromMillis(t.now)
+	ap.State, ap.Created, ap.Body.After = workspace.ApprovalPending, fromMillis(t.now), t.cache().seq
 	if out.Again, err = t.insertApproval(&ap); err != nil {
 		return out, err
 	}
@@ -65,7 +65,26 @@ func (t *tx) ask(a Ask) (out Asked, err error) {
 	if out.Entries, err = t.appendEntries(ap.SessionID, []workspace.Entry{asked}); err != nil {
 		return out, err
 	}
+	if err := t.audit(approvalRow(workspace.AuditApprovalAsked, ap)); err != nil {
+		return out, err
+	}
 	return out, t.outbounds(a.Questions, &out.Pushed)
+}
+
+// approvalRow is what the audit log says of an approval.
+func approvalRow(kind string, ap workspace.Approval) workspace.AuditRow {
+	what := map[string]any{"approval": string(ap.ID), "state": string(ap.State), "tool": ap.Tool, "hash": ap.Hash, "run": string(ap.RunID),
+		"call": ap.CallID, "session": ap.Session, "agent": string(ap.Agent), "requester": string(ap.Requester)}
+	for name, text := range map[string]string{"domain": ap.Domain, "grant": string(ap.Grant), "reason": ap.Reason, "external": ap.External} {
+		if text != "" {
+			what[name] = text
+		}
+	}
+	if kind == workspace.AuditApprovalAsked {
+		what["shown"] = ap.Body.Shown
+		return workspace.AuditRow{Kind: kind, Actor: ap.Requester, Via: "turn", What: what}
+	}
+	return workspace.AuditRow{Kind: kind, Actor: ap.DecidedBy, Via: ap.Via, What: what}
 }
 
 const approvalColumns = sealedApproval + `, body, sum, state, decided_at, decided_by, via, scope, reason, external_ref`
@@ -173,6 +192,13 @@ func (t *tx) decide(v Verdict) (ap workspace.Approval, entries []workspace.Entry
 		return ap, nil, errors.Join(err, workspace.ErrConflict)
 	}
 	ap = list[0]
+	kind := workspace.AuditApprovalDecided
+	if ap.State == workspace.ApprovalExpired {
+		kind = workspace.AuditApprovalExpired
+	}
+	if err := t.audit(approvalRow(kind, ap)); err != nil {
+		return ap, nil, err
+	}
 	entries, err = t.appendEntries(ap.SessionID, []workspace.Entry{approvalEntry(ap, workspace.EventResolved)})
 	return ap, entries, err
 }
@@ -203,6 +229,9 @@ func (t *tx) cancelApprovals(run workspace.RunID, end workspace.RunState) (list 
 		}
 		list[i].State, list[i].Via, list[i].Reason, list[i].Decided = workspace.ApprovalCancelled, via, reason, fromMillis(t.now)
 		events = append(events, approvalEntry(list[i], workspace.EventResolved))
+		if err := t.audit(approvalRow(workspace.AuditApprovalDecided, list[i])); err != nil {
+			return nil, nil, err
+		}
 	}
 	return list, events, nil
 }
@@ -274,12 +303,20 @@ func (s *Store) QuestionsOf(room workspace.RoomID) ([]workspace.Outbound, error)
 	return s.outbounds(`o.`+question+` AND o.room_id = ? ORDER BY o.n`, string(room))
 }
 
-// Pause records that a run is to pause at its next step, by whom; an empty by takes it back. It returns after the
+// Pause records that a run is to pause at its next step, or go on, by whom and by what way. It returns after the
 // commit. workspace.ErrConflict means that the run has ended, or stands so already.
-func (s *Store) Pause(run workspace.RunID, by workspace.PersonID) error {
+func (s *Store) Pause(run workspace.RunID, on bool, by workspace.PersonID, via string) error {
+	row := workspace.AuditRow{Kind: workspace.AuditRunPaused, Actor: by, Via: via, What: map[string]any{"run": string(run)}}
+	set := by
+	if !on {
+		row.Kind, set = workspace.AuditRunResumed, ""
+	}
 	return s.do("pause", func(t *tx) error {
-		return t.one("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
-			string(by), string(run), string(by))
+		if err := t.one("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
+			string(set), string(run), string(set)); err != nil {
+			return err
+		}
+		return t.audit(row)
 	})
 }
 
@@ -297,4 +334,32 @@ func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspac
 		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
 		return err
 	})
+}
+
+// lookBack is how many of the newest inputs are looked through for where a person last wrote directly.
+const lookBack = 50_000
+
+// DirectRoom is the room in which a person last wrote to us directly, on any network but the local ones.
+// workspace.ErrNotFound: they have not, as far as is known.
+func (s *Store) DirectRoom(person workspace.PersonID) (id workspace.RoomID, err error) {
+	err = s.one(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
+		AND i.state <> 'refused' AND r.peer_kind = 'dm' AND r.network NOT IN ('webchat', 'api') ORDER BY i.seq DESC LIMIT 1`, []any{lookBack, string(person)}, &id)
+	if !errors.Is(err, workspace.ErrNotFound) {
+		return id, err
+	}
+	err = s.one(`SELECT r.id FROM accounts a JOIN rooms r ON r.network = a.network AND r.account = a.account AND r.peer_kind = 'dm' AND r.peer = a."user" AND r.thread = ''
+		WHERE a.person_id = ? ORDER BY r.id DESC LIMIT 1`, []any{string(person)}, &id)
+	return id, err
+}
+
+// LiveRun is the run that holds a session.
+func (s *Store) LiveRun(session workspace.SessionID) (workspace.Run, error) {
+	list, err := s.runs(`session_id = ? AND `+liveRun, string(session))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
 }

@@ -24,6 +24,8 @@ type Command struct {
 // Effect is a change that a command commits; zero fields do nothing. They are done in this order.
 type Effect struct {
 	Stop          *Stop
+	StopAll       *StopAll
+	Decide        *Verdict      // the first answer to a question
 	Fork          *Fork         // instead of NewGeneration
 	NewGeneration workspace.Key // of /new and /reset
 	Create        *Create
@@ -52,6 +54,8 @@ type Did struct {
 	Session workspace.SessionID // of a new generation, or of a session that was made
 	Again   bool                // the session had been made before by the same Origin: nothing was done
 	Stopped Stopped
+	All     []StoppedIn          // of StopAll
+	Decided *workspace.Approval  // of Decide
 	Asked   *workspace.Input     // of Ask; nil: it had been asked before
 	Late    []workspace.Outbound // of Unpark
 }
@@ -114,6 +118,18 @@ func (t *tx) effect(e Effect, did *Did) (err error) {
 		if did.Stopped, err = t.stop(*e.Stop); err != nil {
 			return err
 		}
+	}
+	if e.StopAll != nil {
+		if did.All, err = t.stopAll(*e.StopAll); err != nil {
+			return err
+		}
+	}
+	if e.Decide != nil {
+		ap, _, err := t.decide(*e.Decide)
+		if err != nil {
+			return err
+		}
+		did.Decided = &ap
 	}
 	if err := t.generation(e, did); err != nil {
 		return err

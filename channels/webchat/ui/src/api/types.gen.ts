@@ -25,6 +25,48 @@ export type Agent = {
   choices?: string[]
 }
 
+export type Approval = {
+  id: string
+  short: string
+  /** pending, approved, consumed, denied, expired, cancelled, unknown */
+  state: string
+  tool: string
+  /** the whole of what would be done */
+  text: string
+  args: unknown
+  cwd?: string
+  env: string[]
+  sandbox?: string
+  hash: string
+  /** that owns it; left out: owners decide */
+  domain?: string
+  agent: string
+  /** key */
+  session: string
+  session_id: string
+  run_id: string
+  call_id: string
+  /** the network it was asked from, or local */
+  source: string
+  requester: string
+  requester_name: string
+  /** of the requester when it was asked */
+  role: string
+  created: string
+  expires_at: string
+  /** what the caller may answer: once, session, deny; empty: nothing */
+  choices: string[]
+  decided_at?: string
+  decided_by?: string
+  decided_by_name?: string
+  /** telegram … webchat, api, cli, webhook, command, expiry, message, stop, gateway */
+  via?: string
+  /** once or session */
+  grant?: string
+  reason?: string
+  external_ref?: string
+}
+
 export type ApproveRequest = {
   /** guest, member or owner; left out: guest */
   as?: string
@@ -108,6 +150,15 @@ export type Config = {
   yaml: string
   /** the same, parsed */
   values: unknown
+}
+
+export type Decision = {
+  /** once, session or deny */
+  decision: string
+  /** of a no: the model is told it */
+  reason?: string
+  /** ExternalRef is what a domain's own system calls it; only that may send it. */
+  external_ref?: string
 }
 
 export type Delta = {
@@ -201,6 +252,10 @@ export type Generation = {
   /** ForkedFrom is the generation that this one parted from, before its event ForkedBefore; left out: it began with nothing. */
   forked_from?: string
   forked_before?: number
+}
+
+export type Hold = {
+  by?: string
 }
 
 export type Item = {
@@ -344,6 +399,30 @@ export type Part = {
   blob?: string
 }
 
+export type Paused = {
+  run_id: string
+  state: string
+  /** Pausing says that it pauses at its next step, or once it has an answer that it waits for. */
+  pausing: boolean
+}
+
+export type Permission = {
+  id: string
+  short: string
+  call_id: string
+  tool: string
+  domain?: string
+  state: string
+  /** of a question: the whole of it */
+  text?: string
+  grants?: string[]
+  expires_at?: string
+  decided_by?: string
+  via?: string
+  grant?: string
+  reason?: string
+}
+
 export type Person = {
   id: string
   role: string
@@ -446,6 +525,8 @@ export type Problem = {
   title: string
   status: number
   detail?: string
+  /** Approval is what a question came to that had been answered before. */
+  approval?: Approval
 }
 
 export type Route = {
@@ -517,6 +598,8 @@ export type RunDetail = {
   error?: string
   task_id?: string
   parent_run?: string
+  /** that it asked for, oldest first */
+  approvals: Approval[]
   /** delivered, not_delivered, unknown, not_requested */
   delivery: string
   messages: RunMessage[]
@@ -680,6 +763,13 @@ export type Stopped = {
   parts: number
   /** Summary says that one was being made for /compact. */
   summary?: boolean
+}
+
+export type StoppedAll = {
+  sessions: number
+  runs: number
+  queued: number
+  parts: number
 }
 
 export type Tested = {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/gateway/client"
+)
+
+// approval is a question to people.
+type approval struct {
+	ID            string          `json:"id"`
+	Short         string          `json:"short"`
+	State         string          `json:"state"`
+	Tool          string          `json:"tool"`
+	Text          string          `json:"text"`
+	Args          json.RawMessage `json:"args"`
+	Cwd           string          `json:"cwd,omitempty"`
+	Env           []string        `json:"env"`
+	Sandbox       string          `json:"sandbox,omitempty"`
+	Hash          string          `json:"hash"`
+	Domain        string          `json:"domain,omitempty"`
+	Agent         string          `json:"agent"`
+	Session       string          `json:"session"`
+	RunID         string          `json:"run_id"`
+	Requester     string          `json:"requester"`
+	RequesterName string          `json:"requester_name"`
+	Created       time.Time       `json:"created"`
+	Expires       time.Time       `json:"expires_at"`
+	Choices       []string        `json:"choices"`
+	Decided       *time.Time      `json:"decided_at,omitempty"`
+	DecidedBy     string          `json:"decided_by,omitempty"`
+	DecidedByName string          `json:"decided_by_name,omitempty"`
+	Via           string          `json:"via,omitempty"`
+	Grant         string          `json:"grant,omitempty"`
+	Reason        string          `json:"reason,omitempty"`
+	ExternalRef   string          `json:"external_ref,omitempty"`
+}
+
+func (a *app) approvalCommand() *cobra.Command {
+	group := &cobra.Command{Use: "approval", Short: "Answer what agents ask before they act", Args: cobra.NoArgs, RunE: needsVerb,
+		Long: "Some calls of tools need a person's yes first. ID is a question's id, or its last six characters. The first answer holds."}
+	var state, after string
+	var limit int
+	ls := &cobra.Command{Use: "list", Short: "List questions, the newest first", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
+		return with(c, a, func(ctx context.Context, cl *client.Client) (l client.List[approval], err error) {
+			return l, cl.Get(ctx, client.Query{"state": state}.Page(limit, after).Path("/v1/approvals"), &l)
+		}, func(l client.List[approval]) error {
+			var rows [][]string
+			for _, p := range l.Items {
+				rows = append(rows, []string{p.Short, p.State, p.Tool, strings.TrimSpace(p.RequesterName + " " + p.Domain), ago(p.Created), cut(strings.ReplaceAll(p.Text, "\n", " "), 50)})
+			}
+			return a.more(l.Next, a.table([]string{"ID", "STATE", "TOOL", "FOR", "ASKED", "BEGINS"}, rows))
+		})
+	}}
+	ls.Flags().StringVar(&state, "state", "", "only those in this `state`, such as pending")
+	show := &cobra.Command{Use: "show ID", Short: "Show a question whole", Args: exactly("ID"), RunE: func(c *cobra.Command, args []string) error {
+		return fetch(c.Context(), a, "/v1/approvals/"+url.PathEscape(args[0]), func(p approval) error { return p.print(a.out, time.Now()) })
+	}}
+	var session bool
+	approve := &cobra.Command{Use: "approve ID", Short: "Let a call run, once", Args: exactly("ID"), RunE: func(c *cobra.Command, args []string) error {
+		say := "once"
+		if session {
+			say = "session"
+		}
+		return a.decide(c.Context(), args[0], say, "")
+	}}
+	approve.Flags().BoolVar(&session, "session", false, "and this tool for the rest of the session; never for commands")
+	var reason string
+	deny := &cobra.Command{Use: "deny ID", Short: "Refuse a call", Args: exactly("ID"), RunE: func(c *cobra.Command, args []string) error {
+		return a.decide(c.Context(), args[0], "deny", reason)
+	}}
+	deny.Flags().StringVar(&reason, "reason", "", "`text` that the agent is told")
+	group.AddCommand(a.jsonFlag(pages(ls, &limit, &after, 50)), a.jsonFlag(show), a.jsonFlag(approve), a.jsonFlag(deny))
+	return group
+}
+
+func (a *app) decide(ctx context.Context, id, say, reason string) error {
+	p, err := post[approval](ctx, a, "/v1/approvals/"+url.PathEscape(id), map[string]string{"decision": say, "reason": reason})
+	if err != nil || a.json {
+		return a.orShow(p, err)
+	}
+	how := map[string]string{"once": "approved, once", "session": "approved, for this session", "": "denied"}[p.Grant]
+	_, err = fmt.Fprintf(a.out, "approval %s of %s: %s\n", p.Short, visible(p.Tool), how)
+	return err
+}
+
+// print shows all of a question. Nothing of it is cut, and nothing in it moves the terminal's cursor.
+func (p approval) print(w io.Writer, now time.Time) error {
+	row := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(w, "%-10s %s\n", name, visible(text))
+		}
+	}
+	row("approval", p.Short+" ("+p.ID+")")
+	row("state", p.State)
+	row("tool", p.Tool)
+	row("domain", p.Domain)
+	row("asked by", strings.TrimSpace(p.RequesterName+" ("+p.Requester+")"))
+	row("session", p.Session)
+	row("run", p.RunID)
+	row("in", p.Cwd)
+	row("with", strings.Join(p.Env, " "))
+	row("sandbox", p.Sandbox)
+	row("hash", p.Hash)
+	if p.State == "pending" {
+		row("until", fmt.Sprintf("%s (%s)", p.Expires.Local().Format(time.DateTime), p.Expires.Sub(now).Round(time.Second)))
+		row("answers", strings.Join(p.Choices, ", "))
+	} else {
+		row("decided", strings.TrimSpace(p.DecidedByName+" "+p.Grant+" "+p.Via))
+		row("reason", p.Reason)
+		row("reference", p.ExternalRef)
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", visibleText(p.Text))
+	return err
+}
+
+// visibleText is visible over lines.
+func visibleText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = visible(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// pauseRun is `run pause` and `run resume`.
+func (a *app) pauseRun(word, what string) *cobra.Command {
+	return a.jsonFlag(&cobra.Command{Use: word + " ID", Short: what, Args: exactly("ID"), ValidArgsFunction: a.completeRuns, RunE: func(c *cobra.Command, args []string) error {
+		type paused struct {
+			RunID   string `json:"run_id"`
+			State   string `json:"state"`
+			Pausing bool   `json:"pausing"`
+		}
+		return with(c, a, func(ctx context.Context, cl *client.Client) (p paused, err error) {
+			id, err := runID(ctx, cl, args[0])
+			if err != nil {
+				return p, err
+			}
+			return p, cl.Post(ctx, "/v1/runs/"+url.PathEscape(id)+"/"+word, nil, &p)
+		}, func(p paused) error {
+			said := "is " + p.State
+			if p.Pausing {
+				said = "pauses at its next step"
+				if p.State == "waiting" {
+					said = "waits for an approval, and pauses then"
+				}
+			}
+			_, err := fmt.Fprintf(a.out, "run %s %s\n", short(p.RunID), said)
+			return err
+		})
+	}})
+}
+
+// stopAll is `stop --all`.
+func (a *app) stopAll(ctx context.Context) error {
+	type all struct {
+		Sessions int `json:"sessions"`
+		Runs     int `json:"runs"`
+		Queued   int `json:"queued"`
+		Parts    int `json:"parts"`
+	}
+	got, err := post[all](ctx, a, "/v1/stop", nil)
+	if err != nil || a.json {
+		return a.orShow(got, err)
+	}
+	_, err = fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", got.Runs, got.Queued, got.Parts)
+	return err
+}

@@ -1,0 +1,350 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+	"parley/gateway/client"
+	"parley/tools"
+	"parley/workspace"
+)
+
+// actTool is a tool that people are asked about, as about commands.
+type actTool struct {
+	ran  *atomic.Int64
+	wait chan struct{} // nil: it returns at once
+}
+
+func newAct() actTool { return actTool{ran: new(atomic.Int64)} }
+
+func (t actTool) Spec() tools.Spec {
+	return tools.Spec{Name: "act", Description: "For tests.", Effect: workspace.Outside, Group: tools.GroupExec, MinRole: workspace.Guest,
+		Schema: json.RawMessage(`{"type":"object","properties":{"line":{"type":"string"}},"additionalProperties":false}`)}
+}
+
+func (t actTool) Call(ctx context.Context, _ tools.Call) (tools.Result, error) {
+	n := t.ran.Add(1)
+	if t.wait != nil {
+		select {
+		case <-t.wait:
+		case <-ctx.Done():
+			return tools.Result{}, ctx.Err()
+		}
+	}
+	return tools.TextResult(fmt.Sprintf("acted %d", n)), nil
+}
+
+// acts is a model that calls act once a turn and then tells what came of it.
+func acts(line string) llmtest.Script {
+	args, _ := json.Marshal(map[string]string{"line": line})
+	return func(q *llmtest.Request) llmtest.Reply {
+		if q.Round() == 0 && strings.Contains(q.LastUser(), "act") {
+			return llmtest.Reply{Calls: []llmtest.Call{{Name: "act", Args: string(args)}}}
+		}
+		if res := q.ToolResults(); len(res) > 0 && q.Round() > 0 {
+			return llmtest.Reply{Text: "result: " + res[len(res)-1]}
+		}
+		return llmtest.Echo(q)
+	}
+}
+
+// actors are Ana (11), who owns the gateway, and Ben (12), a member whom she lets run commands.
+const actors = `
+people:
+  - {id: ana, name: Ana, role: owner, accounts: [{channel: tg, user: "11"}]}
+  - {id: ben, name: Ben, role: member, accounts: [{channel: tg, user: "12"}]}
+`
+
+// memberActs lets members ask for commands.
+const memberActs = `agents: [{id: assistant, name: Assistant, default: true, model: m, tools: {by_role: {member: {exec: ask}}}}]`
+
+func actRig(t *testing.T, act actTool, extra string) *rig {
+	t.Helper()
+	r := newRig(t, setup{script: acts("rm -rf /tmp/x"), opt: withTools(act), extra: actors + quiet + "\n" + extra})
+	return r
+}
+
+// actRigFor is actRig where members may ask as well.
+func (r *rig) withMembers() {
+	r.t.Helper()
+	text, err := os.ReadFile(r.conf)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.write(strings.Replace(string(text), "agents: [{id: assistant, name: Assistant, default: true, model: m}]", memberActs, 1))
+	r.g.Reload()
+	r.logged("configuration reloaded", 1)
+}
+
+func (r *rig) client() *client.Client {
+	r.t.Helper()
+	token, err := os.ReadFile(filepath.Join(r.dir, "data", "token"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	c, err := client.New("http://"+r.g.Addr(), strings.TrimSpace(string(token)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+// question waits for a chat's newest message with buttons.
+func (r *rig) question(chat telegramtest.Chat) telegramtest.Message {
+	r.t.Helper()
+	var found telegramtest.Message
+	r.until("a question with buttons", func(v telegramtest.View) bool {
+		for _, m := range v.Sent(chat.ID) {
+			if len(m.Buttons) > 0 {
+				found = m
+			}
+		}
+		return found.ID != 0
+	})
+	return found
+}
+
+// press is the data of a message's button.
+func button(t *testing.T, m telegramtest.Message, label string) string {
+	t.Helper()
+	for _, row := range m.Buttons {
+		for _, b := range row {
+			if b.Text == label {
+				if len(b.Data) > 64 {
+					t.Errorf("the value of a button has %d bytes", len(b.Data))
+				}
+				return b.Data
+			}
+		}
+	}
+	t.Fatalf("no button %q in %v", label, m.Buttons)
+	return ""
+}
+
+// said waits until a chat's messages hold a text.
+func (r *rig) said(chat telegramtest.Chat, text string) {
+	r.t.Helper()
+	r.until(fmt.Sprintf("a message with %q", text), func(v telegramtest.View) bool {
+		return slices.ContainsFunc(v.Sent(chat.ID), func(m telegramtest.Message) bool { return !m.Deleted && strings.Contains(m.Text, text) })
+	})
+}
+
+func TestAnOwnerApprovesByAButtonAndTheTurnGoesOn(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	if !strings.Contains(q.Text, "rm -rf /tmp/x") || act.ran.Load() != 0 {
+		t.Fatalf("asked %q, ran %d times", q.Text, act.ran.Load())
+	}
+	r.stored("the run", `SELECT state FROM runs`, "waiting")
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.said(ana, "acted 1")
+	r.until("the question is closed", func(v telegramtest.View) bool {
+		m, _ := v.Message(ana.ID, q.ID)
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once by Ana")
+	})
+	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|tg|once")
+	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "done")
+	if n := act.ran.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	r.tg.Press(ana.ID, q.ID, user(11), "approval:"+r.rows(`SELECT id FROM approvals`)[0]+":deny") // of an old copy of the message
+	r.said(ana, "Approved once by Ana (tg).")
+}
+
+func TestANoIsToldAndNothingRuns(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Deny"))
+	r.said(ana, "Ana said no")
+	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "refused")
+	if act.ran.Load() != 0 {
+		t.Error("it ran")
+	}
+}
+
+// T11: a member's request is the owner's to decide, where the owner is; the member is told so and cannot decide.
+func TestT11_AMembersRequestIsAskedOfTheOwner(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	r.withMembers()
+	ana, ben := r.person(11), r.person(12)
+	r.say(ana, 11, "hello")
+	r.wait(ana, 1)
+	r.say(ben, 12, "act")
+	q := r.question(ana)
+	r.said(ben, "I need a permission for this")
+	for _, m := range r.tg.View().Sent(ben.ID) {
+		if len(m.Buttons) > 0 {
+			t.Errorf("the member got buttons: %q", m.Text)
+		}
+	}
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	r.say(ben, 12, "/approve "+id+" once")
+	r.said(ben, "Only an owner may decide this.")
+	r.tg.Press(ben.ID, 1, user(12), "approval:"+id+":once")
+	if act.ran.Load() != 0 {
+		t.Fatal("it ran")
+	}
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.said(ben, "acted 1")
+}
+
+// T10 and T11: in a group only buttons decide, and only owners' presses.
+func TestT10_T11_InAGroupOnlyAnOwnersButtonDecides(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	group := r.tg.AddChat(telegramtest.Chat{ID: -100500, Kind: telegramtest.Supergroup, Title: "team"})
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "@parley_test_bot act"})
+	q := r.question(group)
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	r.tg.Press(group.ID, q.ID, user(12), button(t, q, "Once"))                                                      // a member
+	r.tg.Press(group.ID, q.ID, user(13), button(t, q, "Once"))                                                      // a stranger
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(13), Text: "yes", ReplyTo: q.ID})                       // a quoted yes
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "/approve@parley_test_bot " + id + " once"}) // an owner, in words
+	r.said(group, "Not in a group")
+	r.stored("three presses and words", `SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state = 'failed'`, "3")
+	if act.ran.Load() != 0 {
+		t.Fatal("it ran")
+	}
+	r.stored("the approval", `SELECT state FROM approvals`, "pending")
+	r.tg.Press(group.ID, q.ID, user(11), button(t, q, "Once"))
+	r.said(group, "acted 1")
+}
+
+// T11: 50 answers at one moment, by every way: one holds, and all others are told who decided.
+func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	c := r.client()
+	var won, lost atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 50 {
+		say := []string{"once", "deny"}[i%2]
+		switch i % 5 {
+		case 0:
+			r.tg.Press(ana.ID, q.ID, user(11), "approval:"+id+":"+say)
+		case 1:
+			r.say(ana, 11, "/approve "+id+" "+say)
+		default:
+			wg.Go(func() {
+				err := c.Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": say}, nil)
+				var p *client.Problem
+				switch {
+				case err == nil:
+					won.Add(1)
+				case errors.As(err, &p) && p.Status == 409 && p.Code() == "decided" && (strings.Contains(p.Detail, "Approved once by") || strings.Contains(p.Detail, "Denied by")):
+					lost.Add(1)
+				default:
+					t.Errorf("answer %d: %v", i, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	r.stored("all commands ended", `SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state IN ('answered', 'failed')`, "20")
+	answered := r.rows(`SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state = 'answered'`)[0]
+	if fmt.Sprint(1-won.Load()) != answered {
+		t.Errorf("%d won by HTTP and %s by chat", won.Load(), answered)
+	}
+	r.until("the turn ends", func(v telegramtest.View) bool {
+		return slices.ContainsFunc(v.Sent(ana.ID), func(m telegramtest.Message) bool { return strings.HasPrefix(m.Text, "result:") })
+	})
+	if n := act.ran.Load(); n > 1 {
+		t.Errorf("it ran %d times", n)
+	}
+	rows := r.rows(`SELECT state FROM approvals`)
+	if want := map[int64]string{0: "denied", 1: "consumed"}[act.ran.Load()]; !slices.Equal(rows, []string{want}) {
+		t.Errorf("it ran %d times and is %v", act.ran.Load(), rows)
+	}
+}
+
+// Asked on one surface before a restart, answered on another after it: it runs exactly once.
+func TestAQuestionOutlivesARestartAndIsAnsweredElsewhere(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	r.halt()
+	r.start(withTools(act))
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	var got struct{ State, Grant string }
+	if err := r.client().Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": "once"}, &got); err != nil || got.State != "approved" || got.Grant != "once" {
+		t.Fatalf("%+v %v", got, err)
+	}
+	r.said(ana, "acted 1")
+	r.until("the question is closed", func(v telegramtest.View) bool {
+		m, _ := v.Message(ana.ID, q.ID)
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once")
+	})
+	r.stored("the run", `SELECT state, tries FROM runs`, "completed|1")
+	if n := act.ran.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+}
+
+// A new message of the requester takes the question's place; one of somebody else waits with one notice.
+func TestANewMessageTakesTheQuestionsPlace(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	r.question(ana)
+	r.say(ana, 11, "no wait, say banana")
+	r.said(ana, "echo: no wait, say banana")
+	r.stored("the approval", `SELECT state, via, reason FROM approvals`, "cancelled|message|the person wrote instead")
+	r.stored("one run took both", `SELECT count(DISTINCT run_id) FROM inputs WHERE run_id <> ''`, "1")
+	last := r.llm.Bodies()[len(r.llm.Bodies())-1]
+	if !strings.Contains(last, "Not run: the person wrote a new message") || act.ran.Load() != 0 {
+		t.Errorf("ran %d times; the model read %s", act.ran.Load(), last)
+	}
+}
+
+func TestStopEndsATurnThatWaits(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, "")
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	r.say(ana, 11, "/stop")
+	r.said(ana, "Stopped: run")
+	r.stored("the run", `SELECT state FROM runs`, "user_stopped")
+	r.stored("the approval", `SELECT state, via FROM approvals`, "cancelled|stop")
+	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "cancelled")
+	r.until("the question is closed", func(v telegramtest.View) bool {
+		m, _ := v.Message(ana.ID, q.ID)
+		return len(m.Buttons) == 0
+	})
+	r.say(ana, 11, "hello")
+	r.said(ana, "echo: hello")
+}

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+)
+
+// decisions is what people decide, and what waits for them.
+func decisions() []Command {
+	return []Command{
+		{Name: "approve", Args: "[<id> once|session|deny]", Help: "answer a question of mine, or list those that wait", Example: "/approve 3f2a9c once", Wrong: "/approve 3f2a9c maybe",
+			MaxArgs: 2, verb: approveVerb, check: checkApprove, run: approve},
+	}
+}
+
+func approveVerb(args []string) string {
+	if args != nil && len(args) == 0 {
+		return "approval.list"
+	}
+	return "approve"
+}
+
+func checkApprove(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if len(args) == 1 {
+		return row("approve").wrong("")
+	}
+	switch strings.ToLower(args[1]) {
+	case "once", "session", "deny", "always", "yes", "no":
+		return nil
+	}
+	return row("approve").wrong(args[1])
+}
+
+func approve(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+	if len(args) == 0 {
+		list, _, err := c.Approvals(ctx, call, workspace.ApprovalPending, "", 20)
+		if err != nil {
+			return err
+		}
+		return c.Text(ctx, call, "approval.list", renderApprovals(list))
+	}
+	_, err := c.Approve(ctx, call, control.Decision{Which: args[0], Say: args[1]})
+	return err
+}
+
+// Press does what a button of ours stands for. The message that asked says what came of it, so that only who came too
+// late, or may not decide, is told in words; in a group those who may not are told nothing.
+func Press(ctx context.Context, c *control.Control, call control.Call, line string) error {
+	p, err := Parse(line)
+	if err == nil && len(p.Args) == 2 {
+		call.Pressed, call.Render = true, nil
+		_, err = c.Approve(ctx, call, control.Decision{Which: p.Args[0], Say: p.Args[1]})
+	}
+	if err == nil {
+		return nil
+	}
+	sentence, ok := workspace.Sentence(err)
+	if !ok {
+		return err
+	}
+	if call.Kind != channels.DM && errors.Is(err, workspace.ErrDenied) {
+		call.Room = ""
+	}
+	return c.Refuse(call, sentence)
+}
+
+func renderApprovals(list []control.Approval) string {
+	if len(list) == 0 {
+		return "Nothing waits for an answer."
+	}
+	var b strings.Builder
+	for _, ap := range list {
+		fmt.Fprintf(&b, "- **%s** %s: `%s`", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), strings.ReplaceAll(workspace.Line(ap.Body.Shown, 120), "`", "ˋ"))
+		if ap.Domain != "" {
+			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
+		}
+		fmt.Fprintf(&b, ", asked for by %s\n", workspace.Line(ap.Name, 40))
+	}
+	b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. `/approve <id> once` or `deny` answers it.")
+	return b.String()
+}
+
+func renderApproval(v control.Approval) string {
+	switch {
+	case v.State == workspace.ApprovalDenied:
+		return "Denied. It does not run."
+	case v.Approval.Grant == workspace.ForSession:
+		return fmt.Sprintf("Approved, and `%s` for the rest of this session. /new ends that.", workspace.Line(v.Tool, 40))
+	}
+	return "Approved, once. I go on."
+}
+
+func renderStoppedAll(v control.StoppedAll) string {
+	if v.Runs+v.Queued+v.Parts == 0 {
+		return "Nothing is running anywhere."
+	}
+	return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", plural(v.Runs, "run"), plural(v.Queued, "waiting message"), plural(v.Parts, "unsent part"))
+}
+
+// approvalTold is how a question stands, in half a sentence.
+func approvalTold(v control.Approval) string {
+	s := string(v.State)
+	if v.DeciderName != "" {
+		s += " by " + v.DeciderName
+	}
+	if v.Via != "" {
+		s += " (" + v.Via + ")"
+	}
+	if v.Domain != "" {
+		s += ", belongs to " + workspace.Line(v.Domain, 40)
+	}
+	return s
+}

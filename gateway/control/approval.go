@@ -1,0 +1,482 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/agentloop"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// Domain is a kind of action that keeps an owner of its own, as configured.
+type Domain struct {
+	Name     string
+	People   []workspace.PersonID
+	Roles    []workspace.Role
+	Surfaces []string // http, cli, channel:NAME:PEER; empty: anywhere
+	// RequesterMay says that who asked may approve.
+	RequesterMay bool
+	// Elsewhere says that its own system is asked, and no person here.
+	Elsewhere bool
+}
+
+// Approval is a question with what its readers want to know beside.
+type Approval struct {
+	workspace.Approval
+	State       workspace.ApprovalState // as it is told: unknown when its call was begun and nobody knows what came of it
+	Name        string                  // of the requester
+	DeciderName string
+	Mine        bool // the caller may decide about it here
+}
+
+// Decision is an answer to a question.
+type Decision struct {
+	Which  string // its id, whole or short
+	Say    string // once, session or deny
+	Reason string // of a no, in the decider's words
+}
+
+// ErrDecided says that a question had been answered before. It comes with a sentence that says by whom and how.
+var ErrDecided = errors.New("decided already")
+
+// Limits of what is looked through and kept.
+const (
+	approvalsShown = 200
+	maxReason      = 500 // characters
+)
+
+// Approvals lists questions, newest first, those that the caller may decide about or asked for. state may be empty.
+// next goes on behind the last that was looked at.
+func (c *Control) Approvals(_ context.Context, call Call, state workspace.ApprovalState, after workspace.ApprovalID, limit int) (items []Approval, next workspace.ApprovalID, err error) {
+	if err := c.may(call, "approval.list"); err != nil {
+		return nil, "", err
+	}
+	if state != "" && state != workspace.ApprovalUnknown && !knownApproval(state) {
+		return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of approvals.", cutText(string(state), 40))
+	}
+	for looked := 0; looked < lookMost; {
+		rows, err := c.Store.ApprovalsBefore(after, lookAt)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, ap := range rows {
+			after = ap.ID
+			if !c.sees(call, ap) {
+				continue
+			}
+			v, err := c.approval(call, ap)
+			if err != nil {
+				return nil, "", err
+			}
+			if state != "" && v.State != state {
+				continue
+			}
+			if items = append(items, v); len(items) > limit {
+				return items[:limit], items[limit-1].ID, nil
+			}
+		}
+		if looked += len(rows); len(rows) < lookAt {
+			return items, "", nil
+		}
+	}
+	return items, after, nil
+}
+
+func knownApproval(state workspace.ApprovalState) bool {
+	return slices.Contains([]workspace.ApprovalState{workspace.ApprovalPending, workspace.ApprovalApproved, workspace.ApprovalConsumed, workspace.ApprovalDenied,
+		workspace.ApprovalExpired, workspace.ApprovalCancelled}, state)
+}
+
+// Approval reads one, by its id or the short form of a recent one.
+func (c *Control) Approval(_ context.Context, call Call, which string) (Approval, error) {
+	if err := c.may(call, "approval.list"); err != nil {
+		return Approval{}, err
+	}
+	ap, err := c.findApproval(call, which)
+	if err != nil {
+		return Approval{}, err
+	}
+	return c.approval(call, ap)
+}
+
+func (c *Control) approval(call Call, ap workspace.Approval) (v Approval, err error) {
+	v = Approval{Approval: ap, State: ap.State, DeciderName: c.DeciderName(ap)}
+	if ap.State == workspace.ApprovalConsumed {
+		steps, err := c.Store.Steps(ap.RunID)
+		if err != nil {
+			return v, err
+		}
+		if i := slices.IndexFunc(steps, func(st workspace.Step) bool { return st.CallID == ap.CallID }); i >= 0 {
+			v.State = ap.Told(steps[i].State)
+		}
+	}
+	v.Mine = ap.State == workspace.ApprovalPending && c.decidesHere(call, ap) == nil
+	v.Name, err = c.nameOf(map[workspace.PersonID]string{}, ap.Requester)
+	return v, err
+}
+
+// sees says whether a question is the caller's business: owners see all, others what they asked for or may decide.
+func (c *Control) sees(call Call, ap workspace.Approval) bool {
+	return owner(call) || ap.Requester == call.Actor.Person || c.Decides(ap, call.Actor) == nil
+}
+
+func (c *Control) findApproval(call Call, which string) (workspace.Approval, error) {
+	missing := workspace.Say(workspace.ErrNotFound, "There is no approval %q.", cutText(which, 40))
+	ap, err := c.Store.Approval(workspace.ApprovalID(strings.ToUpper(which)))
+	if errors.Is(err, workspace.ErrNotFound) {
+		recent, err := c.Store.ApprovalsBefore("", approvalsShown)
+		if err != nil {
+			return ap, err
+		}
+		i := slices.IndexFunc(recent, func(ap workspace.Approval) bool {
+			return strings.EqualFold(workspace.Short(ap.ID), which) && c.sees(call, ap)
+		})
+		if i < 0 {
+			return ap, missing
+		}
+		return recent[i], nil
+	}
+	if err == nil && !c.sees(call, ap) {
+		return workspace.Approval{}, missing
+	}
+	return ap, err
+}
+
+// Decides refuses who may not decide about a question, wherever they are: owners decide, or whom its domain names; who
+// asked for a domain's call only where the domain says so (T11).
+func (c *Control) Decides(ap workspace.Approval, who workspace.Actor) error {
+	no := func(format string, args ...any) error { return workspace.Say(workspace.ErrDenied, format, args...) }
+	if who.Person == "" || !who.Role.AtLeast(workspace.Guest) {
+		return no("I don't know you.")
+	}
+	if ap.Domain == "" {
+		if !who.Role.AtLeast(workspace.Owner) {
+			return no("Only an owner may decide this.")
+		}
+		return nil
+	}
+	d, ok := c.House.Domain(ap.Domain)
+	switch {
+	case !ok:
+		return no("The domain %s is not configured any more, so that nobody may decide this.", ap.Domain)
+	case d.Elsewhere:
+		return no("This is decided by the system of %s, not here.", ap.Domain)
+	case who.Person == ap.Requester && !d.RequesterMay:
+		return no("You asked for it, so that somebody else must decide (domain %s).", ap.Domain)
+	case slices.Contains(d.People, who.Person), slices.Contains(d.Roles, who.Role), len(d.People)+len(d.Roles) == 0 && who.Role == workspace.Owner:
+		return nil
+	}
+	return no("Only the owner of %s may decide this.", ap.Domain)
+}
+
+// decidesHere is Decides at the surface that the call came by.
+func (c *Control) decidesHere(call Call, ap workspace.Approval) error {
+	if err := c.Decides(ap, call.Actor); err != nil || ap.Domain == "" {
+		return err
+	}
+	d, _ := c.House.Domain(ap.Domain)
+	if len(d.Surfaces) == 0 || slices.Contains(d.Surfaces, call.surface(c)) {
+		return nil
+	}
+	return workspace.Say(workspace.ErrDenied, "This is decided elsewhere: %s.", strings.Join(d.Surfaces, ", "))
+}
+
+// surface is the way of the call in the words of domains[].owner.surfaces.
+func (call Call) surface(c *Control) string {
+	switch {
+	case call.Via == "cli":
+		return "cli"
+	case call.Input == nil || call.Room == "" || call.Input.Source == "webchat":
+		return "http"
+	}
+	r, err := c.Store.Room(call.Room)
+	if err != nil {
+		return ""
+	}
+	return "channel:" + call.Input.Data.Channel + ":" + string(r.Peer)
+}
+
+// Stands says whether a yes still holds when its call is to run: who gave it may still do so.
+func (c *Control) Stands(ap workspace.Approval) bool {
+	if ap.DecidedBy == "" { // a domain's own system
+		_, ok := c.House.Domain(ap.Domain)
+		return ok && ap.Domain != ""
+	}
+	p, err := c.Store.PersonByID(ap.DecidedBy)
+	return err == nil && c.Decides(ap, workspace.Actor{Person: p.ID, Role: p.Role}) == nil
+}
+
+// Approve takes an answer to a question. The first one holds; ErrDecided comes with the sentence that tells the others.
+func (c *Control) Approve(_ context.Context, call Call, d Decision) (Approval, error) {
+	v := verb("approve")
+	if call.Pressed {
+		v = "approve.button"
+	}
+	if err := c.may(call, v); err != nil {
+		return Approval{}, err
+	}
+	ap, err := c.findApproval(call, d.Which)
+	if err != nil {
+		return Approval{}, err
+	}
+	if err := c.roleNow(&call); err != nil {
+		return Approval{}, err
+	}
+	if err := c.decidesHere(call, ap); err != nil {
+		return Approval{}, err
+	}
+	verdict, err := c.verdict(call, ap, d)
+	if err != nil {
+		return Approval{}, err
+	}
+	if ap.State == workspace.ApprovalPending && c.House.Overdue(ap.ID) {
+		c.House.Expire(ap.ID)
+		if ap, err = c.Store.Approval(ap.ID); err != nil {
+			return Approval{}, err
+		}
+	}
+	if ap.State != workspace.ApprovalPending {
+		return Approval{}, c.decided(ap)
+	}
+	after := ap
+	after.State, after.Grant, after.DecidedBy, after.Reason = verdict.To, verdict.Grant, verdict.By, verdict.Reason
+	value := Approval{Approval: after, State: after.State}
+	did, err := c.commit(call, store.Effect{Decide: &verdict}, func(store.Did) any { return value })
+	if errors.Is(err, workspace.ErrConflict) {
+		now, readErr := c.Store.Approval(ap.ID)
+		if readErr == nil && now.State != workspace.ApprovalPending {
+			return Approval{}, c.decided(now)
+		}
+		return Approval{}, errors.Join(err, readErr) // the command itself was done before
+	}
+	if err != nil {
+		return Approval{}, err
+	}
+	c.House.Resolved(*did.Decided)
+	return c.approval(call, *did.Decided)
+}
+
+// roleNow lowers the caller's role to what their person has at this moment: a press may have waited in the journal.
+func (c *Control) roleNow(call *Call) error {
+	p, err := c.Store.PersonByID(call.Actor.Person)
+	switch {
+	case errors.Is(err, workspace.ErrNotFound):
+		return workspace.Say(workspace.ErrDenied, "I don't know you.")
+	case err != nil:
+		return err
+	case !p.Role.AtLeast(call.Actor.Role):
+		call.Actor.Role = p.Role
+	}
+	return nil
+}
+
+// verdict reads what was said.
+func (c *Control) verdict(call Call, ap workspace.Approval, d Decision) (store.Verdict, error) {
+	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: cutText(strings.TrimSpace(d.Reason), maxReason)}
+	switch say := strings.ToLower(d.Say); say {
+	case "deny", "no":
+		v.To = workspace.ApprovalDenied
+		return v, nil
+	case "once", "yes", "session":
+		v.To, v.Grant = workspace.ApprovalApproved, workspace.Once
+		if say == "session" {
+			v.Grant = workspace.ForSession
+		}
+	case "always":
+		return v, workspace.Say(workspace.ErrInvalid, "Nothing is ever approved for always: what is always allowed belongs in the configuration, where it can be read (agents[].tools). Say once or deny.")
+	default:
+		return v, workspace.Say(workspace.ErrInvalid, "Say once, session or deny.")
+	}
+	if slices.Contains(ap.Body.Grants, v.Grant) {
+		return v, nil
+	}
+	if ap.Domain != "" {
+		return v, workspace.Say(workspace.ErrInvalid, "What belongs to %s is approved one call at a time. Say once or deny.", ap.Domain)
+	}
+	return v, workspace.Say(workspace.ErrInvalid, "Commands are approved one at a time: the next one is another command. Say once or deny.")
+}
+
+// decided tells who came too late by whom it was decided.
+func (c *Control) decided(ap workspace.Approval) error {
+	return workspace.Say(errors.Join(ErrDecided, workspace.ErrConflict), "%s", c.Told(ap)+".")
+}
+
+// Told is how a question was answered, as half a sentence: by whom, by what way, and how.
+func (c *Control) Told(ap workspace.Approval) string {
+	via := ""
+	if ap.Via != "" {
+		via = " (" + ap.Via + ")"
+	}
+	switch ap.State {
+	case workspace.ApprovalApproved, workspace.ApprovalConsumed:
+		how := "once"
+		if ap.Grant == workspace.ForSession {
+			how = "for this session"
+		}
+		return fmt.Sprintf("Approved %s by %s%s", how, c.DeciderName(ap), via)
+	case workspace.ApprovalDenied:
+		return fmt.Sprintf("Denied by %s%s", c.DeciderName(ap), via)
+	case workspace.ApprovalExpired:
+		return "Nobody answered in time, which is a no"
+	case workspace.ApprovalCancelled:
+		return "Not asked any more: " + ap.Reason
+	}
+	return "Not decided yet"
+}
+
+// DeciderName is who decided, as people call them.
+func (c *Control) DeciderName(ap workspace.Approval) string {
+	if ap.DecidedBy == "" {
+		if ap.Via == "webhook" || ap.Via == "command" {
+			return "the system of " + ap.Domain
+		}
+		return ""
+	}
+	if name, err := c.nameOf(map[workspace.PersonID]string{}, ap.DecidedBy); err == nil && name != "" {
+		return workspace.Line(name, 40)
+	}
+	return string(ap.DecidedBy)
+}
+
+// ByDomain takes the answer of a domain's own system, which has proven itself to the caller.
+func (c *Control) ByDomain(id workspace.ApprovalID, yes bool, via, reason, external string) (Approval, error) {
+	ap, err := c.Store.Approval(id)
+	if err != nil {
+		return Approval{}, workspace.Say(err, "There is no such approval.")
+	}
+	if d, ok := c.House.Domain(ap.Domain); !ok || !d.Elsewhere {
+		return Approval{}, workspace.Say(workspace.ErrDenied, "That is not decided by a system.")
+	}
+	if c.House.Overdue(id) {
+		c.House.Expire(id)
+	}
+	v := store.Verdict{ID: id, To: workspace.ApprovalDenied, Via: via, Reason: cutText(reason, maxReason), External: cutText(external, maxReason)}
+	if yes {
+		v.To, v.Grant, v.Reason = workspace.ApprovalApproved, workspace.Once, ""
+	}
+	now, _, err := c.Store.Decide(v)
+	if errors.Is(err, workspace.ErrConflict) {
+		return Approval{}, c.decided(now)
+	}
+	if err != nil {
+		return Approval{}, err
+	}
+	c.House.Resolved(now)
+	return Approval{Approval: now, State: now.State}, nil
+}
+
+// RunApprovals lists what a run has asked, oldest first, for who may read the run.
+func (c *Control) RunApprovals(call Call, run workspace.RunID) (items []Approval, err error) {
+	list, err := c.Store.RunApprovals(run)
+	for _, ap := range list {
+		v, err := c.approval(call, ap)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+	}
+	return items, err
+}
+
+// waitingApprovals counts the questions that the caller may answer.
+func (c *Control) waitingApprovals(call Call) (n int, err error) {
+	list, err := c.Store.OpenApprovals()
+	for _, ap := range list {
+		if ap.State == workspace.ApprovalPending && c.Decides(ap, call.Actor) == nil {
+			n++
+		}
+	}
+	return n, err
+}
+
+// StoppedAll is what a stop of everything touched.
+type StoppedAll struct {
+	Sessions int `json:"sessions"`
+	Runs     int `json:"runs"`
+	Queued   int `json:"queued"`
+	Parts    int `json:"parts"`
+}
+
+// StopAll stops every turn of every session, and what waits behind them.
+func (c *Control) StopAll(_ context.Context, call Call) (StoppedAll, error) {
+	if err := c.may(call, "stop.all"); err != nil {
+		return StoppedAll{}, err
+	}
+	stop := &store.StopAll{By: call.Actor.Person, Via: call.via(), Before: 1 << 62}
+	if call.Input != nil {
+		stop.Before = call.Input.Seq
+	}
+	view := func(d store.Did) (v StoppedAll) {
+		for _, in := range d.All {
+			v.Sessions++
+			if in.Stopped.Run != "" {
+				v.Runs++
+			}
+			v.Queued += len(in.Stopped.Queued)
+			v.Parts += int(in.Stopped.Parts)
+		}
+		return v
+	}
+	did, err := c.commit(call, store.Effect{StopAll: stop}, func(d store.Did) any { return view(d) })
+	if err != nil {
+		return StoppedAll{}, err
+	}
+	match := func(first workspace.Input) bool { return first.Seq < stop.Before }
+	for _, in := range did.All {
+		c.House.Remove(in.Key, in.Stopped.Queued...)
+		c.House.CancelSummary(in.Key, match)
+		c.House.Cancel(in.Key, agentloop.ErrStopped, match)
+	}
+	return view(did), nil
+}
+
+// Paused is what a pause or its end came to.
+type Paused struct {
+	RunID workspace.RunID    `json:"run_id"`
+	State workspace.RunState `json:"state"`
+	// Pausing says that it pauses at its next step, or once it has an answer that it waits for.
+	Pausing bool `json:"pausing"`
+}
+
+// Pause lets a run pause at its next step, or go on. A session whose run is paused stays its own: what is said in it waits.
+func (c *Control) Pause(ctx context.Context, call Call, id string, on bool) (Paused, error) {
+	if err := c.may(call, "pause"); err != nil {
+		return Paused{}, err
+	}
+	f, err := c.Find(ctx, call, id)
+	if err != nil {
+		return Paused{}, err
+	}
+	if f.Run.ID == "" || f.Ended() {
+		return Paused{}, workspace.Say(workspace.ErrConflict, "There is nothing under way in run %s.", cutText(id, 40))
+	}
+	match := func(first workspace.Input) bool { return first.RunID == "" || first.RunID == f.Run.ID }
+	err = c.Store.Pause(f.Run.ID, on, call.Actor.Person, call.via())
+	if err != nil && !errors.Is(err, workspace.ErrConflict) {
+		return Paused{}, err
+	}
+	if err == nil {
+		c.House.Pausing(f.Key, on, match)
+	}
+	now, readErr := c.Store.Run(f.Run.ID)
+	if readErr != nil {
+		return Paused{}, readErr
+	}
+	switch {
+	case workspace.Runs.Final(now.State) || now.StopBy != "":
+		return Paused{}, workspace.Say(workspace.ErrConflict, "Run %s has ended.", workspace.Short(now.ID))
+	case err != nil && on != (now.PauseBy != ""):
+		return Paused{}, err
+	case !on && now.State == workspace.RunPaused:
+		now.State = workspace.RunRunning
+	}
+	return Paused{RunID: now.ID, State: now.State, Pausing: on && now.State != workspace.RunPaused}, nil
+}
+
+// Age is how long a question has stood.
+func (a Approval) Age(now time.Time) time.Duration { return now.Sub(a.Created) }

@@ -1,0 +1,295 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+const (
+	maxQuestionParts = 6 // messages that one question may take; a longer one goes as a file
+	maxDeciders      = 5 // people who are asked directly
+)
+
+// audience says who hears a question, and writes what they read. Where the requester may decide, it is asked where they
+// wrote; in a group by buttons alone, which only those who may decide can press. Else those who may decide are asked
+// where they last wrote directly, and the requester is told so. Pages, the command line and the API show every question.
+func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []workspace.AskedRoom, list []store.NewOutbound) {
+	here := r.room.ID != "" && r.line != nil && !r.line.local
+	own := a.mayAnswer(*ap, ap.Requester)
+	asked := map[workspace.RoomID]bool{}
+	ask := func(room workspace.RoomID, l *line, direct bool) {
+		if asked[room] || l == nil {
+			return
+		}
+		asked[room] = true
+		q, whole := a.question(*ap, r, l, room, direct)
+		if !whole && !direct { // nobody can answer there: they are told to go elsewhere
+			return
+		}
+		rooms, list = append(rooms, workspace.AskedRoom{Room: room, Whole: whole}), append(list, q)
+	}
+	switch {
+	case here && r.room.Kind == channels.DM && own:
+		ask(r.room.ID, r.line, true)
+	case here && r.room.Kind != channels.DM && r.line.traits.Buttons:
+		ask(r.room.ID, r.line, false)
+	}
+	if len(rooms) == 0 && (here || !own) || !own {
+		for _, who := range a.deciders(*ap) {
+			room, err := a.store.DirectRoom(who)
+			if errors.Is(err, workspace.ErrNotFound) {
+				continue
+			}
+			addr, err := a.g.deliver.Address(room)
+			if err != nil {
+				a.log.Error("where a person is asked is not known", "person", who, "err", err)
+				continue
+			}
+			if l := a.g.lines.find(addr); l != nil && !l.local {
+				ask(room, l, true)
+			}
+		}
+	}
+	if here && !asked[r.room.ID] || here && len(rooms) == 0 {
+		list = append(list, notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap)))
+	}
+	return rooms, list
+}
+
+// elsewhere tells a requester that somebody else is asked.
+func elsewhere(ap workspace.Approval) string {
+	return fmt.Sprintf("I need a permission for this (%s) and have asked for it (approval %s). I go on when it is decided, at the latest in %s.",
+		ap.Tool, workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
+}
+
+// deciders are the people who may decide about a question.
+func (a *approvals) deciders(ap workspace.Approval) (list []workspace.PersonID) {
+	people, _, err := a.store.People()
+	if err != nil {
+		a.log.Error("people cannot be read", "err", err)
+		return nil
+	}
+	for _, p := range people {
+		if len(list) < maxDeciders && a.g.control.Decides(ap, workspace.Actor{Person: p.ID, Role: p.Role}) == nil {
+			list = append(list, p.ID)
+		}
+	}
+	return list
+}
+
+// question is the message by which a room is asked. whole says that it holds all that there is to know, so that it can
+// be answered there.
+func (a *approvals) question(ap workspace.Approval, r *recorder, l *line, room workspace.RoomID, direct bool) (store.NewOutbound, bool) {
+	out := store.NewOutbound{Key: ap.QuestionKey(room), RoomID: room, RunID: ap.RunID, Kind: workspace.OutApproval, Open: true, OnUnknown: workspace.DropUnknown}
+	head, tail := a.head(ap, r), a.tail(ap, l, direct)
+	out.Text = head + "\n\n" + fenced(ap.Body.Shown) + "\n" + tail
+	if out.Spans = cut(out.Text, l.traits); len(out.Spans) > 0 && len(out.Spans) <= questionParts(l.traits) {
+		return out, true
+	}
+	if data := []byte(ap.Body.Shown); l.traits.MaxFile > 0 && int64(len(data)) <= l.traits.MaxFile {
+		ref, err := r.ts.putBlob(data)
+		if err == nil {
+			out.Text = head + fmt.Sprintf("\n\nAll of it, %d bytes, is in the file before this message. Read it first.\n", len(data)) + tail
+			out.Spans = append([]store.Span{{Blob: ref}}, cut(out.Text, l.traits)...)
+			return out, true
+		}
+		a.log.Error("a question cannot be kept as a file", "approval", ap.ID, "err", err)
+	}
+	out.Text = head + fmt.Sprintf("\n\nIt is too long to be shown here whole (%d bytes), so it cannot be answered here. WebChat shows it, and so does `parley approval show %s`.",
+		len(ap.Body.Shown), workspace.Short(ap.ID))
+	out.Spans = cut(out.Text, l.traits)
+	return out, false
+}
+
+func questionParts(t channels.Traits) int {
+	if t.MaxParts > 0 {
+		return min(t.MaxParts, maxQuestionParts)
+	}
+	return maxQuestionParts
+}
+
+// head says what is asked, by whom and from where.
+func (a *approvals) head(ap workspace.Approval, r *recorder) string {
+	who := ap.Body.Asked
+	if who == "" {
+		who = string(ap.Requester)
+	}
+	where := "from the API"
+	if r != nil && r.room.ID != "" {
+		where = "on " + string(r.room.Network)
+		if r.room.Kind != channels.DM {
+			where += ", in a group"
+		}
+	}
+	s := fmt.Sprintf("**May I do this?** %s asked for it %s.", plainLabel(who), where)
+	if ap.Domain != "" {
+		s = fmt.Sprintf("**May I do this?** It belongs to **%s**. %s asked for it %s.", plainLabel(ap.Domain), plainLabel(who), where)
+	}
+	s += fmt.Sprintf("\nTool `%s`", plainLabel(ap.Tool))
+	for _, x := range [][2]string{{"in", ap.Body.Cwd}, {"with", strings.Join(ap.Body.Env, " ")}, {"under", ap.Body.Sandbox}} {
+		if x[1] != "" {
+			s += ", " + x[0] + " `" + strings.ReplaceAll(workspace.Visible(x[1]), "`", "ˋ") + "`"
+		}
+	}
+	return s
+}
+
+// plainLabel is a name that cannot pass for markup or for more lines.
+func plainLabel(s string) string {
+	return strings.NewReplacer("*", "∗", "_", "＿", "`", "ˋ", "[", "(", "]", ")").Replace(workspace.Line(s, 60))
+}
+
+// tail says how to answer, and until when.
+func (a *approvals) tail(ap workspace.Approval, l *line, direct bool) string {
+	s := fmt.Sprintf("Approval %s, for %s; no answer is a no.", workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
+	switch {
+	case l.traits.Buttons:
+		return s
+	case direct:
+		return s + fmt.Sprintf(" Answer **yes** or **no** to this very message, or send `/approve %s once` or `/approve %s deny`.", workspace.Short(ap.ID), workspace.Short(ap.ID))
+	}
+	return s
+}
+
+// span is a length of time for people.
+func span(d time.Duration) string {
+	s := d.Round(time.Second).String()
+	if t, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = t + "m"
+	}
+	if t, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = t + "h"
+	}
+	return s
+}
+
+// fenced is a text as a block of code that it cannot end.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + strings.TrimSuffix(text, "\n") + "\n" + fence
+}
+
+// actions are the buttons of a message that asks; none when it is answered, or not shown whole.
+func (a *approvals) actions(o *workspace.Outbound) [][]channels.Action {
+	ap, err := a.store.Approval(approvalOf(o.Key))
+	if err != nil || ap.State != workspace.ApprovalPending || !ap.AnswerableIn(o.RoomID) {
+		return nil
+	}
+	labels := map[workspace.Grant]string{workspace.Once: "Once", workspace.ForSession: "This session"}
+	var yes []channels.Action
+	for _, g := range ap.Body.Grants {
+		yes = append(yes, channels.Action{Label: labels[g], Value: buttonValue(ap.ID, string(g))})
+	}
+	return [][]channels.Action{append(yes, channels.Action{Label: "Deny", Value: buttonValue(ap.ID, "deny")})}
+}
+
+// buttonPrefix begins the value of a button that decides; the whole is well below the 64 bytes that networks take.
+const buttonPrefix = "approval:"
+
+func buttonValue(id workspace.ApprovalID, say string) string {
+	return buttonPrefix + string(id) + ":" + say
+}
+
+// pressed is the command that a button's value stands for; empty: it is no button of ours.
+func pressed(value string) string {
+	rest, ok := strings.CutPrefix(value, buttonPrefix)
+	id, say, both := strings.Cut(rest, ":")
+	if !ok || !both || len(id) != 26 || strings.ContainsAny(rest, " \n\"'") {
+		return ""
+	}
+	return "/approve " + id + " " + say
+}
+
+// yesOrNo is what a quoted reply to a question says; empty: neither.
+func yesOrNo(text string) string {
+	switch strings.ToLower(strings.Trim(strings.TrimSpace(text), ".!")) {
+	case "yes", "y", "ok", "once":
+		return "once"
+	case "no", "n", "deny":
+		return "deny"
+	}
+	return ""
+}
+
+// answered is the text of a message that asked, once it is answered.
+func (a *approvals) answered(ap workspace.Approval, room workspace.RoomID) string {
+	return a.verdict(ap) + "\n" + strings.TrimPrefix(a.short(ap), "\n") + "\n\n" + fenced(ap.Body.Shown)
+}
+
+func (a *approvals) short(ap workspace.Approval) string {
+	return fmt.Sprintf("Tool `%s`, approval %s.", plainLabel(ap.Tool), workspace.Short(ap.ID))
+}
+
+// verdict is who decided what, and how, in one line.
+func (a *approvals) verdict(ap workspace.Approval) string {
+	mark := map[workspace.ApprovalState]string{workspace.ApprovalApproved: "✅", workspace.ApprovalConsumed: "✅", workspace.ApprovalDenied: "❌",
+		workspace.ApprovalExpired: "⌛", workspace.ApprovalCancelled: "➖"}[ap.State]
+	return mark + " **" + a.g.control.Told(ap) + "**"
+}
+
+// closing cuts the text of an answered question into no more messages than had asked; where it needs more, only the
+// verdict is shown.
+func (a *approvals) closing(ap workspace.Approval, r workspace.AskedRoom, text string) []store.Span {
+	was, err := a.store.OutboundByKey(ap.QuestionKey(r.Room))
+	if err != nil {
+		return []store.Span{{To: len(text)}}
+	}
+	var files []store.Span
+	for _, p := range was.Parts {
+		if p.Blob != "" {
+			files = append(files, store.Span{Blob: p.Blob})
+		}
+	}
+	var traits channels.Traits
+	if addr, err := a.g.deliver.Address(r.Room); err == nil {
+		if l := a.g.lines.find(addr); l != nil {
+			traits = l.traits
+		}
+	}
+	spans := cut(text, traits)
+	if len(files) > 0 || !r.Whole || len(spans) > len(was.Parts) {
+		first, _, _ := strings.Cut(text, "\n\n")
+		spans = []store.Span{{To: len(first)}}
+	}
+	return append(files, spans...)
+}
+
+// quotedAnswer is the command that a yes or no stands for which answers a message of ours that asked; empty: it is none.
+// In groups only buttons decide.
+func (d *dispatch) quotedAnswer(l *line, in channels.Inbound) string {
+	say := yesOrNo(in.Text)
+	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || l.local {
+		return ""
+	}
+	room, err := d.store.RoomByAddress(in.To)
+	if err != nil {
+		return ""
+	}
+	list, err := d.store.QuestionsOf(room.ID)
+	if err != nil {
+		d.log.Error("questions of a room cannot be read", "room", room.ID, "err", err)
+		return ""
+	}
+	for _, o := range list {
+		for _, p := range o.Parts {
+			if p.RemoteID != in.ReplyTo {
+				continue
+			}
+			ap, err := d.store.Approval(approvalOf(o.Key))
+			if err != nil || !ap.AnswerableIn(room.ID) {
+				return ""
+			}
+			return "/approve " + string(ap.ID) + " " + say
+		}
+	}
+	return ""
+}
