@@ -88,6 +88,7 @@ type Gateway struct {
 	parking   *parking
 	approvals *approvals
 	lines     *lines
+	logins    logins
 	web       *webchat.Channel
 	apiLine   *line // of what comes over HTTP
 	api       *api.Server
@@ -324,6 +325,7 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.probeSandbox(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()
+		g.logins.stop()
 		wg.Wait()
 		return nil
 	})

@@ -36,6 +36,7 @@ type line struct {
 	synced bool          // the configured people are bound to this account
 	twin   string        // the channel that has this account already; empty: none
 	end    func()        // ends the connection at hand
+	again  chan struct{} // it was linked anew; holds one
 }
 
 // LineView is a line's state for people.
@@ -48,7 +49,7 @@ type LineView struct {
 
 func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func() time.Time) *line {
 	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now, local: c.Type == webchatName || c.Type == apiName,
-		access: access(c.Access), status: channels.Status{State: channels.Connecting}, since: now(), up: make(chan struct{})}
+		access: access(c.Access), status: channels.Status{State: channels.Connecting}, since: now(), up: make(chan struct{}), again: make(chan struct{}, 1)}
 	if d, ok := channels.As[channels.Describer](ch); ok {
 		l.traits = d.Traits()
 	}
@@ -233,7 +234,16 @@ func (l *line) view() LineView {
 		Cause: l.status.Cause, Hint: l.status.Hint}
 }
 
-// supervise runs the channel until ctx ends: a panic or an error restarts it with backoff, a Fatal ends it.
+// anew has a channel that had failed run again.
+func (l *line) anew() {
+	select {
+	case l.again <- struct{}{}:
+	default:
+	}
+}
+
+// supervise runs the channel until ctx ends: a panic or an error restarts it with backoff, a Fatal ends it until it is
+// linked anew.
 func (l *line) supervise(ctx context.Context, in channels.Intake) {
 	for tries := 1; ctx.Err() == nil; tries++ {
 		began := l.now()
@@ -252,7 +262,12 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 			hint := l.status.Hint
 			l.mu.Unlock()
 			l.report(channels.Status{State: channels.Failed, Cause: e.Error(), Hint: hint, Err: err})
-			return
+			select {
+			case <-ctx.Done():
+			case <-l.again:
+			}
+			tries = 0
+			continue
 		}
 		if l.now().Sub(began) > 5*time.Minute {
 			tries = 1
@@ -292,6 +307,16 @@ type lines struct {
 
 	claims sync.Mutex
 	owner  map[claimed]string // the channel that an account is on
+}
+
+// disown lets another channel have an account that this one left.
+func (ls *lines) disown(l *line, account channels.AccountID) {
+	ls.claims.Lock()
+	defer ls.claims.Unlock()
+	at := claimed{l.network, account}
+	if ls.owner[at] == l.name {
+		delete(ls.owner, at)
+	}
 }
 
 // claimed is an account of a network.

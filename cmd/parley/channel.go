@@ -11,7 +11,7 @@ import (
 )
 
 func (a *app) channelCommand() *cobra.Command {
-	group := &cobra.Command{Use: "channel", Short: "Show and test channels", Args: cobra.NoArgs, RunE: needsVerb}
+	group := &cobra.Command{Use: "channel", Short: "Show, test and link channels", Args: cobra.NoArgs, RunE: needsVerb}
 	ls := &cobra.Command{Use: "list", Short: "List channels with their state", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 		return fetch(c.Context(), a, "/v1/channels", func(l list[shownChannel]) error {
 			var rows [][]string
@@ -32,7 +32,7 @@ func (a *app) channelCommand() *cobra.Command {
 			return nil
 		})
 	}}
-	group.AddCommand(a.jsonFlag(ls), a.jsonFlag(status), a.jsonFlag(a.channelTest()))
+	group.AddCommand(a.jsonFlag(ls), a.jsonFlag(status), a.jsonFlag(a.channelTest()), a.jsonFlag(a.channelLogin()), a.jsonFlag(a.channelLogout()))
 	return group
 }
 

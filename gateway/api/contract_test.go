@@ -153,6 +153,14 @@ func (s *strangers) Send(_ context.Context, p channels.Post) (channels.MessageID
 	return "1", nil
 }
 
+func (s *strangers) Login(ctx context.Context, _ channels.LoginHow, show func(channels.LoginStep)) error {
+	show(channels.LoginStep{QR: "2@scan-me", Expires: time.Now().Add(time.Minute)})
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (s *strangers) Logout(context.Context) error { return nil }
+
 func (s *strangers) factory() channels.Factory {
 	return channels.Factory{Network: "strangers", Options: func() any { return &struct{}{} },
 		New: func(string, any, channels.Deps) (channels.Channel, error) { return s, nil }}
@@ -228,6 +236,15 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"role":"guest","channel":"net"}`)
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"tool":"exec","args":{"command":"ls"}}`)
 	do(200, "POST", "/v1/channels/net/test", "")
+	if a := do(202, "POST", "/v1/channels/net/login", `{}`); a["qr"] != "2@scan-me" || !strings.HasPrefix(fmt.Sprint(a["image"]), "data:image/png;base64,") {
+		t.Errorf("a login shows %v", a)
+	}
+	do(200, "GET", "/v1/channels/net/login", "")
+	do(204, "DELETE", "/v1/channels/net/login", "")
+	if a := do(200, "GET", "/v1/channels/net/login?after=2", ""); a["state"] != "failed" {
+		t.Errorf("a login that was given up is %v", a)
+	}
+	do(200, "POST", "/v1/channels/net/logout", "")
 	do(202, "POST", "/v1/config/reload", "{}")
 	do(200, "POST", "/v1/backup", "")
 	made := do(201, "POST", "/v1/sessions", `{"agent":"assistant","name":"Trip"}`)["key"].(string)

@@ -22,6 +22,9 @@ type (
 	approveRequest struct {
 		As string `json:"as,omitempty"` // guest, member or owner; left out: guest
 	}
+	loginRequest struct {
+		Phone string `json:"phone,omitempty"` // number with country code, for a code to type; left out: a code to scan
+	}
 	codeRequest struct {
 		Code string `json:"code"` // from the link that the gateway prints
 	}
@@ -98,9 +101,13 @@ func gatewayOperations() map[string]operation {
 
 func channelOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/channels":              {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
-		"GET /v1/channels/{name}":       {"channels", "Say how one is", "", nil, one(200, control.Channel{}), ""},
-		"POST /v1/channels/{name}/test": {"channels", "Have one ask its network about account, rights and settings", "", emptyRequest{}, one(200, control.Tested{}), ""},
+		"GET /v1/channels":                 {"channels", "List the channels and how they are", "", nil, one(200, list[control.Channel]{}), ""},
+		"GET /v1/channels/{name}":          {"channels", "Say how one is", "", nil, one(200, control.Channel{}), ""},
+		"POST /v1/channels/{name}/test":    {"channels", "Have one ask its network about account, rights and settings", "", emptyRequest{}, one(200, control.Tested{}), ""},
+		"POST /v1/channels/{name}/login":   {"channels", "Begin to link one to an account, or join the attempt under way", "", loginRequest{}, one(202, control.Login{}), ""},
+		"GET /v1/channels/{name}/login":    {"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, control.Login{}), ""},
+		"DELETE /v1/channels/{name}/login": {"channels", "Give a login up", "", emptyRequest{}, one(204, nil), ""},
+		"POST /v1/channels/{name}/logout":  {"channels", "Unlink one from its account", "", emptyRequest{}, one(200, control.Channel{}), ""},
 	}
 }
 

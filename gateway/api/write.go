@@ -23,7 +23,7 @@ func safe(method string) bool { return method == http.MethodGet || method == htt
 // ownKeys are writes that look after repeats themselves, change nothing, or answer with a secret, which is not stored.
 func ownKeys(pattern string) bool {
 	switch pattern {
-	case "POST /v1/messages", "POST /v1/files", "POST /v1/backup", "POST /v1/routes/explain", "POST /v1/agents/{id}/policy/explain", "POST /v1/sign-in", "POST /v1/sign-in/codes", "POST /v1/sign-out":
+	case "POST /v1/messages", "POST /v1/files", "POST /v1/backup", "POST /v1/routes/explain", "POST /v1/agents/{id}/policy/explain", "POST /v1/sign-in", "POST /v1/sign-in/codes", "POST /v1/sign-out", "POST /v1/channels/{name}/login":
 		return true
 	}
 	return false

@@ -89,6 +89,11 @@ func (c *Client) Post(ctx context.Context, path string, body, out any) error {
 	return c.do(ctx, http.MethodPost, path, nil, body, out)
 }
 
+// Delete sends a DELETE to path; what is answered is not read.
+func (c *Client) Delete(ctx context.Context, path string) error {
+	return c.do(ctx, http.MethodDelete, path, nil, nil, nil)
+}
+
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body, out any) error {
 	res, err := c.request(ctx, method, path, header, body)
 	if err != nil {

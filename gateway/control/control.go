@@ -66,6 +66,11 @@ type House interface {
 	Channels() []Channel
 	// TestChannel has a configured channel ask its network.
 	TestChannel(ctx context.Context, name string) ([]Finding, error)
+	// Login begins to link a channel, or gives the attempt under way; LoginStep waits until one is past a step, or ctx ends.
+	Login(name, phone string) (Login, error)
+	LoginStep(ctx context.Context, name string, after int) (Login, error)
+	CancelLogin(name string) error
+	Logout(ctx context.Context, name string) error
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent

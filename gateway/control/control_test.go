@@ -71,11 +71,17 @@ func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
 func (h *house) Reload()                                                        {}
 func (h *house) Started() time.Time                                             { return time.Unix(1, 0) }
 func (h *house) TestChannel(context.Context, string) ([]control.Finding, error) { return nil, nil }
-func (h *house) Channels() []control.Channel                                    { return []control.Channel{{Name: "tg"}} }
-func (h *house) Models() []llm.ModelHealth                                      { return nil }
-func (h *house) Agents() []control.Agent                                        { return []control.Agent{{ID: "a", Default: true}} }
-func (h *house) Queue(string) lane.Settings                                     { return lane.Settings{Mode: lane.Steer} }
-func (h *house) Agent(workspace.AgentID) (control.Agent, bool)                  { return control.Agent{ID: "a"}, true }
+func (h *house) Login(string, string) (control.Login, error)                    { return control.Login{}, nil }
+func (h *house) LoginStep(context.Context, string, int) (control.Login, error) {
+	return control.Login{}, nil
+}
+func (h *house) CancelLogin(string) error                      { return nil }
+func (h *house) Logout(context.Context, string) error          { return nil }
+func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
+func (h *house) Models() []llm.ModelHealth                     { return nil }
+func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a", Default: true}} }
+func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }
+func (h *house) Agent(workspace.AgentID) (control.Agent, bool) { return control.Agent{ID: "a"}, true }
 
 func (h *house) Tools(id workspace.AgentID) (tools.Set, bool) {
 	return tools.NewSet(nil, tools.PolicyConfig{}), id == "a"

@@ -321,6 +321,31 @@ export type LogLine = {
   text?: string
 }
 
+export type Login = {
+  channel: string
+  /** none, waiting, linked or failed */
+  state: string
+  /** grows with every change */
+  step: number
+  /** what the code to scan holds */
+  qr?: string
+  /** the same as a picture: a data URL of a PNG */
+  image?: string
+  /** to type on the phone */
+  code?: string
+  /** what to do, or what happened */
+  note?: string
+  /** when the next code comes, RFC 3339 */
+  expires?: string
+  /** why it failed */
+  error?: string
+}
+
+export type LoginRequest = {
+  /** number with country code, for a code to type; left out: a code to scan */
+  phone?: string
+}
+
 export type Match = {
   type?: string
   channel?: string
