@@ -201,7 +201,7 @@ func (r *receiver) patiently(ctx context.Context, f func() error) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		wait := backoff(try)
+		wait := r.c.pace.backoff(try)
 		var e *channels.Error
 		if errors.As(err, &e) {
 			if e.Class != channels.Retry && e.Class != channels.Unknown {

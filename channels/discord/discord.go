@@ -70,6 +70,7 @@ type Channel struct {
 	self  atomic.Pointer[identity] // nil until Discord has said who we are
 	rooms *rooms
 	acks  *acks
+	pace  pace
 }
 
 var (
@@ -116,7 +117,7 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", name, err)
 	}
-	return &Channel{rest: r, log: d.Log.With("channel", name), clock: d.Clock, rooms: newRooms(), acks: newAcks()}, nil
+	return &Channel{rest: r, log: d.Log.With("channel", name), clock: d.Clock, rooms: newRooms(), acks: newAcks(), pace: usualPace()}, nil
 }
 
 // Validate says what of the options can be known to be wrong without asking Discord.

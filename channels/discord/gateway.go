@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bwmarrin/discordgo"
 	"github.com/gorilla/websocket"
 
 	"parley/channels"
@@ -34,8 +35,6 @@ const (
 const (
 	gatewayVersion = "10"
 	dialWithin     = 20 * time.Second
-	helloWithin    = 20 * time.Second // from the handshake to Hello
-	readyWithin    = 45 * time.Second // from Identify or Resume to READY or RESUMED
 	writeWithin    = 10 * time.Second
 	maxEvent       = 64 << 20 // bytes of one event: a large server
 	goodbye        = 1000     // ends the session
@@ -240,7 +239,7 @@ func (l *line) live(ctx context.Context) end {
 	if err := l.introduce(); err != nil {
 		return end{kind: endDropped, err: plain(err)}
 	}
-	late := time.NewTimer(readyWithin)
+	late := time.NewTimer(l.r.c.pace.ready)
 	defer late.Stop()
 	// The first beat comes somewhere within the interval, so that many bots do not beat as one.
 	beat := time.NewTimer(time.Duration(rand.Float64() * float64(every)))
@@ -294,7 +293,7 @@ func (l *line) live(ctx context.Context) end {
 
 // hello waits for the first word; 0: there was none, and e says why.
 func (l *line) hello(ctx context.Context) (every time.Duration, e end) {
-	t := time.NewTimer(helloWithin)
+	t := time.NewTimer(l.r.c.pace.hello)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
@@ -316,14 +315,14 @@ func (l *line) hello(ctx context.Context) (every time.Duration, e end) {
 
 // introduce resumes the session, or begins one.
 func (l *line) introduce() error {
-	s, token := l.r.session, l.r.c.rest.sdk.Identify.Token
+	s, token := l.r.session, l.r.c.rest.token.Reveal()
 	if s.id != "" {
 		return l.write(opResume, map[string]any{"token": token, "session_id": s.id, "seq": s.seq.Load()})
 	}
 	s.identified = l.r.c.clock.Now()
 	want := intents
 	if !l.r.self.content {
-		want &^= 1 << 15
+		want &^= discordgo.IntentMessageContent
 	}
 	return l.write(opIdentify, map[string]any{
 		"token": token, "intents": want, "large_threshold": 50,

@@ -16,6 +16,9 @@ import (
 // handleLives is how long an interaction's token works, a little less than Discord's fifteen minutes.
 const handleLives = 15*time.Minute - 15*time.Second
 
+// answerWithin is less than Discord's three seconds, and than a shutdown may take.
+const answerWithin = 2500 * time.Millisecond
+
 // Kinds of handles. A command's answer takes the place of "… is thinking"; what answers a button is a message of its own.
 const (
 	ofCommand = "c:"
@@ -49,7 +52,7 @@ func (r *receiver) interacted(ctx context.Context, i *interaction, b *batch) err
 	kind := ofCommand
 	if i.Type == typeCommand {
 		in.Key, in.Kind, in.ID, in.Command = "i:"+i.ID, channels.KindMessage, channels.MessageID(i.ID), true
-		in.Text, in.Mentioned = line1("/"+i.Data.Name, i.Data.Options), true
+		in.Text, in.Mentioned = typed("/"+i.Data.Name, i.Data.Options), true
 	} else {
 		if i.Message == nil || i.Data.CustomID == "" {
 			return nil // a menu, or a message that is not ours
@@ -70,12 +73,12 @@ func (r *receiver) interacted(ctx context.Context, i *interaction, b *batch) err
 	return nil
 }
 
-// line1 is a command as if it had been typed: its name, subcommands and values in order.
-func line1(name string, options []option) string {
+// typed is a command as if it had been typed: its name, subcommands and values in order.
+func typed(name string, options []option) string {
 	parts := []string{name}
 	for _, o := range options {
 		if len(o.Options) > 0 || o.Value == nil {
-			parts = append(parts, line1(o.Name, o.Options))
+			parts = append(parts, typed(o.Name, o.Options))
 		} else {
 			parts = append(parts, fmt.Sprint(o.Value))
 		}
@@ -86,7 +89,8 @@ func line1(name string, options []option) string {
 // answer tells Discord that an interaction was heard: a command's answer will follow, for its sender alone in a server; a
 // button's message stays as it is.
 func (r *receiver) answer(ctx context.Context, i *interaction) {
-	ctx, cancel := context.WithTimeout(ctx, discordgo.InteractionDeadline)
+	// A shutdown must not leave it unanswered: it is journalled.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
 	body := discordgo.InteractionResponse{Type: discordgo.InteractionResponseDeferredMessageUpdate}
 	if i.Type == typeCommand {
@@ -95,7 +99,7 @@ func (r *receiver) answer(ctx context.Context, i *interaction) {
 			body.Data.Flags = discordgo.MessageFlagsEphemeral
 		}
 	}
-	if err := r.c.rest.call(ctx, "answer an interaction", http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", body, nil); err != nil {
+	if err := r.c.rest.call(ctx, "answer an interaction", http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", body, nil); err != nil && !says(err, answeredBefore) {
 		r.c.log.Warn("an interaction was not answered in time", "err", err)
 	}
 }
@@ -155,7 +159,7 @@ func (a *acks) clear() {
 
 // gone says that a handle does not work (any more).
 func gone(err error) bool {
-	return says(err, unknownWebhook, invalidToken, unknownInteraction, unknownMessage)
+	return says(err, unknownWebhook, invalidToken, unknownInteraction)
 }
 
 // through answers an event through its handle. Where that does not work any more, ok is false and nothing was sent.
@@ -174,13 +178,18 @@ func (c *Channel) through(ctx context.Context, p channels.Post) (id channels.Mes
 			if gone(err) {
 				return "", false, nil
 			}
-			return "", false, err
+			if !says(err, unknownMessage) { // its sender has taken it away
+				return "", false, err
+			}
 		}
 		switch {
 		case first.Flags&int(discordgo.MessageFlagsLoading) != 0:
 			id, err = c.post(ctx, "answer the command", http.MethodPatch, hook+"/messages/@original", p, self)
+			if gone(err) {
+				return "", false, nil
+			}
 			return id, true, err
-		case first.Content == p.Text && len(p.Files) == 0: // this is the second try of what arrived
+		case first.ID != "" && first.Content == p.Text && len(p.Files) == 0: // this is the second try of what arrived
 			return channels.MessageID(first.ID), true, nil
 		}
 	}

@@ -30,6 +30,7 @@ const (
 // context says. A 429 is classified instead, and the core waits.
 type rest struct {
 	base   *url.URL
+	token  channels.Secret
 	sdk    *discordgo.Session
 	files  *http.Client
 	redact *strings.Replacer
@@ -48,7 +49,7 @@ func newREST(base *url.URL, token channels.Secret, c *http.Client) (*rest, error
 	sdk.ShouldRetryOnRateLimit, sdk.MaxRestRetries, sdk.StateEnabled = false, 0, false
 	sdk.UserAgent = "DiscordBot (https://github.com/bwmarrin/discordgo, " + discordgo.VERSION + ") Parley"
 	return &rest{
-		base: base, sdk: sdk, files: &http.Client{Transport: c.Transport, CheckRedirect: stay},
+		base: base, token: token, sdk: sdk, files: &http.Client{Transport: c.Transport, CheckRedirect: stay},
 		redact: strings.NewReplacer(token.Reveal(), "[secret]", url.QueryEscape(token.Reveal()), "[secret]"),
 	}, nil
 }
@@ -169,6 +170,7 @@ const (
 	notAuthor          = 50005
 	systemMessage      = 50021
 	invalidToken       = 50027 // of an interaction
+	answeredBefore     = 40060
 )
 
 // fail classifies what went wrong with a call and cleans it of tokens; nil stays nil.

@@ -3,6 +3,7 @@ package discord
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 
@@ -35,6 +36,14 @@ func (r *rooms) drop(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.channels, id)
+}
+
+// leave forgets a server.
+func (r *rooms) leave(guild string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.roles, guild)
+	maps.DeleteFunc(r.channels, func(_ string, c channel) bool { return c.Guild == guild })
 }
 
 // heard notes a message, so that the next reading back knows where something is new.
@@ -101,6 +110,10 @@ func (c *Channel) learn(self *identity, name string, raw json.RawMessage) {
 	case "CHANNEL_CREATE", "CHANNEL_UPDATE", "THREAD_CREATE", "THREAD_UPDATE":
 		if ch, err := decode[channel](raw); err == nil {
 			c.rooms.put(*ch)
+		}
+	case "GUILD_DELETE":
+		if g, err := decode[guild](raw); err == nil && !g.Away {
+			c.rooms.leave(g.ID)
 		}
 	case "CHANNEL_DELETE", "THREAD_DELETE":
 		if ch, err := decode[channel](raw); err == nil {

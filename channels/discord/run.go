@@ -14,13 +14,23 @@ import (
 	"parley/channels"
 )
 
-const (
-	identifyEvery = 5500 * time.Millisecond // Discord takes one in 5 s
-	firstPause    = 500 * time.Millisecond
-	longestPause  = time.Minute
-	guildsWithin  = 5 * time.Second // after READY, until all servers have come
-	atOnce        = 100             // events in one commit
-)
+const atOnce = 100 // events in one commit
+
+// pace is how long things may take and how long is waited between them; tests make it shorter.
+type pace struct {
+	identify time.Duration // between two sessions; Discord takes one in 5 s
+	refused  time.Duration // after a refused session, up to five times as long; Discord asks for 1 to 5 s
+	first    time.Duration // after the first failure, doubled with each further one
+	longest  time.Duration
+	hello    time.Duration // from the handshake to Hello
+	ready    time.Duration // from Identify or Resume to READY or RESUMED
+	guilds   time.Duration // after READY, until all servers have come
+}
+
+func usualPace() pace {
+	return pace{identify: 5500 * time.Millisecond, refused: time.Second, first: 500 * time.Millisecond, longest: time.Minute,
+		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second}
+}
 
 // Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.
 func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
@@ -72,6 +82,12 @@ func (r *receiver) report(s channels.Status) {
 	r.in.Report(s)
 }
 
+func (r *receiver) state() channels.State {
+	r.states.Lock()
+	defer r.states.Unlock()
+	return r.last.State
+}
+
 // identify asks until Discord says who we are, or that the token is wrong.
 func (r *receiver) identify(ctx context.Context) error {
 	r.report(channels.Status{State: channels.Connecting})
@@ -89,7 +105,7 @@ func (r *receiver) identify(ctx context.Context) error {
 			return r.fatal(err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
 		}
 		r.report(channels.Status{State: channels.Connecting, Cause: err.Error(), Err: err, Hint: "It is tried on."})
-		wait := backoff(try)
+		wait := r.c.pace.backoff(try)
 		if e != nil {
 			wait = max(wait, e.After)
 		}
@@ -102,7 +118,7 @@ func (r *receiver) identify(ctx context.Context) error {
 // supervise connects again and again, and decides by the reason of each end.
 func (r *receiver) supervise(ctx context.Context) error {
 	for failures := 0; ; failures++ {
-		if since := r.c.clock.Now().Sub(r.session.identified); r.session.id == "" && since < identifyEvery && !channels.Sleep(ctx, identifyEvery-since) {
+		if since := r.c.clock.Now().Sub(r.session.identified); r.session.id == "" && since < r.c.pace.identify && !channels.Sleep(ctx, r.c.pace.identify-since) {
 			return nil
 		}
 		e := r.connect(ctx)
@@ -112,7 +128,7 @@ func (r *receiver) supervise(ctx context.Context) error {
 		if e.up {
 			failures = 0
 		}
-		wait := max(e.after, backoff(failures))
+		wait := max(e.after, r.c.pace.backoff(failures))
 		switch e.kind {
 		case endClosed:
 			if hint := fatalCode(e.code); hint != "" {
@@ -125,7 +141,7 @@ func (r *receiver) supervise(ctx context.Context) error {
 			if !e.resumable {
 				r.session.forget()
 			}
-			wait = max(wait, time.Second+rand.N(4*time.Second)) // 1 to 5 s, Discord asks
+			wait = max(wait, r.c.pace.refused+rand.N(4*r.c.pace.refused))
 		case endReconnect:
 			wait = 0
 		case endUnreached:
@@ -166,11 +182,11 @@ func (r *receiver) fatal(err error, hint string) error {
 	return &channels.Error{Class: channels.Fatal, Err: err}
 }
 
-// backoff doubles from half a second to a minute, with jitter over its upper half.
-func backoff(try int) time.Duration {
-	d := longestPause
+// backoff doubles from the first pause to the longest, with jitter over its upper half.
+func (p pace) backoff(try int) time.Duration {
+	d := p.longest
 	if try < 8 {
-		d = min(firstPause<<try, longestPause)
+		d = min(p.first<<try, p.longest)
 	}
 	return d/2 + rand.N(d/2+1)
 }
@@ -186,7 +202,7 @@ func (r *receiver) takeAll(ctx context.Context) {
 		var late <-chan time.Time
 		var t *time.Timer
 		if r.missed { // a server that does not come holds nobody up for long
-			t = time.NewTimer(guildsWithin)
+			t = time.NewTimer(r.c.pace.guilds)
 			late = t.C
 		}
 		select {
@@ -245,7 +261,7 @@ func (r *receiver) deliver(ctx context.Context, b *batch) {
 			for _, f := range b.after {
 				f()
 			}
-			if try > 0 {
+			if try > 0 && r.state() == channels.Deaf {
 				r.ready()
 			}
 			return
