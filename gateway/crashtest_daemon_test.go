@@ -30,9 +30,12 @@ const (
 	childPoint  = "PARLEY_TEST_POINT"       // "name#n": the process kills itself at the n-th passage
 	childPoints = "PARLEY_TEST_POINTS"      // a file that gets the name of each point that is passed
 	childSync   = "PARLEY_TEST_SYNCHRONOUS" // SQLite's setting
+
+	childSandbox = "PARLEY_TEST_SANDBOX" // commands run; they do not where it is empty
 )
 
 func TestMain(m *testing.M) {
+	sandbox.Init() // this binary is started again for each command
 	if conf := os.Getenv(childConfig); conf != "" {
 		os.Exit(childMain(conf))
 	}
@@ -52,7 +55,11 @@ func childMain(conf string) int {
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	g := gateway.New(gateway.Options{Source: src, Sandbox: sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{}), Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	var box sandbox.Backend // nil: the real one
+	if os.Getenv(childSandbox) == "" {
+		box = sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{})
+	}
+	g := gateway.New(gateway.Options{Source: src, Sandbox: box, Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Synchronous: os.Getenv(childSync), Point: pointOf(os.Getenv(childPoint), os.Getenv(childPoints)), MemoryLimit: 4 << 30})
 	if err := g.Start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)

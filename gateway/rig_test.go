@@ -82,6 +82,7 @@ type setup struct {
 	extra  string
 	limits bool   // Telegram's flood limits
 	more   string // further items of channels
+	agent  string // further keys of the agent, each with a comma before it
 	opt    func(*gateway.Options)
 }
 
@@ -102,9 +103,9 @@ func newRig(t *testing.T, s setup) *rig {
 data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
-agents: [{id: assistant, name: Assistant, default: true, model: m}]
+agents: [{id: assistant, name: Assistant, default: true, model: m%s}]
 channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}%s]
-%s`, r.dir, r.modelURL(), r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
+%s`, r.dir, r.modelURL(), s.agent, r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
 	r.start(s.opt)
 	t.Cleanup(func() {
 		r.stop()

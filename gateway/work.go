@@ -132,11 +132,7 @@ func foldersOf(a configs.Agent) (list []workspace.Folder) {
 func (ts *turns) furnishWork(rec *recorder, agent *agent) {
 	t := &rec.turn
 	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester, rec.room.Address)
-	t.Control = agent.Files.Dir
-	if real, err := filepath.EvalSymlinks(t.Control); err == nil {
-		t.Control = real
-	}
-	t.Folders = nil
+	t.Control, t.Folders = agent.Files.Dir, nil
 	if workspace.Shares(rec.key, t.Requester, rec.room.Address) {
 		t.Folders = agent.Folders
 	}

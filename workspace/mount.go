@@ -46,12 +46,15 @@ func (r *Root) Mount(f Folder) error {
 }
 
 // Host is where the folder is on the host, with what is mounted in it: for a sandbox, which shows the same places to
-// commands, and for nothing that opens files.
-func (r *Root) Host() (dir string, folders []Folder) {
+// commands, and for nothing that opens files. The names are absolute and without links.
+func (r *Root) Host() (dir string, folders []Folder, err error) {
 	for _, m := range r.mounts {
 		folders = append(folders, m.Folder)
 	}
-	return r.dir, folders
+	if dir, err = filepath.Abs(r.dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir) // above it only: what is opened is a real folder
+	}
+	return dir, folders, err
 }
 
 // find says which open folder a path is in, what it is called there, and whether it may be changed.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -118,7 +119,10 @@ func (t execTool) Question(_ context.Context, c tools.Call) (tools.Question, err
 	if dir != "." {
 		shown += "\n(in the folder " + workspace.Line(dir, workspace.MaxPath) + ")"
 	}
-	_, folders := c.Root.Host()
+	_, folders, err := c.Root.Host()
+	if err != nil {
+		return tools.Question{}, fmt.Errorf("find the work folder: %w", err)
+	}
 	profile := t.Profile
 	for _, f := range folders {
 		mode := "ro"
@@ -138,12 +142,20 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	if t.Sandbox == nil {
 		return tools.Result{}, workspace.Say(sandbox.ErrUnavailable, "No command runs here: there is no sandbox.")
 	}
-	cmd := sandbox.Command{Line: args.Command, Dir: dir, Control: c.Control, Limits: t.Limits, Egress: t.Egress}
+	cmd := sandbox.Command{Line: args.Command, Dir: dir, Limits: t.Limits, Egress: t.Egress}
+	if strings.HasPrefix(args.Command, "-") || strings.HasPrefix(args.Command, "+") {
+		cmd.Line = " " + args.Command // else the shell would take it for an option of its own
+	}
 	if words, ok := t.unasked(c, args.Command); ok {
 		cmd.Line, cmd.Argv = "", words
 	}
 	var folders []workspace.Folder
-	cmd.Work, folders = c.Root.Host()
+	if cmd.Work, folders, err = c.Root.Host(); err != nil {
+		return tools.Result{}, fmt.Errorf("find the work folder: %w", err)
+	}
+	if cmd.Control, err = filepath.EvalSymlinks(c.Control); c.Control != "" && err != nil {
+		return tools.Result{}, fmt.Errorf("find the agent's folder: %w", err)
+	}
 	for _, f := range folders {
 		cmd.Folders = append(cmd.Folders, sandbox.Mount{Host: f.Dir, As: f.As, RW: f.Write})
 	}

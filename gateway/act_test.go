@@ -1,0 +1,216 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/telegram/telegramtest"
+	"parley/gateway"
+	"parley/tools/sandbox"
+)
+
+// proven is a sandbox that runs commands, or the test is skipped; PARLEY_REQUIRE_SANDBOX makes that a failure.
+func proven(t *testing.T) sandbox.Backend {
+	t.Helper()
+	b := sandbox.New(sandbox.Config{Backend: "ns"}, sandbox.Deps{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r := b.Probe(ctx); r.Tier == sandbox.TierNone {
+		if os.Getenv("PARLEY_REQUIRE_SANDBOX") != "" {
+			t.Fatal(r.String())
+		}
+		t.Skip(r.String())
+	}
+	return b
+}
+
+func withSandbox(b sandbox.Backend) func(*gateway.Options) {
+	return func(o *gateway.Options) { o.Sandbox = b }
+}
+
+func act(name string, pairs ...string) llmtest.Reply {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	args, _ := json.Marshal(m) // texts always marshal
+	return llmtest.Reply{Calls: []llmtest.Call{{Name: name, Args: string(args)}}}
+}
+
+// turnOf makes the calls one after the other, and then says what they came to.
+func turnOf(calls ...llmtest.Reply) llmtest.Script {
+	return func(q *llmtest.Request) llmtest.Reply {
+		if n := q.Round(); n < len(calls) {
+			return calls[n]
+		}
+		var said []string
+		for _, m := range q.Chat().Messages {
+			switch m.Role {
+			case "user":
+				said = nil
+			case "tool":
+				said = append(said, plainResult(m.Text()))
+			}
+		}
+		return llmtest.Reply{Text: strings.Join(said, " | ")}
+	}
+}
+
+// plainResult is a result without the marks that say that it is data.
+func plainResult(s string) string {
+	if first, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(first, "<outside-text") {
+		s = strings.TrimSuffix(rest, "\n</outside-text>")
+	}
+	return strings.ReplaceAll(s, "\n", "/")
+}
+
+const anaOwns = `people: [{id: ana, role: owner, accounts: [{channel: tg, user: "11"}]}]`
+
+func TestAnAgentActsForItsOwner(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
+		act("write_file", "path", "notes/a.txt", "content", "one\ntwo\n"),
+		act("edit_file", "path", "notes/a.txt", "old_text", "two", "new_text", "three"),
+		act("read_file", "path", "notes/a.txt"),
+		act("list_dir", "path", "notes"),
+		act("resolve_path", "kind", "docs", "filename", "plan.md"),
+		act("exec", "command", "wc -l < a.txt; id -u > who; pwd; cat /agent/SOUL.md | head -c 6; echo x > /agent/SOUL.md", "working_dir", "notes"),
+		act("send_file", "path", "notes/a.txt"),
+	)})
+	ana := r.person(11)
+	r.say(ana, 11, "do it")
+	got := r.wait(ana, 2)
+	doc, answer := got[0], got[1]
+	if len(doc.Files) != 1 || doc.Files[0].Name != "a.txt" || string(doc.Files[0].Data) != "one\nthree\n" {
+		t.Errorf("the first message is %+v", doc)
+	}
+	for _, want := range []string{"Wrote notes/a.txt (new, 8 bytes).", "Changed notes/a.txt at line 2.", "one/three", "a.txt  10", "docs/plan.md/(does not exist yet)",
+		"2//work/notes/", "a.txt (text/plain, 10 bytes) is on its way"} {
+		if !strings.Contains(answer.Text, want) {
+			t.Errorf("the answer lacks %q:\n%s", want, answer.Text)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(r.dir, "data/agents/assistant/SOUL.md")); err != nil || strings.HasPrefix(string(data), "x") {
+		t.Errorf("SOUL.md holds %q, %v", data, err)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "data/agents/assistant/work/owner-ana/notes/who")); err != nil {
+		t.Error(err)
+	}
+	r.say(ana, 11, "/why")
+	why := r.wait(ana, 3)[2].Text
+	for _, want := range []string{"tool exec: done, allow by exec level:allow", "built-in pass (role:owner)", "tool send_file: done, allow by"} {
+		if !strings.Contains(why, want) {
+			t.Errorf("/why lacks %q:\n%s", want, why)
+		}
+	}
+	if got := r.rows(`SELECT kind, body FROM outbound WHERE kind = 'file'`); len(got) != 1 || got[0] != "file|a.txt" {
+		t.Errorf("files: %q", got)
+	}
+}
+
+func TestT16_AGuestActsInAFolderOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: anaOwns + "\n", agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
+		act("read_file", "path", "secret.txt"),
+		act("exec", "command", "echo hi"),
+		act("write_file", "path", "mine.txt", "content", "x"),
+		act("list_dir", "path", "."),
+	)})
+	owners := filepath.Join(r.dir, "data/agents/assistant/work/owner-ana")
+	if err := os.MkdirAll(owners, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(owners, "secret.txt"), []byte("hush"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bob := r.person(12)
+	r.say(bob, 12, "do it")
+	answer := r.wait(bob, 1)[0].Text
+	for _, want := range []string{"there is no such file", "Refused: Commands are for owners here.", "Wrote mine.txt", "mine.txt  1"} {
+		if !strings.Contains(answer, want) {
+			t.Errorf("the answer lacks %q:\n%s", want, answer)
+		}
+	}
+	if strings.Contains(answer, "hush") {
+		t.Errorf("a guest reads an owner's file: %s", answer)
+	}
+	for _, q := range r.llm.Requests() {
+		for _, tool := range q.Chat().Tools {
+			if tool.Function.Name == "exec" {
+				t.Error("a guest is shown exec")
+			}
+		}
+	}
+	ana := r.person(11)
+	r.say(ana, 11, "do it")
+	if answer := r.wait(ana, 1)[0].Text; !strings.HasPrefix(answer, "hush |") || !strings.Contains(answer, "secret.txt  4") || strings.Count(answer, "mine.txt  1") != 1 {
+		t.Errorf("the owner: %s", answer)
+	}
+}
+
+// TestT16_FoldersAreForOwners: they see their own directories, also in a group; nobody else does, there or elsewhere.
+func TestT16_FoldersAreForOwners(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "plan"), []byte("the owner's plan"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, setup{extra: anaOwns, agent: fmt.Sprintf(`, folders: [{path: %q, as: notes, mode: rw}]`, dir), access: "{dm: open, groups: open, require_mention: false}",
+		script: turnOf(act("read_file", "path", "notes/plan"), act("write_file", "path", "notes/new", "content", "x"))})
+	ana, bob := r.person(11), r.person(12)
+	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	r.say(bob, 12, "look")
+	if got := r.wait(bob, 1)[0].Text; strings.Contains(got, "plan") && strings.Contains(got, "the owner") {
+		t.Errorf("a guest reads it: %s", got)
+	}
+	r.say(group, 12, "look")
+	if got := r.wait(group, 1)[0].Text; strings.Contains(got, "the owner") {
+		t.Errorf("a member of a group reads it: %s", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); err == nil {
+		t.Error("somebody else wrote there")
+	}
+	r.say(group, 11, "look")
+	if got := r.wait(group, 2)[1].Text; !strings.HasPrefix(got, "the owner's plan | Wrote notes/new") {
+		t.Errorf("the owner in the group: %s", got)
+	}
+	r.say(ana, 11, "look")
+	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "the owner's plan | Wrote notes/new") {
+		t.Errorf("the owner: %s", got)
+	}
+}
+
+func TestExecWithoutASandboxIsNeitherShownNorRun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", script: turnOf(act("exec", "command", "echo hi"))})
+	ana := r.person(11)
+	r.say(ana, 11, "do it")
+	if got := r.wait(ana, 1)[0].Text; !strings.Contains(got, "does not work here: no exec: sandbox.backend is none") {
+		t.Errorf("the answer: %s", got)
+	}
+}
+
+// TestPolicyOfPlacesNarrows: the lists of a channel and of a route hold where the turn came through them.
+func TestPolicyOfPlacesNarrows(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{
+		extra:  anaOwns + "\ntools: {deny: [resolve_path]}\nroutes: [{channel: tg, peer: \"11\", agent: assistant, tools: {deny: [list_dir]}}]",
+		script: turnOf(act("list_dir", "path", "."), act("resolve_path", "kind", "docs", "filename", "x")),
+	})
+	ana, bob := r.person(11), r.person(12)
+	r.say(ana, 11, "do it")
+	if got := r.wait(ana, 1)[0].Text; !strings.Contains(got, "list_dir is not allowed in this conversation (route policy)") || !strings.Contains(got, "resolve_path is not allowed in this conversation (global policy)") {
+		t.Errorf("where the route is: %s", got)
+	}
+	r.say(bob, 12, "do it")
+	if got := r.wait(bob, 1)[0].Text; !strings.Contains(got, "(the folder is empty)") {
+		t.Errorf("elsewhere: %s", got)
+	}
+}
