@@ -271,7 +271,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
+		agents: g.roster, putBlob: g.blobs.Put, probed: make(chan struct{}), files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)

@@ -34,6 +34,7 @@ type turns struct {
 	files     *fetcher
 	approvals *approvals
 	mode      func(key string) string // in which a session queues
+	probed    chan struct{}           // closed when the sandbox has been tried
 }
 
 // resumed is a run of an earlier boot, handed to its lane by recover.go.
@@ -169,6 +170,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 		rec.run, entries = begun.Run, begun.Entries
 	case resumed:
 		rec.run, rec.open, rec.turn.Journal, rec.resumed, rec.asked = begun.run, begun.open, begun.steps, true, true
+		ts.awaitSandbox(ctx, begun.steps)
 	case held:
 		if err := ts.goOn(rec, begun); err != nil {
 			return nil, err

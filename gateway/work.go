@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"parley/channels"
 	"parley/configs"
@@ -22,6 +24,25 @@ import (
 	"parley/workspace/media"
 	"parley/workspace/store"
 )
+
+// probeWithin bounds how long a turn of before a crash waits for the sandbox to be tried.
+const probeWithin = 10 * time.Second
+
+// awaitSandbox holds a turn that a crash has interrupted, where it still has a command to run, until the sandbox has been
+// tried: it is so beside the start, and there is no exec before.
+func (ts *turns) awaitSandbox(ctx context.Context, journal []workspace.Step) {
+	open := slices.ContainsFunc(journal, func(st workspace.Step) bool { return st.Tool == "exec" && st.State == workspace.StepPlanned })
+	if !open {
+		return
+	}
+	timer := time.NewTimer(probeWithin)
+	defer timer.Stop()
+	select {
+	case <-ts.probed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
 
 // tools are those that exist in this gateway.
 func (g *Gateway) tools() []tools.Tool {
@@ -58,6 +79,7 @@ func (g *Gateway) wayOut(c *configs.Config) sandbox.Server {
 // probeSandbox tries the sandbox beside the start: until it has held there is no exec.
 func (g *Gateway) probeSandbox(ctx context.Context) {
 	defer guard(g.log, "sandbox probe")
+	defer close(g.turns.probed)
 	report := g.sandbox.Probe(ctx)
 	if report.Tier == sandbox.TierNone {
 		g.log.Warn("no commands", "why", report.String())
