@@ -170,7 +170,6 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 		rec.run, entries = begun.Run, begun.Entries
 	case resumed:
 		rec.run, rec.open, rec.turn.Journal, rec.resumed, rec.asked = begun.run, begun.open, begun.steps, true, true
-		ts.awaitSandbox(ctx, begun.steps)
 	case held:
 		if err := ts.goOn(rec, begun); err != nil {
 			return nil, err
@@ -180,6 +179,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 			return nil, err
 		}
 	}
+	ts.awaitSandbox(ctx, rec.turn.Journal)
 	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
 		return nil, err
