@@ -53,7 +53,7 @@ const intents = discordgo.IntentGuilds | discordgo.IntentGuildMessages | discord
 var (
 	// tokenFormat keeps blanks and line ends out of the header: three parts of base64.
 	tokenFormat = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
-	idFormat    = regexp.MustCompile(`^[0-9]{15,21}$`)
+	idFormat    = regexp.MustCompile(`^[0-9]{1,20}$`) // a snowflake; a server in Discord's place counts from 1
 )
 
 // Options is a discord section of the configuration.
@@ -135,6 +135,9 @@ func (o *Options) CheckID(id string) error {
 	return nil
 }
 
+// elsewhere says that another server stands in Discord's place, whose tokens may look otherwise.
+func (o *Options) elsewhere() bool { return o.APIURL != "" && o.APIURL != defaultAPI }
+
 func (o *Options) validate() (*url.URL, error) {
 	var problems []error
 	wrong := func(option, text string) {
@@ -145,7 +148,7 @@ func (o *Options) validate() (*url.URL, error) {
 		wrong("token", "is missing: the developer portal gives one under Bot, Reset Token")
 	case strings.HasPrefix(token, "Bot "):
 		wrong("token", `must stand without "Bot " before it`)
-	case !tokenFormat.MatchString(token):
+	case strings.ContainsAny(token, " \n\t"), !o.elsewhere() && !tokenFormat.MatchString(token):
 		wrong("token", "is no bot token, which has three parts with dots between them: copy it whole from the developer portal, Bot, Reset Token")
 	}
 	raw := o.APIURL
@@ -214,16 +217,27 @@ func (c *Channel) whoami(ctx context.Context) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	var app struct {
+	self := &identity{id: me.ID, name: me.Name}
+	if self.app, self.content, err = c.granted(ctx, me.ID); err != nil {
+		return nil, err
+	}
+	c.self.Store(self)
+	return self, nil
+}
+
+// granted asks for the application and whether it may read every message. A server that has no such call (a proxy, an
+// older version) is taken at its best: a bot's application mostly has its id, and close code 4014 says it if the content
+// of messages is not granted.
+func (c *Channel) granted(ctx context.Context, bot string) (app string, content bool, err error) {
+	var a struct {
 		ID    string `json:"id"`
 		Flags int    `json:"flags"`
 	}
-	if err := c.rest.get(ctx, "ask about the application", "applications/@me", &app); err != nil {
-		return nil, err
+	err = c.rest.get(ctx, "ask about the application", "applications/@me", &a)
+	if said := refusalOf(err); said != nil && said.status == http.StatusNotFound {
+		return bot, true, nil
 	}
-	self := &identity{id: me.ID, name: me.Name, app: app.ID, content: app.Flags&(flagContent|flagContentSmall) != 0}
-	c.self.Store(self)
-	return self, nil
+	return a.ID, a.Flags&(flagContent|flagContentSmall) != 0, err
 }
 
 // known is who the bot is; it asks when nobody has yet.

@@ -48,7 +48,7 @@ func (r *receiver) interacted(ctx context.Context, i *interaction, b *batch) err
 	if err != nil {
 		return err
 	}
-	in := channels.Inbound{From: sender(who, i.Member), To: to, Time: born(i.ID), Server: i.Guild, Title: title}
+	in := channels.Inbound{From: sender(who, i.Member), To: to, Time: r.c.clock.Now().UTC(), Server: i.Guild, Title: title}
 	kind := ofCommand
 	if i.Type == typeCommand {
 		in.Key, in.Kind, in.ID, in.Command = "i:"+i.ID, channels.KindMessage, channels.MessageID(i.ID), true
@@ -60,7 +60,7 @@ func (r *receiver) interacted(ctx context.Context, i *interaction, b *batch) err
 		kind = ofButton
 		in.Key, in.Kind, in.Target, in.Text = "b:"+i.ID, channels.KindButton, channels.MessageID(i.Message.ID), i.Data.CustomID
 	}
-	in.Handle = channels.ReplyHandle{Secret: kind + i.Token, Expires: born(i.ID).Add(handleLives)}
+	in.Handle = channels.ReplyHandle{Secret: kind + i.Token, Expires: in.Time.Add(handleLives)}
 	done := r.c.acks.begin(i.Token)
 	b.in = append(b.in, in)
 	b.after = append(b.after, func() {

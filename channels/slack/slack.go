@@ -37,7 +37,7 @@ const (
 	maxFile  = 1 << 30 // bytes
 )
 
-var idFormat = regexp.MustCompile(`^[A-Z][A-Z0-9]{2,20}$`)
+var idFormat = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,30}$`)
 
 // Options is a slack section of the configuration.
 type Options struct {
@@ -128,6 +128,11 @@ func (o *Options) CheckID(id string) error {
 	return nil
 }
 
+// elsewhere says that another server stands in Slack's place, whose tokens may look otherwise.
+func (o *Options) elsewhere() bool {
+	return o.APIURL != "" && !strings.HasPrefix(o.APIURL, "https://slack.com/")
+}
+
 func (o *Options) validate() (*url.URL, error) {
 	var problems []error
 	wrong := func(option, text string) {
@@ -139,7 +144,7 @@ func (o *Options) validate() (*url.URL, error) {
 		wrong("bot_token", "is missing: install the app, then copy it from OAuth & Permissions")
 	case strings.HasPrefix(bot, "xapp-"):
 		wrong("bot_token", "is an app-level token (xapp-): bot_token and app_token are swapped")
-	case !strings.HasPrefix(bot, "xoxb-") || strings.ContainsAny(bot, " \n\t"):
+	case !o.elsewhere() && !strings.HasPrefix(bot, "xoxb-") || strings.ContainsAny(bot, " \n\t"):
 		wrong("bot_token", "is no bot token, which begins with xoxb-: copy it whole from OAuth & Permissions")
 	}
 	switch o.Mode {
@@ -149,7 +154,7 @@ func (o *Options) validate() (*url.URL, error) {
 			wrong("app_token", "is missing, which mode socket needs: Basic Information, App-Level Tokens, with connections:write")
 		case strings.HasPrefix(app, "xoxb-"):
 			wrong("app_token", "is a bot token (xoxb-): bot_token and app_token are swapped")
-		case !strings.HasPrefix(app, "xapp-") || strings.ContainsAny(app, " \n\t"):
+		case !o.elsewhere() && !strings.HasPrefix(app, "xapp-") || strings.ContainsAny(app, " \n\t"):
 			wrong("app_token", "is no app-level token, which begins with xapp-: copy it whole from Basic Information")
 		}
 	case "http":
