@@ -86,7 +86,7 @@ models: [{name: m, api: openai, base_url: %q, api_key: %q, model: test-1}]
 agents: [{id: assistant, model: m, %s}]
 people: [{id: ana, role: owner, accounts: [{channel: tg, user: "7"}]}]
 channels: [{name: tg, type: telegram, token: %q, api_url: %q, access: {dm: open, groups: open, require_mention: true}}]
-`, configText, r.dir, r.modelURL(), stolenKey, w.agent(), r.tg.Token(), r.tg.URL())+quiet) // a placeholder would be taken for an answer
+`, configText, r.dir, r.modelURL(), stolenKey, w.agent(), r.tg.Token(), r.tg.URL()) + quiet) // a placeholder would be taken for an answer
 	r.start(func(o *gateway.Options) {
 		o.Tools = w.tools()
 		o.Sandbox = recordingSandbox{w}
