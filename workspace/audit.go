@@ -29,6 +29,7 @@ const (
 	AuditExecRefused     = "exec.refused"
 	AuditExecEnded       = "exec.ended"
 	AuditPairingDecided  = "pairing.decided"
+	AuditPeopleLinked    = "people.linked"
 	AuditConfigLoaded    = "config.loaded" // at a start, where it is another than at the last
 	AuditConfigReloaded  = "config.reloaded"
 	AuditConfigRefused   = "config.refused" // a change that was not taken

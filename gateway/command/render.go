@@ -49,6 +49,10 @@ func Render(value any) string {
 		return renderSessions(v)
 	case control.Switched:
 		return renderSwitched(v)
+	case control.LinkCode:
+		return fmt.Sprintf("Your code is **%s**. Send me `/link %s` where you want to be known as the same person. It works once, for %d minutes.", v.Code, v.Code, v.Minutes)
+	case control.LinkView:
+		return renderLink(v)
 	case control.Renamed:
 		return fmt.Sprintf("This session is now called **%s**.", v.Name)
 	case control.Export:

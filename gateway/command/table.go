@@ -116,6 +116,8 @@ func gauges() []Command {
 		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", Wrong: "/context all", MaxArgs: 1,
 			Choices: []string{"list", "detail", "json"}, run: composition},
 		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not", run: why},
+		{Name: "link", Args: "[code]", Help: "be one person on two networks: ask for a code here, give it there", Example: "/link K7QF-M2XA", Wrong: "/link K7QF M2XA X", MaxArgs: 2,
+			check: checkLink, order: atDoorWhenSet, run: link},
 		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", Wrong: "/whoami now", run: whoami},
 	}
 }

@@ -146,7 +146,7 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Member, workspace.Member
 	case "new", "reset", "queue", "compact", "retry", "undo", "usage", "reasoning", "session.new", "session.switch", "session.rename":
 		return workspace.Guest, workspace.Owner
-	case "sessions", "session.export":
+	case "sessions", "session.export", "link":
 		return workspace.Guest, workspace.Nobody
 	case "message", "session.read", "run.read", "me", "describe", "approve", "approval.list", "pause", "session.create", "session.fork", "session.delete", "file.put", "file.get":
 		return workspace.Member, workspace.Nobody

@@ -37,6 +37,8 @@ type Effect struct {
 	Endings       []Ending
 	Unpark        []workspace.OutboundID // late answers that are wanted after all
 	Audit         []workspace.AuditRow   // rows of the audit log, in the same commit
+	AskLink       *AskLink
+	GiveLink      *GiveLink
 	// Ask journals an input that is to be answered next, in the session that the rest of the effect leaves.
 	Ask *Arrival
 }
@@ -58,6 +60,8 @@ type Did struct {
 	Decided *workspace.Approval  // of Decide
 	Asked   *workspace.Input     // of Ask; nil: it had been asked before
 	Late    []workspace.Outbound // of Unpark
+	Joined  workspace.Joined     // of GiveLink
+	Told    []workspace.Outbound // what other rooms are told of it
 }
 
 // RunCommand commits a command whole.
@@ -161,6 +165,16 @@ func (t *tx) effect(e Effect, did *Did) (err error) {
 	}
 	if did.Late, err = t.unpark(e.Unpark); err != nil {
 		return err
+	}
+	if e.AskLink != nil {
+		if err := t.askLink(*e.AskLink); err != nil {
+			return err
+		}
+	}
+	if e.GiveLink != nil {
+		if err := t.giveLink(*e.GiveLink, did); err != nil {
+			return err
+		}
 	}
 	if e.Ask == nil {
 		return nil

@@ -144,11 +144,12 @@ type HumanAccount struct {
 	workspace.Account
 	Name       string // as they call themselves: a label
 	Configured bool
+	Most       workspace.Role // the greatest role that it speaks with, since it was linked; empty: its person's
 }
 
 // Humans lists people whose ids come after one, by id, with their accounts.
 func (s *Store) Humans(after workspace.PersonID, limit int) ([]Human, error) {
-	return s.humans(`id > ? ORDER BY id LIMIT ?`, string(after), limit)
+	return s.humans(`id > ? AND joined = '' ORDER BY id LIMIT ?`, string(after), limit)
 }
 
 // Human reads one person.
@@ -178,11 +179,11 @@ func (s *Store) humans(where string, args ...any) ([]Human, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.many(`SELECT network, account, "user", person_id, name, configured FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
+	err = s.many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
 		ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
 		var a HumanAccount
 		var configured int64
-		err := scan(&a.Network, &a.Account.Account, &a.User, &a.Person, &a.Name, &configured)
+		err := scan(&a.Network, &a.Account.Account, &a.User, &a.Person, &a.Name, &configured, &a.Most)
 		a.Configured = configured == 1
 		if i, ok := at[a.Person]; ok { // one that came in between belongs to the next look
 			out[i].Accounts = append(out[i].Accounts, a)

@@ -93,6 +93,9 @@ func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) e
 	if err != nil {
 		return err
 	}
+	if joined, err := t.approveJoined(acc, role); joined || err != nil {
+		return err
+	}
 	_, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role
 		WHERE people.configured = 0`, // what the configuration says of a person is not overruled here
 		string(acc.Person), string(role), clean(name), t.now)
@@ -108,7 +111,7 @@ func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRo
 		}
 		for _, p := range people {
 			if _, err := t.exec(`INSERT INTO people (id, role, name, tz, created, configured) VALUES (?, ?, ?, ?, ?, 1)
-				ON CONFLICT (id) DO UPDATE SET role = excluded.role, name = excluded.name, tz = excluded.tz, configured = 1`,
+				ON CONFLICT (id) DO UPDATE SET role = excluded.role, name = excluded.name, tz = excluded.tz, configured = 1, joined = ''`,
 				string(p.ID), string(p.Role), p.Name, p.TZ, t.now); err != nil {
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
@@ -126,7 +129,7 @@ func (s *Store) SyncAccounts(network channels.Network, account channels.AccountI
 		}
 		for _, a := range users {
 			if _, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id, configured) VALUES (?, ?, ?, ?, 1)
-				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id, configured = 1`,
+				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id, configured = 1, most = ''`,
 				string(network), string(account), string(a.User), string(a.Person)); err != nil {
 				return fmt.Errorf("account of %s: %w", a.Person, err)
 			}

@@ -471,10 +471,12 @@ func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
 
 // Person finds who a network user is.
 func (s *Store) Person(network channels.Network, account channels.AccountID, user channels.UserID) (p workspace.Person, err error) {
-	err = s.one(`SELECT p.id, p.role, p.name, p.tz, p.configured = 1 OR EXISTS (SELECT 1 FROM pairings q
+	var most workspace.Role
+	err = s.one(`SELECT p.id, p.role, p.name, p.tz, a.most, p.configured = 1 AND a.most = '' OR EXISTS (SELECT 1 FROM pairings q
 		WHERE q.network = a.network AND q.account = a.account AND q."user" = a."user" AND q.state = 'approved')
 		FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
-		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ, &p.Vouched)
+		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ, &most, &p.Vouched)
+	p.Role = p.Role.Lower(most)
 	return p, err
 }
 
@@ -486,7 +488,7 @@ func (s *Store) PersonByID(id workspace.PersonID) (p workspace.Person, err error
 
 // People lists all people with their accounts.
 func (s *Store) People() (people []workspace.Person, accounts []workspace.Account, err error) {
-	err = s.many(`SELECT id, role, name, tz FROM people ORDER BY id`, nil, func(scan func(...any) error) error {
+	err = s.many(`SELECT id, role, name, tz FROM people WHERE joined = '' ORDER BY id`, nil, func(scan func(...any) error) error {
 		var p workspace.Person
 		err := scan(&p.ID, &p.Role, &p.Name, &p.TZ)
 		people = append(people, p)

@@ -8,12 +8,17 @@
 -- rooms, a part's token is its primary key as text.
 
 CREATE TABLE people (
-  id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0, configured INTEGER NOT NULL DEFAULT 0
+  id TEXT PRIMARY KEY, role TEXT NOT NULL, name TEXT NOT NULL DEFAULT '', tz TEXT NOT NULL DEFAULT '', created INTEGER NOT NULL DEFAULT 0, configured INTEGER NOT NULL DEFAULT 0,
+  joined TEXT NOT NULL DEFAULT '' -- who this person has become by a link
 );
 CREATE TABLE accounts (
   network TEXT NOT NULL, account TEXT NOT NULL, "user" TEXT NOT NULL, person_id TEXT NOT NULL, name TEXT NOT NULL DEFAULT '',
-  configured INTEGER NOT NULL DEFAULT 0,
+  configured INTEGER NOT NULL DEFAULT 0, most TEXT NOT NULL DEFAULT '', -- the greatest role that it speaks with, after a link; '': its person's
   PRIMARY KEY (network, account, "user")
+) WITHOUT ROWID;
+CREATE TABLE links ( -- the code that a person asked for, and the wrong ones that they gave
+  person_id TEXT PRIMARY KEY, network TEXT NOT NULL DEFAULT '', room_id TEXT NOT NULL DEFAULT '', code_hash TEXT NOT NULL DEFAULT '',
+  issued INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, tried INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE pairings (
   id TEXT PRIMARY KEY, channel TEXT NOT NULL, network TEXT NOT NULL, account TEXT NOT NULL, "user" TEXT NOT NULL, name TEXT NOT NULL DEFAULT '',
@@ -128,4 +133,4 @@ CREATE TABLE memory (id TEXT PRIMARY KEY, agent TEXT NOT NULL, scope TEXT NOT NU
 -- +goose Down
 DROP TABLE memory; DROP TABLE uploads; DROP TABLE blobs; DROP TABLE usage; DROP TABLE audit; DROP TABLE answers; DROP TABLE settings; DROP TABLE leases; DROP TABLE holds;
 DROP TABLE slots; DROP TABLE tasks; DROP TABLE approvals; DROP TABLE parts; DROP TABLE outbound; DROP TABLE entries; DROP TABLE steps;
-DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE moves; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE accounts; DROP TABLE people;
+DROP TABLE runs; DROP TABLE inputs; DROP TABLE sessions; DROP TABLE moves; DROP TABLE rooms; DROP TABLE pairings; DROP TABLE links; DROP TABLE accounts; DROP TABLE people;

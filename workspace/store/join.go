@@ -1,0 +1,185 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// AskLink issues a code by which somebody else may be joined with a person. It replaces an earlier one of theirs.
+type AskLink struct {
+	Person   workspace.PersonID
+	Network  channels.Network // where it is asked
+	Room     workspace.RoomID // that hears of the link; empty: none
+	CodeHash string
+}
+
+// GiveLink redeems a code.
+type GiveLink struct {
+	Person   workspace.PersonID // who gives it
+	CodeHash string             // empty: what was typed cannot be a code
+	Life     time.Duration      // of a code
+	Tries    int                // wrong codes that one person may give in the life of a code
+	Audit    workspace.AuditRow // kept if they are joined, with who and whom
+	Notice   string             // what the asking room is told
+}
+
+// askLink stores a code.
+func (t *tx) askLink(a AskLink) error {
+	_, err := t.exec(`INSERT INTO links (person_id, network, room_id, code_hash, issued) VALUES (?, ?, ?, ?, ?)
+		ON CONFLICT (person_id) DO UPDATE SET network = excluded.network, room_id = excluded.room_id, code_hash = excluded.code_hash, issued = excluded.issued`,
+		string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.now)
+	return err
+}
+
+// giveLink takes a code off, if it fits and lives, and joins the two. A code that fits nowhere is a try of who gave it.
+func (t *tx) giveLink(g GiveLink, did *Did) error {
+	did.Joined = workspace.Joined{Outcome: workspace.LinkWrong}
+	tries, err := t.linkTries(g)
+	if err != nil {
+		return err
+	}
+	if tries >= g.Tries {
+		did.Joined.Outcome = workspace.LinkTries
+		return nil
+	}
+	var asker, network, room string
+	err = t.row(`UPDATE links SET code_hash = '' WHERE code_hash = ? AND code_hash <> '' AND issued > ? AND issued <= ? RETURNING person_id, network, room_id`,
+		[]any{g.CodeHash, t.now - g.Life.Milliseconds(), t.now}, &asker, &network, &room)
+	if errors.Is(err, workspace.ErrNotFound) {
+		return t.linkTried(g, tries)
+	}
+	if err != nil {
+		return err
+	}
+	did.Joined.With = channels.Network(network)
+	if err := t.join(workspace.PersonID(asker), g.Person, &did.Joined); err != nil || did.Joined.Outcome != workspace.Linked {
+		return err
+	}
+	row := g.Audit
+	row.What = map[string]any{"into": string(did.Joined.Into), "from": string(did.Joined.From), "asked": asker, "given": string(g.Person)}
+	if err := t.audit(row); err != nil {
+		return err
+	}
+	return t.outbounds([]NewOutbound{{Key: "send:link:" + t.s.ids.New(), RoomID: workspace.RoomID(room), Kind: workspace.OutMessage, Text: g.Notice,
+		Spans: []Span{{To: len(g.Notice)}}}}, &did.Told)
+}
+
+// linkTries counts the wrong codes that somebody gave within the life of one.
+func (t *tx) linkTries(g GiveLink) (int, error) {
+	var tries, since int64
+	err := t.row(`SELECT tries, tried FROM links WHERE person_id = ?`, []any{string(g.Person)}, &tries, &since)
+	if errors.Is(err, workspace.ErrNotFound) || err == nil && (t.now-since >= g.Life.Milliseconds() || t.now < since) {
+		return 0, nil
+	}
+	return int(tries), err
+}
+
+func (t *tx) linkTried(g GiveLink, before int) error {
+	_, err := t.exec(`INSERT INTO links (person_id, tries, tried) VALUES (?, 1, ?) ON CONFLICT (person_id) DO UPDATE SET
+		tries = ?, tried = CASE WHEN ? = 0 THEN excluded.tried ELSE links.tried END`, string(g.Person), t.now, before+1, before)
+	return err
+}
+
+// party is a person as a link sees them.
+type party struct {
+	id         workspace.PersonID
+	role       workspace.Role
+	configured bool
+}
+
+// party follows who somebody has become since.
+func (t *tx) party(id workspace.PersonID) (p party, err error) {
+	for range 100 { // a chain is as long as there were links, and has no ring: who was joined is never joined into
+		var configured int64
+		var next string
+		p.id = id
+		if err = t.row(`SELECT role, configured, joined FROM people WHERE id = ?`, []any{string(id)}, &p.role, &configured, &next); err != nil {
+			return p, err
+		}
+		p.configured = configured == 1
+		if next == "" {
+			return p, nil
+		}
+		id = workspace.PersonID(next)
+	}
+	return p, workspace.ErrConflict
+}
+
+// join makes two people one. Who the configuration names stays, else who has the greater role, else who asked. Each
+// account of the other keeps the rights that it has, and gets none besides: accounts.most bounds them.
+func (t *tx) join(asker, giver workspace.PersonID, out *workspace.Joined) error {
+	a, err := t.party(asker)
+	if err == nil {
+		var g party
+		if g, err = t.party(giver); err == nil {
+			return t.unite(a, g, out)
+		}
+	}
+	if errors.Is(err, workspace.ErrNotFound) {
+		out.Outcome = workspace.LinkStranger
+		return nil
+	}
+	return err
+}
+
+func (t *tx) unite(into, from party, out *workspace.Joined) error {
+	if into.id == from.id {
+		out.Outcome = workspace.LinkSame
+		return nil
+	}
+	if from.configured && !into.configured || from.configured == into.configured && !into.role.AtLeast(from.role) {
+		into, from = from, into
+	}
+	if from.configured || !into.role.AtLeast(from.role) {
+		out.Outcome = workspace.LinkConfigured
+		return nil
+	}
+	if err := t.one("join a person", `UPDATE people SET joined = ? WHERE id = ? AND joined = '' AND configured = 0`, string(into.id), string(from.id)); err != nil {
+		return err
+	}
+	// Of those that a former link has bounded the bound stays: it is the lesser one, or as great.
+	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(from.role), string(from.id)); err != nil {
+		return err
+	}
+	if _, err := t.exec(`UPDATE accounts SET person_id = ? WHERE person_id = ?`, string(into.id), string(from.id)); err != nil {
+		return err
+	}
+	if _, err := t.exec(`DELETE FROM links WHERE person_id = ?`, string(from.id)); err != nil {
+		return err
+	}
+	*out = workspace.Joined{Outcome: workspace.Linked, Into: into.id, From: from.id, With: out.With}
+	return nil
+}
+
+// approveJoined gives an account of a person who has several the role that an operator approved, and the others none of it.
+func (t *tx) approveJoined(acc *workspace.Account, role workspace.Role) (joined bool, err error) {
+	var others int64
+	err = t.row(`SELECT COUNT(*) FROM accounts WHERE person_id = ? AND NOT (network = ? AND account = ? AND "user" = ?)`,
+		[]any{string(acc.Person), string(acc.Network), string(acc.Account), string(acc.User)}, &others)
+	if err != nil || others == 0 {
+		return false, err
+	}
+	p, err := t.party(acc.Person)
+	if err != nil {
+		return false, err
+	}
+	if p.configured { // what the configuration says of a person is not overruled here: it bounds what was approved
+		_, err = t.exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ? AND most <> ''`,
+			string(role), string(acc.Network), string(acc.Account), string(acc.User))
+		return true, err
+	}
+	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(p.role), string(p.id)); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ?`,
+		string(role), string(acc.Network), string(acc.Account), string(acc.User)); err != nil {
+		return false, err
+	}
+	if role.AtLeast(p.role) {
+		_, err = t.exec(`UPDATE people SET role = ? WHERE id = ? AND configured = 0`, string(role), string(p.id))
+	}
+	return true, err
+}
