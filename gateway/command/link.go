@@ -6,13 +6,12 @@ import (
 	"strings"
 
 	"parley/gateway/control"
-	"parley/routes"
 	"parley/workspace"
 )
 
 // checkLink wants a code that could be one. It may be typed in two halves.
 func checkLink(args []string) error {
-	if _, ok := routes.NormalizeCode(strings.Join(args, "")); len(args) > 0 && !ok {
+	if len(args) > 0 && !control.IsLinkCode(strings.Join(args, "")) {
 		return row("link").wrong(strings.Join(args, " "))
 	}
 	return nil

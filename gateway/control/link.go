@@ -65,3 +65,9 @@ func (c *Control) linkable(call Call) (channels.Network, error) {
 	}
 	return channels.Network(call.Input.Source), nil
 }
+
+// IsLinkCode says whether a text can be a code at all.
+func IsLinkCode(text string) bool {
+	_, ok := routes.NormalizeCode(text)
+	return ok
+}
