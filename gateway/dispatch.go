@@ -157,8 +157,12 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	if facts.Person, known, err = d.people.find(in.To.Network, in.To.Account, in.From); err != nil {
 		return nil, err
 	}
-	if in.Target != "" && facts.Person.ID != "" {
-		if facts.Addressed, err = d.addressed(in); err != nil {
+	about := in.Target
+	if about == "" { // where a thread grows from a message, what is said in it answers that one
+		about = channels.MessageID(in.To.Thread)
+	}
+	if about != "" && facts.Person.ID != "" {
+		if facts.Addressed, err = d.addressed(in, about); err != nil {
 			return nil, err
 		}
 	}
@@ -341,8 +345,9 @@ func isCommand(in channels.Inbound) bool {
 	return in.Command || in.To.Kind == channels.DM && strings.HasPrefix(in.Text, "/")
 }
 
-// addressed says whether the message that an edit, delete or reaction is about was for us.
-func (d *dispatch) addressed(in channels.Inbound) (bool, error) {
+// addressed says whether the message that an edit, delete or reaction is about, or that a thread grows from, was for us.
+func (d *dispatch) addressed(in channels.Inbound, about channels.MessageID) (bool, error) {
+	in.Target = about
 	target, err := d.store.InputByKey(string(in.To.Network), string(in.To.Account), targetKey(in))
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil

@@ -215,8 +215,11 @@ func (s *sign) placed(ctx context.Context) bool {
 	s.mu.Unlock()
 	if open == nil {
 		s.turn.Shown()
-		list, err := s.d.store.Outbound(store.NewOutbound{Key: "run:" + string(s.run) + ":answer", RoomID: s.room.ID, RunID: s.run,
-			Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}})
+		out := store.NewOutbound{Key: "run:" + string(s.run) + ":answer", RoomID: s.room.ID, RunID: s.run, Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}}
+		if s.room.Kind != channels.DM {
+			out.ReplyTo = s.asked.Data.Message // as an answer that is sent whole
+		}
+		list, err := s.d.store.Outbound(out)
 		if err != nil || len(list) == 0 {
 			if err != nil && !errors.Is(err, store.ErrClosed) {
 				s.line.log.Error("placeholder cannot be stored", "run", s.run, "err", err)

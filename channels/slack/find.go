@@ -15,7 +15,7 @@ import (
 const clocksApart = 2 * time.Minute
 
 // Find looks for a post by the token in its metadata; a file, which carries none, by its name. sure says that all that was
-// written since was looked at. Answers through a response_url are in no history.
+// written since, which may be the zero time, was looked at. Answers through a response_url are in no history.
 func (c *Channel) Find(ctx context.Context, p channels.Post, since time.Time) (id channels.MessageID, found, sure bool, err error) {
 	self := c.self.Load()
 	if self == nil {
@@ -32,7 +32,10 @@ func (c *Channel) Find(ctx context.Context, p channels.Post, since time.Time) (i
 		}
 		return found
 	}
-	args := url.Values{"channel": {string(p.To.Peer)}, "oldest": {tsOf(since.Add(-clocksApart))}, "include_all_metadata": {"true"}}
+	args := url.Values{"channel": {string(p.To.Peer)}, "include_all_metadata": {"true"}}
+	if !since.IsZero() {
+		args.Set("oldest", tsOf(since.Add(-clocksApart)))
+	}
 	thread := threadOf(p)
 	if thread != "" {
 		args.Set("ts", thread)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf16"
 
 	slackgo "github.com/slack-go/slack"
@@ -49,10 +50,30 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 	}
 	thread := threadOf(p)
 	id, err := c.postMessage(ctx, p, body, thread)
+	if says(err, "duplicate_message_not_found", "duplicate_client_msg_id") {
+		return c.twin(ctx, p, body, thread, err)
+	}
 	if thread != "" && p.To.Thread == "" && says(err, "thread_not_found", "message_not_found") {
 		return c.postMessage(ctx, p, body, "") // a deleted question must not cost the answer
 	}
 	return id, err
+}
+
+// twin is a post that Slack took for one that it has: it is looked for and given this text, since what was sent may have
+// been the begin of it. It is sent under no id of ours when somebody has deleted it since.
+func (c *Channel) twin(ctx context.Context, p channels.Post, body []slackgo.MsgOption, thread string, refusal error) (channels.MessageID, error) {
+	id, found, sure, err := c.Find(ctx, p, time.Time{})
+	switch {
+	case err != nil:
+		return "", err
+	case found:
+		return id, c.Edit(ctx, id, p)
+	case !sure:
+		return "", refusal
+	}
+	body = append(body, stamped(p.Token))
+	p.Token = ""
+	return c.postMessage(ctx, p, body, thread)
 }
 
 func (c *Channel) postMessage(ctx context.Context, p channels.Post, body []slackgo.MsgOption, thread string) (id channels.MessageID, err error) {
