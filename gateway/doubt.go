@@ -37,6 +37,8 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 		switch {
 		case err != nil:
 			return d.notFound(ctx, r, line, o, p, err)
+		case found && p.N == 0 && p.Blob == "": // what was sent may have been the placeholder, which has the same token
+			return d.found(ctx, r, line, o, p, id)
 		case found:
 			return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
 		case sure:
