@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/configs"
+	"parley/tools/builtin"
 	"parley/workspace"
 )
 
@@ -38,4 +39,48 @@ func (g *Gateway) auditStart(c *configs.Config) error {
 		return err
 	}
 	return g.store.SetSetting(auditedConfig, hash) // a start that ends before it tells once more
+}
+
+// execRows tells of commands: that one began, how it ended, that one was refused or not begun. They are committed with
+// the steps.
+func (r *recorder) execRows(steps []workspace.Step) (rows []workspace.AuditRow) {
+	for _, st := range steps {
+		kind := ""
+		switch {
+		case st.Tool != builtin.ExecName:
+		case st.State == workspace.StepStarted:
+			kind = workspace.AuditExecStarted
+		case st.State == workspace.StepRefused || st.State == workspace.StepCancelled:
+			kind = workspace.AuditExecRefused
+		case st.State == workspace.StepDone || st.State == workspace.StepFailed || st.State == workspace.StepUnknown:
+			kind = workspace.AuditExecEnded
+		}
+		if kind == "" {
+			continue
+		}
+		what := map[string]any{"run": string(r.run.ID), "call": st.CallID, "session": r.key.String(), "agent": string(r.key.Agent), "state": string(st.State)}
+		if kind != workspace.AuditExecEnded {
+			what["args"] = string(r.argsOf(st.CallID))
+		}
+		if st.Approval != "" {
+			what["approval"] = string(st.Approval)
+		}
+		if st.Body.Reason != "" {
+			what["reason"] = st.Body.Reason
+		}
+		rows = append(rows, workspace.AuditRow{Kind: kind, Actor: r.run.Requester, Via: "turn", What: what})
+	}
+	return rows
+}
+
+// argsOf are the arguments of a call as the model wrote them.
+func (r *recorder) argsOf(call string) []byte {
+	for _, st := range r.turn.Journal {
+		for _, c := range st.Body.Content {
+			if st.Kind == workspace.StepModel && c.Kind == workspace.ToolCall && c.CallID == call {
+				return c.Args
+			}
+		}
+	}
+	return nil
 }

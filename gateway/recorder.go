@@ -113,7 +113,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
 	r.journal(steps)
 	r.sign.follow(r.trail())
-	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps)}
+	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps), Audit: r.execRows(steps)}
 	var files fetched
 	for _, st := range steps {
 		r.asking = max(r.asking, st.N+1)
@@ -270,7 +270,7 @@ func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 		r.mem.overflowed()
 	}
 	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
-	f := store.Finish{Run: r.run, Asked: r.asked, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, AnswerEntry: -1}
+	f := store.Finish{Run: r.run, Asked: r.asked, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, Audit: r.execRows(o.Steps), AnswerEntry: -1}
 	if len(o.Steps) == 1 && o.Steps[0].N == 1 && o.Steps[0].Kind == workspace.StepModel {
 		f.Steps = nil // a plain answer: its run and its entry say all that the step would
 	}

@@ -17,6 +17,9 @@ import (
 	"parley/workspace"
 )
 
+// ExecName is what the tool for commands is called.
+const ExecName = "exec"
+
 //go:embed exec.md
 var execText string
 
@@ -52,7 +55,7 @@ type execArgs struct {
 }
 
 func (execTool) Spec() tools.Spec {
-	s := fileSpec("exec", execText, `{"type":"object","properties":{`+
+	s := fileSpec(ExecName, execText, `{"type":"object","properties":{`+
 		`"command":{"type":"string","description":"shell line"},`+
 		`"working_dir":{"type":"string","description":"folder, relative to the work folder; left out: the work folder"}},`+
 		`"required":["command"],"additionalProperties":false}`, workspace.Outside)

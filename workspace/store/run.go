@@ -161,6 +161,7 @@ type StepUnit struct {
 	Wait    bool             // return after the commit
 	// Outbound is what these steps send; it needs Wait. Its keys make it happen once.
 	Outbound []NewOutbound
+	Audit    []workspace.AuditRow
 	Then     func() // called from the writer after the commit; must not block; nil: nothing
 }
 
@@ -226,6 +227,9 @@ func (t *tx) step(u StepUnit) (out Stepped, err error) {
 	}
 	entries := append(append([]workspace.Entry(nil), u.Entries...), userEntries(u.Run.ID, inputs, bodies)...)
 	if out.Entries, err = t.appendEntries(u.Run.SessionID, entries); err != nil {
+		return out, err
+	}
+	if err := t.audit(u.Audit...); err != nil {
 		return out, err
 	}
 	return out, t.outbounds(u.Outbound, &out.Sent)
@@ -311,6 +315,7 @@ type Finish struct {
 	Inputs     []workspace.Input    // taken by the run
 	InputState workspace.InputState // answered, silent, failed, stopped
 	Steps      []workspace.Step
+	Audit      []workspace.AuditRow
 	Entries    []workspace.Entry // the answer, before turn.ended
 	// Answer is the outbound of the run; nil for none. Its Ref is set to the entry of this index, -1: none.
 	Answer      *NewOutbound
@@ -389,6 +394,9 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		if err := t.putStep(st); err != nil {
 			return out, err
 		}
+	}
+	if err := t.audit(f.Audit...); err != nil {
+		return out, err
 	}
 	if out.State == workspace.RunStopped && f.State != workspace.RunStopped {
 		f.InputState, f.Answer, f.AnswerEntry, f.Reason = workspace.InputStopped, f.IfStopped, -1, "stopped"
