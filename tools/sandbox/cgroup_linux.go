@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -50,7 +51,7 @@ func findCgroups(sys string) (*cgroups, error) {
 	for _, find := range []func(string, []cgroupMount, string) (*cgroups, error){findV2, findV1} {
 		g, err := find(sys, mounts, string(own))
 		if err == nil {
-			g.prefix = fmt.Sprintf("parley-%d-", os.Getpid())
+			g.prefix = fmt.Sprintf("parley-%d-%x-", os.Getpid(), rand.Uint32()) // one process may have several backends
 			g.sweep()
 			return g, nil
 		}

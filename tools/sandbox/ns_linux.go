@@ -23,6 +23,7 @@ type ns struct {
 	hide  []string // clean absolute paths
 	maps  mapper
 	calls atomic.Uint64
+	weak  weakness // tests alone
 
 	find   sync.Once
 	groups *cgroups // nil: none

@@ -23,6 +23,7 @@ type how struct {
 	self    string     // show this program there
 	weak    weakness   // tests alone
 	inherit []*os.File // tests alone: more files for init
+	stdin   *os.File   // tests alone: in place of nothing
 }
 
 // startWithin bounds how long a sandbox may take to stand.
@@ -33,7 +34,7 @@ func (n *ns) Run(ctx context.Context, c Command) (Outcome, error) {
 	if r.Tier == TierNone {
 		return Outcome{}, fmt.Errorf("%w: %s", ErrUnavailable, strings.TrimPrefix(r.String(), "no exec: "))
 	}
-	return n.run(ctx, c, how{tier: r.Tier})
+	return n.run(ctx, c, how{tier: r.Tier, weak: n.weak})
 }
 
 // run is Run without asking what was proven.
@@ -150,6 +151,9 @@ func (k *call) cleanUp(ctx context.Context) {
 // start starts init.
 func (k *call) start() (err error) {
 	stdin := k.ours[0]
+	if k.how.stdin != nil {
+		stdin = k.how.stdin
+	}
 	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{stdin, k.ours[1], k.ours[1], k.ours[2]}, k.how.inherit...), Sys: k.attributes()}
 	if k.how.weak.KeepEnv {
 		attr.Env = os.Environ()

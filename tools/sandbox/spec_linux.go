@@ -85,7 +85,6 @@ type weakness struct {
 	NoParent     bool `json:",omitempty"` // init does not end with the gateway
 	NoCleanup    bool `json:",omitempty"` // what a call needs is left behind
 	NoCut        bool `json:",omitempty"` // output is kept whole
-	KeepStdin    bool `json:",omitempty"` // a terminal or pipe that never ends
 	SkipProbe    bool `json:",omitempty"` // whatever the self-test finds is taken for good
 }
 

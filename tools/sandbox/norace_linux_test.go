@@ -1,0 +1,7 @@
+//go:build !race
+
+package sandbox
+
+const (
+	raceMemory = 0
+)
