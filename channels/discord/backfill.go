@@ -50,20 +50,46 @@ func (r *receiver) arrived(ctx context.Context, p payload) {
 // readBack journals what was written while nobody listened: in every room that the journal knows from its newest message
 // on, and in channels of servers where something is newer than all that the journal has. It does not give up while
 // Discord is merely away, since what comes behind it must not overtake it.
+//
+// All rooms are journalled together, in the order of their ids: whatever the journal's newest message is when the process
+// dies, nothing older is missing, neither in its room nor in a thread of it.
 func (r *receiver) readBack(ctx context.Context) {
 	r.missed, r.waiting = false, nil
 	newest, err := r.newest(ctx)
 	if err != nil {
 		return // ctx ended
 	}
+	var all []missed
 	for _, gap := range r.gaps(newest) {
-		if err := r.fill(ctx, gap); err != nil {
+		if all, err = r.fill(ctx, gap, all); err != nil {
 			return
 		}
+	}
+	slices.SortStableFunc(all, func(a, b missed) int {
+		switch {
+		case a.id == b.id:
+			return 0
+		case older(a.id, b.id):
+			return -1
+		}
+		return 1
+	})
+	for some := range slices.Chunk(all, pageSize) {
+		var b batch
+		for _, m := range some {
+			b.in = append(b.in, m.in)
+		}
+		r.deliver(ctx, &b)
 	}
 	if ctx.Err() == nil {
 		r.ready()
 	}
+}
+
+// missed is one message that was read back.
+type missed struct {
+	id string
+	in channels.Inbound
 }
 
 // newest asks the journal until it answers.
@@ -81,7 +107,7 @@ type gap struct {
 	guild     string
 }
 
-// gaps are the channels to read, those with the newest messages first.
+// gaps are the channels to read.
 func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 	var all []gap
 	latest := ""
@@ -93,8 +119,8 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 			latest = string(id)
 		}
 		if ch, ok := r.c.rooms.find(string(peer)); ok {
-			if older(string(id), ch.Last) {
-				all = append(all, gap{ch.ID, before(string(id)), ch.Guild})
+			if after := before(string(id)); older(after, ch.Last) {
+				all = append(all, gap{ch.ID, after, ch.Guild})
 			}
 			continue
 		}
@@ -111,24 +137,18 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 		if ch.thread() {
 			after = cmp.Or(string(newest[channels.PeerID(ch.Parent)]), latest)
 		}
-		if older(after, ch.Last) {
-			all = append(all, gap{ch.ID, before(after), ch.Guild})
+		if after = before(after); older(after, ch.Last) {
+			all = append(all, gap{ch.ID, after, ch.Guild})
 		}
 	}
-	slices.SortFunc(all, func(a, b gap) int {
-		if older(b.after, a.after) {
-			return -1
-		}
-		return 1
-	})
 	return all
 }
 
 // before is the id of a moment before another.
 func before(id string) string { return at(born(id).Add(-overlap)) }
 
-// fill reads one channel forward, oldest first, and journals each page.
-func (r *receiver) fill(ctx context.Context, g gap) error {
+// fill reads one channel forward and adds its messages.
+func (r *receiver) fill(ctx context.Context, g gap, all []missed) ([]missed, error) {
 	members := map[string]*member{}
 	for range maxPages {
 		var page []json.RawMessage
@@ -137,44 +157,48 @@ func (r *receiver) fill(ctx context.Context, g gap) error {
 		})
 		if err != nil {
 			if ctx.Err() != nil {
-				return err
+				return all, err
 			}
 			r.c.log.Debug("a channel cannot be read back", "peer", g.id, "err", err)
-			return nil // it is gone, or hidden from us
+			return all, nil // it is gone, or hidden from us
 		}
-		slices.Reverse(page) // the newest comes first
-		var b batch
 		for _, raw := range page {
-			if id, ok := r.past(ctx, g, raw, members, &b); ok && older(g.after, id) {
+			var b batch
+			id := r.past(ctx, g, raw, members, &b)
+			for _, in := range b.in {
+				all = append(all, missed{id, in})
+			}
+			if older(g.after, id) {
 				g.after = id
 			}
 		}
-		r.deliver(ctx, &b)
 		if len(page) < pageSize || ctx.Err() != nil {
-			return ctx.Err()
+			return all, ctx.Err()
 		}
 	}
 	r.c.log.Warn("more was missed in a channel than is read back", "peer", g.id)
-	return nil
+	return all, nil
 }
 
-// past converts one message of a page. REST leaves out the server, and the writer's roles there.
-func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members map[string]*member, b *batch) (id string, ok bool) {
+// past converts one message of a page, and gives its id. REST leaves out the server, and the writer's roles there.
+func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members map[string]*member, b *batch) string {
 	m, err := decode[message](raw)
 	if err != nil {
 		r.unreadable("MESSAGE_CREATE", raw, b)
 		var just struct {
 			ID string `json:"id"`
 		}
-		err := json.Unmarshal(raw, &just)
-		return just.ID, err == nil && just.ID != ""
+		_ = json.Unmarshal(raw, &just) // one without an id is the oldest
+		return just.ID
 	}
 	m.Guild = g.guild
 	if m.Guild != "" && m.Author != nil && m.Webhook == "" && m.Author.ID != r.self.id {
 		m.Member = r.member(ctx, m.Guild, m.Author.ID, members)
 	}
-	r.message(ctx, m, raw, b)
-	return m.ID, true
+	if err := r.message(ctx, m, raw, b); err != nil {
+		return m.ID // ctx ended
+	}
+	return m.ID
 }
 
 // member asks for a writer's roles, once a channel. Who has left has none.
