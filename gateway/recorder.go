@@ -136,6 +136,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.content), true
 		}
 	}
+	r.hand(steps)
 	if u.Outbound = r.sends(steps); len(u.Outbound) > 0 {
 		u.Wait = true
 	}

@@ -219,6 +219,22 @@ func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
 	return list
 }
 
+// hand lets a person fetch what an agent sends into their local session. Owners may fetch every file.
+func (r *recorder) hand(steps []workspace.Step) {
+	if r.line != nil && !r.line.local || r.turn.Requester.Role == workspace.Owner {
+		return
+	}
+	now := r.ts.now()
+	for _, st := range steps {
+		for _, f := range st.Body.Files {
+			u := workspace.Upload{Ref: f.Blob, Person: r.turn.Requester.Person, Kind: "file", Name: f.Name, MIME: f.MIME, Size: f.Size, Created: now}
+			if err := r.ts.store.AddUpload(u, now.Add(-24*time.Hour), control.MaxFileDay); err != nil {
+				r.ts.log.Warn("a sent file cannot be fetched by its person", "run", r.run.ID, "err", err)
+			}
+		}
+	}
+}
+
 // sentFile is a file in the store of files as a network gets it.
 func sentFile(name, path string) channels.File {
 	f := channels.File{Name: name, MIME: "application/octet-stream", Path: path}

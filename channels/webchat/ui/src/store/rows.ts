@@ -44,7 +44,11 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
         else if (item.role === 'user') {
           if (run && !asked.has(run)) asked.set(run, e.sequence)
           to({ kind: 'user', id: item.id || e.event_id, at: e.time, item, sequence: e.sequence, run }, e.time)
-        } else if (item.type === 'tool_result') results(byCall, item, e.time)
+        } else if (item.type === 'tool_result') {
+          results(byCall, item, e.time)
+          const files = (item.parts ?? []).filter(p => p.blob || p.ref) // sent to this conversation: a card of its own, not a detail of a step
+          if (files.length) to({ kind: 'answer', id: item.id || e.event_id, at: e.time, text: '', files, partial: false, reason: '', run, sequence: e.sequence, growing: false, asked: asked.get(run) }, e.time)
+        }
         else said(rows, byCall, e, item, run, asked.get(run), to)
         break
       }

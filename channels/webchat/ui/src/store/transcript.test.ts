@@ -37,6 +37,17 @@ const all = (events: Event[]) => events.reduce((t, e) => apply(t, [e], 0), nothi
 
 const pieces = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 8 })
 
+describe('a file that the agent sends', () => {
+  test('is a card of its own before the answer', () => {
+    const sent = stored(4, 'r1', { id: 's1/4', type: 'tool_result', role: 'tool', parts: [{ type: 'tool_result', call_id: 'c-r1', text: 'on its way' }, { type: 'file_ref', name: 'a.csv', mime: 'text/csv', blob: 'b1' }] })
+    const rows = rowsOf(apply(nothing, turn(1, 'r1', ['done']).map(e => e.sequence === 4 && e.type === 'item.completed' && !e.synthetic ? sent : e), 0).lines)
+    const kinds = rows.filter(r => r.kind !== 'day').map(r => r.kind)
+    expect(kinds).toEqual(['user', 'steps', 'answer', 'answer'])
+    const card = rows.find(r => r.kind === 'answer')
+    expect(card?.kind === 'answer' && [card.text, card.files.map(f => f.name)]).toEqual(['', ['a.csv']])
+  })
+})
+
 describe('the reducer', () => {
   test('any order and any number of copies of whole turns ends in the same state', () => {
     fc.assert(fc.property(pieces, pieces, fc.infiniteStream(fc.nat()), fc.array(fc.nat(), { maxLength: 30 }), fc.nat(5), (a, b, order, twice, cut) => {
