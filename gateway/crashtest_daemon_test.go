@@ -21,6 +21,7 @@ import (
 	"parley/channels/all"
 	"parley/configs"
 	"parley/gateway"
+	"parley/tools"
 	"parley/tools/sandbox"
 )
 
@@ -30,6 +31,7 @@ const (
 	childPoint  = "PARLEY_TEST_POINT"       // "name#n": the process kills itself at the n-th passage
 	childPoints = "PARLEY_TEST_POINTS"      // a file that gets the name of each point that is passed
 	childSync   = "PARLEY_TEST_SYNCHRONOUS" // SQLite's setting
+	childAct    = "PARLEY_TEST_ACT"         // a file that gets a line each time the tool act runs; without it there is none
 
 	childSandbox = "PARLEY_TEST_SANDBOX" // commands run; they do not where it is empty
 )
@@ -59,8 +61,13 @@ func childMain(conf string) int {
 	if os.Getenv(childSandbox) == "" {
 		box = sandbox.New(sandbox.Config{Backend: "none"}, sandbox.Deps{})
 	}
-	g := gateway.New(gateway.Options{Source: src, Sandbox: box, Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-		Synchronous: os.Getenv(childSync), Point: pointOf(os.Getenv(childPoint), os.Getenv(childPoints)), MemoryLimit: 4 << 30})
+	point := pointOf(os.Getenv(childPoint), os.Getenv(childPoints))
+	var list []tools.Tool
+	if file := os.Getenv(childAct); file != "" {
+		list = append(list, fileTool{newAct(), file, point})
+	}
+	g := gateway.New(gateway.Options{Source: src, Tools: list, Sandbox: box, Channels: all.Factories(), Env: none, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Synchronous: os.Getenv(childSync), Point: point, MemoryLimit: 4 << 30})
 	if err := g.Start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -343,6 +343,14 @@ func (ls *lines) find(a channels.Address) *line {
 	return nil
 }
 
+// serving is the channel of an address, or the one that will turn out to be it once it has connected.
+func (ls *lines) serving(a channels.Address) *line {
+	if l := ls.find(a); l != nil {
+		return l
+	}
+	return ls.pending(a.Network)
+}
+
 func (ls *lines) ready(a channels.Address) bool {
 	l := ls.find(a)
 	return l != nil && l.ready()

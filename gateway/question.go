@@ -51,7 +51,7 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 				a.log.Error("where a person is asked is not known", "person", who, "err", err)
 				continue
 			}
-			if l := a.g.lines.find(addr); l != nil && !l.local {
+			if l := a.g.lines.serving(addr); l != nil && !l.local {
 				ask(room, l, true)
 			}
 		}
@@ -251,7 +251,7 @@ func (a *approvals) closing(ap workspace.Approval, r workspace.AskedRoom, text s
 	}
 	var traits channels.Traits
 	if addr, err := a.g.deliver.Address(r.Room); err == nil {
-		if l := a.g.lines.find(addr); l != nil {
+		if l := a.g.lines.serving(addr); l != nil {
 			traits = l.traits
 		}
 	}

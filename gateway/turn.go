@@ -268,15 +268,15 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	if room.ID != "" {
 		if addr, err := ts.deliver.Address(room.ID); err == nil {
 			room.Address = addr
-			l = ts.lines.find(addr)
+			l = ts.lines.serving(addr)
 		}
 	}
 	rec.room, rec.line = room, l
 	over, _ := rec.mem.overrides()
 	rec.over = over
 	shown := l
-	if l != nil && l.local || over.Send == "off" {
-		shown = nil // who reads the transcript sees the turn itself
+	if l != nil && (l.local || !l.serves(room.Address)) || over.Send == "off" {
+		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
 	rec.sign.job = rec.job
