@@ -27,6 +27,7 @@ type worker struct {
 	do func(t *lane.Turn)
 	// what turns wait for; made inside the bubble
 	step, open, gone chan struct{}
+	lanes            *lane.Lanes
 
 	mu      sync.Mutex
 	log     []string // what happened, in order

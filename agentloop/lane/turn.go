@@ -257,6 +257,11 @@ func (ls *Lanes) Count() (lanes, turns int) {
 func (ls *Lanes) Drain(ctx context.Context) {
 	ls.mu.Lock()
 	ls.shut = true
+	for key, l := range ls.lanes {
+		if l.asleep { // what lies still does so in the record
+			delete(ls.lanes, key)
+		}
+	}
 	ls.mu.Unlock()
 	done := make(chan struct{})
 	go func() {

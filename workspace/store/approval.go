@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"parley/channels"
 	"parley/workspace"
 )
 
@@ -347,9 +348,19 @@ func (s *Store) DirectRoom(person workspace.PersonID) (id workspace.RoomID, err 
 	if !errors.Is(err, workspace.ErrNotFound) {
 		return id, err
 	}
-	err = s.one(`SELECT r.id FROM accounts a JOIN rooms r ON r.network = a.network AND r.account = a.account AND r.peer_kind = 'dm' AND r.peer = a."user" AND r.thread = ''
-		WHERE a.person_id = ? ORDER BY r.id DESC LIMIT 1`, []any{string(person)}, &id)
-	return id, err
+	var users []channels.Address // of networks where a direct room goes by its user's id
+	err = s.many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`, []any{string(person)}, func(scan func(...any) error) error {
+		a := channels.Address{Kind: channels.DM}
+		err := scan(&a.Network, &a.Account, &a.Peer)
+		users = append(users, a)
+		return err
+	})
+	for _, a := range users {
+		if r, err := s.RoomByAddress(a); err == nil {
+			return r.ID, nil
+		}
+	}
+	return "", errors.Join(err, workspace.ErrNotFound)
 }
 
 // LiveRun is the run that holds a session.
