@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 
 	"parley/channels"
 )
@@ -21,6 +24,7 @@ func eventChecks() []check {
 		{"a command is marked as one", Commands, commandMarked},
 		{"a file arrives with its bytes", FilesIn, fileArrives},
 		{"T18 a file larger than announced is refused", FilesIn, largerRefused},
+		{"T18 only what the network issued is opened", FilesIn, forgedRefused},
 		{"an album is one album", Albums, albumJoined},
 		{"a room that moves tells its new id", Moves, moveTold},
 	}
@@ -165,6 +169,42 @@ func largerRefused(r *rig) {
 	a.Size = 10
 	if got, err := r.read(a); !errors.Is(err, channels.ErrTooLarge) {
 		r.t.Errorf("10 bytes announced, %d given: %v, want ErrTooLarge", len(got), err)
+	}
+}
+
+// forgedRefused: an attachment is named by what the network issued, and nothing else is opened by its name: no address, no
+// path, no guess.
+func forgedRefused(r *rig) {
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte("from elsewhere")) // a failed write is the adapter's loss
+	}))
+	defer elsewhere.Close()
+	r.start()
+	f := File{Kind: "file", Name: "x.bin", MIME: "application/octet-stream", Data: []byte("what was sent")}
+	in := r.message(DM, r.act(Event{Do: Write, Place: DM, Who: Ana, Files: []File{f}}))
+	if len(in.Attachments) != 1 {
+		r.t.Fatalf("%d attachments, want 1", len(in.Attachments))
+	}
+	real := in.Attachments[0].ID
+	other := []byte(real)
+	if other[len(other)/2]++; other[len(other)/2] == '/' {
+		other[len(other)/2] = 'x'
+	}
+	for _, id := range []string{elsewhere.URL + "/x.bin", strings.TrimPrefix(elsewhere.URL, "http://") + "/x.bin", "file:///etc/passwd", "../../../../etc/passwd",
+		"/etc/passwd", real + "/../../x", string(other), ""} {
+		a := in.Attachments[0]
+		if a.ID = id; a.ID == real {
+			continue
+		}
+		a.Size = 1 << 10
+		if got, err := r.read(a); err == nil {
+			r.t.Errorf("%q was opened: %d bytes", id, len(got))
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		r.t.Errorf("another server was asked %d times", n)
 	}
 }
 

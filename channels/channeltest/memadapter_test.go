@@ -322,6 +322,7 @@ func (a *memAdapter) Edit(_ context.Context, id channels.MessageID, p channels.P
 		if !a.is("edits nothing") {
 			s.Text = p.Text
 		}
+		s.Previews = a.is("previews edited links")
 		return !same || !a.is("fails on the same text")
 	})
 	if a.is("fails on the same text") {
@@ -363,6 +364,16 @@ func (a *memAdapter) ShowTyping(_ context.Context, to channels.Address) error {
 }
 
 func (a *memAdapter) Open(_ context.Context, at channels.Attachment) (io.ReadCloser, error) {
+	if a.is("fetches addresses") && strings.HasPrefix(at.ID, "http") {
+		resp, err := a.d.HTTP.Get(at.ID)
+		if err != nil {
+			return nil, err
+		}
+		return resp.Body, nil
+	}
+	if !a.net.issued(at.ID) && !a.is("opens anything") {
+		return nil, errMissing
+	}
 	data := []byte(at.ID)
 	if a.is("opens half of it") {
 		data = data[:len(data)/2]

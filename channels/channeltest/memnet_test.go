@@ -61,7 +61,7 @@ type memSent struct {
 const (
 	ourselves  = Who("bot")
 	memSecret  = "s3cr3t-t0ken"
-	memMax     = 100
+	memMax     = 400
 	memNetwork = channels.Network("mem")
 )
 
@@ -405,7 +405,10 @@ func (n *memNet) accept(p channels.Post, text string, files []File) (channels.Me
 		}
 	}
 	s := &memSent{place: place, token: p.Token, Seen: Seen{ID: n.newID(place), Text: text,
-		ReplyTo: p.ReplyTo, Actions: p.Actions, Files: files}}
+		ReplyTo: p.ReplyTo, Actions: p.Actions, Files: files, Previews: n.bad == "previews links"}}
+	if n.bad == "rings everyone" {
+		s.Rings = []string{"everyone"}
+	}
 	n.sent = append(n.sent, s)
 	if place == Echo {
 		n.events = append(n.events, &memEvent{Event: Event{Do: Write, Place: Echo, Text: text}, id: s.ID, own: true, at: time.Now()})
@@ -430,4 +433,18 @@ func (n *memNet) change(p channels.Address, id channels.MessageID, f func(*memSe
 		})
 	})
 	return err
+}
+
+// issued says whether an attachment came with a message.
+func (n *memNet) issued(id string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range n.events {
+		for _, f := range e.Files {
+			if string(f.Data) == id {
+				return true
+			}
+		}
+	}
+	return false
 }

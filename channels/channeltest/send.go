@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"parley/channels"
+	"parley/channels/markup"
 )
 
 func sendChecks() []check {
@@ -31,6 +32,8 @@ func sendChecks() []check {
 		{"a reaction is put and taken", Reacting, reactionPut},
 		{"typing is shown where it is meant", Typing, typingShown},
 		{"a file goes out with its text", FilesOut, fileGoesOut},
+		{"T15 a text fetches nothing and rings nobody", Sending, quietText},
+		{"T15 an edit fetches nothing and rings nobody", Editing, quietEdit},
 	}
 }
 
@@ -263,4 +266,58 @@ func fileGoesOut(r *rig) {
 	if len(s.Files) != 1 || s.Files[0].Name != "table.csv" || string(s.Files[0].Data) != "a,b\n1,2\n" {
 		r.t.Errorf("people see the files %+v", s.Files)
 	}
+}
+
+// loud is what a model may be made to write: an address that tells a secret to whoever fetches it, and every way to call
+// people that a network knows.
+const loud = "see https://evil.example/?q=secret and [this](https://evil.example/x.png)\n\n@everyone @here @channel <!channel> <!here> <!everyone|all> <@U1> <@!1> <@&2> @all"
+
+// render is Markdown as the gateway gives it to the adapter.
+func (r *rig) render(p channels.Post, md string) channels.Post {
+	r.t.Helper()
+	text, plain := markup.Parse(md).Render(markup.Span{To: len(md)}, traitsOf(r.ch).Dialect)
+	p.Text, p.Plain = text, plain
+	return p
+}
+
+func (r *rig) quiet(p Place, id channels.MessageID) {
+	r.t.Helper()
+	s := r.shown(p, id)
+	if s.Previews {
+		r.t.Errorf("its link is previewed")
+	}
+	if len(s.Rings) > 0 {
+		r.t.Errorf("it rings %q", s.Rings)
+	}
+	if !strings.Contains(s.Text, "evil.example") {
+		r.t.Errorf("the link is not shown at all: %q", s.Text)
+	}
+}
+
+func quietText(r *rig) {
+	r.start()
+	for _, p := range []Place{DM, Group} {
+		if p == Group && r.cfg.needs(Groups) == Absent {
+			continue
+		}
+		r.quiet(p, r.send(r.render(r.post(p, ""), loud)))
+	}
+}
+
+func quietEdit(r *rig) {
+	r.start()
+	id := r.send(r.post(DM, "one moment"))
+	e, _ := channels.As[channels.Editor](r.ch)
+	if err := r.call(func(ctx context.Context) error { return e.Edit(ctx, id, r.render(r.post(DM, ""), loud)) }); err != nil {
+		r.t.Fatalf("Edit: %v", err)
+	}
+	r.sees("the edit", func() bool {
+		for _, s := range r.w.Sent(DM) {
+			if s.ID == id && strings.Contains(s.Text, "evil.example") {
+				return true
+			}
+		}
+		return false
+	})
+	r.quiet(DM, id)
 }

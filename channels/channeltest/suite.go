@@ -139,6 +139,11 @@ type Seen struct {
 	ReplyTo channels.MessageID
 	Actions [][]channels.Action
 	Files   []File
+
+	// Previews says that a link in the text would be fetched and shown. Rings are those whom it calls beside who reads the
+	// chat anyway, as the network names them: everyone, a role, single people.
+	Previews bool
+	Rings    []string
 }
 
 // check is one test of the suite. It belongs to one capability; its name begins with the id that it proves of the threat

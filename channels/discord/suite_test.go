@@ -168,6 +168,9 @@ func (w *world) press(at string, e channeltest.Event) bool {
 	return false
 }
 
+// suppressEmbeds is the flag of a message whose links are not shown.
+const suppressEmbeds = 1 << 2
+
 const send = "POST /channels/{channel}/messages"
 
 // trouble makes the network fail; false: it is a deed that Discord does not know.
@@ -211,7 +214,11 @@ func (w *world) Acked(channeltest.Place, channels.MessageID) bool { return false
 func (w *world) Sent(p channeltest.Place) []channeltest.Seen {
 	var all []channeltest.Seen
 	for _, m := range w.Server.Sent(chat(p)) {
-		s := channeltest.Seen{ID: channels.MessageID(m.ID), Text: m.Text, ReplyTo: channels.MessageID(m.ReplyTo)}
+		s := channeltest.Seen{ID: channels.MessageID(m.ID), Text: m.Text, ReplyTo: channels.MessageID(m.ReplyTo), Rings: m.Mentions,
+			Previews: m.Flags&suppressEmbeds == 0}
+		if m.Pings {
+			s.Rings = append(s.Rings, "everyone")
+		}
 		for _, row := range m.Buttons {
 			var actions []channels.Action
 			for _, b := range row {

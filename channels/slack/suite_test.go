@@ -225,7 +225,7 @@ func (w *world) Sent(p channeltest.Place) []channeltest.Seen {
 		if p == channeltest.Thread && m.ThreadTS != w.thread() {
 			continue
 		}
-		s := channeltest.Seen{ID: channels.MessageID(m.TS), Text: m.Shown(), ReplyTo: channels.MessageID(m.ThreadTS)}
+		s := channeltest.Seen{ID: channels.MessageID(m.TS), Text: m.Shown(), ReplyTo: channels.MessageID(m.ThreadTS), Previews: !m.NoUnfurl, Rings: m.Mentions()}
 		for _, row := range m.Buttons() {
 			var actions []channels.Action
 			for _, b := range row {

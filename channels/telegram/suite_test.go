@@ -243,7 +243,7 @@ func (w *world) Sent(p channeltest.Place) []channeltest.Seen {
 		if p == channeltest.Thread && m.Thread != w.topic {
 			continue
 		}
-		s := channeltest.Seen{ID: messageID(m.ID), Text: m.Text}
+		s := channeltest.Seen{ID: messageID(m.ID), Text: m.Text, Previews: !m.NoPreview} // Telegram has no way to call everybody
 		if m.ReplyTo != 0 {
 			s.ReplyTo = messageID(m.ReplyTo)
 		}

@@ -367,7 +367,13 @@ func (d *fakeDesk) File(_ Person, ref string) (channels.Attachment, error) {
 }
 
 func (d *fakeDesk) Open(_ context.Context, a channels.Attachment) (io.ReadCloser, error) {
-	data := d.bytes(a.ID)
+	d.mu.Lock()
+	f, ok := d.files[a.ID]
+	d.mu.Unlock()
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	data := f.Data
 	if int64(len(data)) > a.Size {
 		return nil, channels.ErrTooLarge
 	}

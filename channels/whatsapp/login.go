@@ -91,6 +91,7 @@ type pairing struct {
 	show   func(channels.LoginStep)
 	phone  string
 	events chan any
+	free   bool // the server said that the device may connect as itself
 }
 
 func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
@@ -194,6 +195,8 @@ func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 		p.show(channels.LoginStep{Note: "Linked to " + e.ID.User + "."})
 		p.settle(ctx)
 		return true, nil
+	case *events.ManualLoginReconnect: // a quick server says so before the pairing is told
+		p.free = true
 	case *events.PairError:
 		return false, &channels.Error{Class: channels.Retry, Err: errors.New("the phone's answer cannot be used: " + mask(e.Error.Error()))}
 	case *events.QRScannedWithoutMultidevice:
@@ -214,7 +217,7 @@ func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 func (p *pairing) settle(ctx context.Context) {
 	late := time.NewTimer(10 * time.Second)
 	defer late.Stop()
-	for {
+	for !p.free {
 		select {
 		case <-ctx.Done():
 			return

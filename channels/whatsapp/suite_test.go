@@ -297,7 +297,7 @@ func (w *world) Acked(_ channeltest.Place, id channels.MessageID) bool {
 func (w *world) Sent(p channeltest.Place) []channeltest.Seen {
 	var all []channeltest.Seen
 	for _, m := range w.Server.Sent(w.chat(p)) {
-		s := channeltest.Seen{ID: channels.MessageID(m.ID), Text: m.Text}
+		s := channeltest.Seen{ID: channels.MessageID(m.ID), Text: m.Text, Previews: m.Preview, Rings: m.Mentions}
 		if m.ReplyTo != "" {
 			s.ReplyTo = channels.MessageID(m.ReplyTo + " " + person(channeltest.Ana).PN().String())
 		}

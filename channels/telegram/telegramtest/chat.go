@@ -76,11 +76,13 @@ type Message struct {
 	Buttons  [][]Button
 	ReplyTo  int64
 	Silent   bool
-	Deleted  bool
-	Edits    []Edit
-	Reaction string // the bot's own
-	Service  string // JSON members of a service message, such as `"migrate_to_chat_id":-100`
-	markup   string
+	// NoPreview says that links in it are not fetched and shown.
+	NoPreview bool
+	Deleted   bool
+	Edits     []Edit
+	Reaction  string // the bot's own
+	Service   string // JSON members of a service message, such as `"migrate_to_chat_id":-100`
+	markup    string
 }
 
 // Action is a sendChatAction.

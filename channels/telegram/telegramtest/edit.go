@@ -41,6 +41,7 @@ func editMessageText(c *call) *apiError {
 		if len(m.Files) > 0 {
 			return text{}, badRequest("there is no text in the message to edit")
 		}
+		m.NoPreview = c.noPreview()
 		return t, nil
 	})
 }

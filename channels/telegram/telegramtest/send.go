@@ -127,7 +127,7 @@ func (c *call) chatOf() (*chat, *apiError) {
 
 // draft reads what all sends have in common. The caller holds ch.mu.
 func (c *call) draft(ch *chat) (Message, *apiError) {
-	m := Message{From: c.s.opts.Bot, Silent: c.bool("disable_notification")}
+	m := Message{From: c.s.opts.Bot, Silent: c.bool("disable_notification"), NoPreview: c.noPreview()}
 	if ch.info.Kind == Channel {
 		m.From = User{}
 	}
@@ -246,4 +246,15 @@ func sendChatAction(c *call) *apiError {
 		ch.actions = append(ch.actions[:0], ch.actions[len(ch.actions)-keep:]...)
 	}
 	return c.yes()
+}
+
+// noPreview reads link_preview_options, or what it has replaced.
+func (c *call) noPreview() bool {
+	var o struct {
+		Off bool `json:"is_disabled"`
+	}
+	if raw := c.get("link_preview_options"); raw != "" && json.Unmarshal([]byte(raw), &o) == nil {
+		return o.Off
+	}
+	return c.bool("disable_web_page_preview")
 }

@@ -294,7 +294,7 @@ func (c *conn) writeLoop(ctx context.Context) {
 
 // closeGrace is how long the server leaves a connection to the client after the last stanza. A client that reads a stream error
 // while the line is being closed may lose it.
-const closeGrace = 5 * time.Second
+const closeGrace = 2 * time.Second
 
 func (c *conn) farewell(ctx context.Context) {
 	late := time.NewTimer(closeGrace)
