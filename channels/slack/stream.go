@@ -35,7 +35,7 @@ func (c *Channel) Stream(ctx context.Context, p channels.Post) (channels.Stream,
 	switch {
 	case err == nil:
 		return &native{c: c, p: p, id: id}, nil
-	case channels.ClassOf(err) == channels.BadMessage: // not here: the workspace, a root that is gone
+	case channels.ClassOf(err) == channels.BadMessage, channels.ClassOf(err) == channels.PeerGone: // not here, or not for them
 		return c.edited(ctx, p)
 	}
 	return nil, err
