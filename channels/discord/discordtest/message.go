@@ -18,6 +18,17 @@ const (
 	nonceTime = 5 * time.Minute
 )
 
+// roleMention is https://discord.com/developers/docs/reference#message-formatting.
+var roleMention = regexp.MustCompile(`<@&([0-9]+)>`)
+
+func roleMentions(text string) []string {
+	all := []string{}
+	for _, found := range roleMention.FindAllStringSubmatch(text, -1) {
+		all = append(all, found[1])
+	}
+	return all
+}
+
 var mention = regexp.MustCompile(`<@!?([0-9]+)>`)
 
 // payload is what creates or edits a message, https://discord.com/developers/docs/resources/message#create-message.

@@ -155,7 +155,7 @@ func (s *Server) json(m *Message, hidden bool) obj {
 		}
 	}
 	o := obj{"id": m.ID, "type": m.Type, "channel_id": m.Channel, "author": m.From.json(), "content": m.Text, "timestamp": m.At.UTC().Format(stamp),
-		"edited_timestamp": nil, "tts": false, "mention_everyone": m.Pings, "mentions": mentions, "mention_roles": []string{}, "pinned": false,
+		"edited_timestamp": nil, "tts": false, "mention_everyone": m.Pings, "mentions": mentions, "mention_roles": roleMentions(m.Text), "pinned": false,
 		"flags": m.Flags, "attachments": s.attachments(m), "embeds": raws(m.Embeds), "components": raws(m.components)}
 	if !m.Edited.IsZero() {
 		o["edited_timestamp"] = m.Edited.UTC().Format(stamp)
