@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -431,13 +432,23 @@ func (x rules) rest() {
 		x.add("sandbox.egress", "lists hosts, but network is none: set sandbox.network to egress")
 	}
 	for i, host := range x.Sandbox.Egress {
+		at := item("sandbox.egress", i)
 		name, port, err := net.SplitHostPort(host)
-		if n, perr := strconv.ParseUint(port, 10, 16); err != nil || perr != nil || n == 0 || strings.TrimPrefix(name, "*.") == "" {
-			at := item("sandbox.egress", i)
+		n, perr := strconv.ParseUint(port, 10, 16)
+		switch name = strings.TrimPrefix(name, "*."); {
+		case err != nil || perr != nil || n == 0 || port[0] == '0' || name == "":
 			x.add(at, "must be host:port, not %s", x.quote(at, host))
+		case !hostName.MatchString(name) || addressLike.MatchString(name):
+			x.add(at, "must name a host, not %s: addresses are never reached, and * only stands in front as *.name", x.quote(at, host))
 		}
 	}
 }
+
+// What the egress proxy takes for a name: labels of letters and digits; what ends in a number is an address to somebody.
+var (
+	hostName    = regexp.MustCompile(`^([\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)(\.[\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)*$`)
+	addressLike = regexp.MustCompile(`(?i)(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+)
 
 // signingKey: a webhook without a secret would let anybody in (T05).
 func (x rules) signingKey(path string, s Secret) {

@@ -2,11 +2,18 @@ package gateway
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"parley/configs"
 	"parley/tools/builtin"
+	"parley/tools/sandbox/egress"
 	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // auditedConfig is the setting with the hash of the configuration that the audit log told of last.
@@ -39,6 +46,28 @@ func (g *Gateway) auditStart(c *configs.Config) error {
 		return err
 	}
 	return g.store.SetSetting(auditedConfig, hash) // a start that ends before it tells once more
+}
+
+// A hostile command could fill the log with what it was refused: so many rows at once, then one every so often.
+const (
+	egressRows  = 20
+	egressEvery = 10 * time.Second
+)
+
+// auditEgress tells of refused hosts. It waits for a commit: the command that is refused may.
+func (g *Gateway) auditEgress() func(egress.Refusal) {
+	pace := rate.NewLimiter(rate.Every(egressEvery), egressRows)
+	var left atomic.Int64 // refusals without a row since the last
+	return func(r egress.Refusal) {
+		if !pace.Allow() {
+			left.Add(1)
+			return
+		}
+		row := workspace.AuditRow{Kind: workspace.AuditEgressRefused, Via: "sandbox", What: map[string]any{"host": r.Host, "port": int(r.Port), "reason": r.Reason, "left_out": left.Swap(0)}}
+		if err := g.store.Audit(row); err != nil && !errors.Is(err, store.ErrClosed) {
+			g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
+		}
+	}
 }
 
 // execRows tells of commands: that one began, how it ended, that one was refused or not begun. They are committed with

@@ -73,6 +73,7 @@ func (g *Gateway) wayOut(c *configs.Config) sandbox.Server {
 		g.log.Error("commands have no network", "err", err) // the rules of the configuration have passed what this refuses
 		return nil
 	}
+	p.Refused = g.auditEgress()
 	return p
 }
 

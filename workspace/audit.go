@@ -28,6 +28,7 @@ const (
 	AuditExecStarted     = "exec.started"
 	AuditExecRefused     = "exec.refused"
 	AuditExecEnded       = "exec.ended"
+	AuditEgressRefused   = "egress.refused" // a command wanted to reach what is not on the list; not every time
 	AuditPairingDecided  = "pairing.decided"
 	AuditPeopleLinked    = "people.linked"
 	AuditConfigLoaded    = "config.loaded" // at a start, where it is another than at the last

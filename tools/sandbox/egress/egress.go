@@ -56,7 +56,8 @@ type Proxy struct {
 	Limits Limits
 	// Dial connects to an address that was checked; nil: TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
-	// Refused is told of refusals, as often as the log is: at most some in a second. It may be nil, and must not block.
+	// Refused is told of refusals, as often as the log is: at most some in a second, each from its connection's goroutine.
+	// nil: nobody is.
 	Refused func(Refusal)
 
 	allow    list
