@@ -26,7 +26,7 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 			in.Report(channels.Status{State: channels.Needs, Cause: err.Error(), Err: err,
 				Hint: "Stop the other program that uses this data directory; it is tried on."})
 		}
-		return err
+		return ended(ctx, err)
 	}
 	defer c.keep.release()
 	w := &watch{in: in}

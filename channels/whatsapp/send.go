@@ -134,7 +134,7 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 		s.c.log.Warn("what is sent cannot be kept", "err", mask(err.Error()))
 	}
 	// whatsmeow writes into what it sends, and keeps it.
-	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: answerWait})
+	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.answerWait})
 	if cutOff(err) {
 		if why := s.reason(); why != nil {
 			return &channels.Error{Class: channels.Fatal, Err: why}

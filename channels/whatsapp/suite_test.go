@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -28,10 +29,12 @@ import (
 func TestMain(m *testing.M) {
 	whatsmeow.WACertPubKey = whatsapptest.Root()
 	whatsapptest.Quiet()
+	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = time.Second, 2*time.Second
+	whatsmeow.KeepAliveResponseDeadline = 2 * time.Second
 	goleak.VerifyTestMain(m)
 }
 
-func TestSuite(t *testing.T) { channeltest.Run(t, harness{linkedFile(t)}) }
+func TestSuite(t *testing.T) { channeltest.Run(t, harness{device()}) }
 
 // harness joins the suite to the adapter over the fake network.
 type harness struct{ linked linkedDevice }
@@ -54,34 +57,32 @@ type linkedDevice struct {
 	secrets []string
 }
 
-func linkedFile(t *testing.T) linkedDevice {
-	t.Helper()
-	s := whatsapptest.Start(t, whatsapptest.Options{})
-	path := filepath.Join(t.TempDir(), "wa.db")
+// makeDevice links a device to the fake's account, in a folder that may go afterwards.
+func makeDevice(dir string) (d linkedDevice, err error) {
+	s := whatsapptest.New(whatsapptest.Options{})
+	defer s.Close()
+	path := filepath.Join(dir, "wa.db")
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=foreign_keys(1)&_txlock=immediate")
 	if err != nil {
-		t.Fatal(err)
+		return d, err
 	}
 	box := sqlstore.NewWithDB(db, "sqlite", nil)
-	if err := box.Upgrade(t.Context()); err != nil {
-		t.Fatal(err)
+	ctx := context.Background()
+	if err := box.Upgrade(ctx); err != nil {
+		return d, err
 	}
 	dev := box.NewDevice()
-	known, err := s.Link(t.Context(), dev, 20)
-	if err != nil {
-		t.Fatal(err)
+	if d.known, err = s.Link(ctx, dev, 20); err != nil {
+		return d, err
 	}
-	d := linkedDevice{known: known}
 	for _, key := range [][]byte{dev.NoiseKey.Priv[:], dev.IdentityKey.Priv[:], dev.AdvSecretKey} {
 		d.secrets = append(d.secrets, base64.StdEncoding.EncodeToString(key), fmt.Sprintf("%x", key))
 	}
 	if err := box.Close(); err != nil {
-		t.Fatal(err)
+		return d, err
 	}
-	if d.file, err = os.ReadFile(path); err != nil {
-		t.Fatal(err)
-	}
-	return d
+	d.file, err = os.ReadFile(path)
+	return d, err
 }
 
 func (h harness) World(t channeltest.T) channeltest.World {
@@ -117,6 +118,7 @@ func (w *world) Open(d channels.Deps) (channels.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
+	ch.Hurry(4 * time.Second) // the suite has some answers swallowed
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ch = &scanning{Channel: ch, w: w}

@@ -60,6 +60,8 @@ type Channel struct {
 	clock channels.Clock
 	keep  *keep
 
+	answerWait time.Duration // for the server's acknowledgement of a message
+
 	turn    chan struct{} // one send at a time: whatsmeow has one lock for all, which heeds no context
 	changed chan struct{} // the device was linked or taken away; holds one
 	linking sync.Mutex    // held by a Login, Logout or Check
@@ -122,7 +124,7 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 		rt = d.HTTP.Transport
 	}
 	return &Channel{
-		name: name, opt: o, base: base, log: log, http: rt, clock: d.Clock,
+		name: name, answerWait: answerWait, opt: o, base: base, log: log, http: rt, clock: d.Clock,
 		keep:    newKeep(d.Dir, name, log),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}, 1),

@@ -1,0 +1,148 @@
+package whatsapp_test
+
+import (
+	"context"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"parley/channels"
+	"parley/channels/whatsapp/whatsapptest"
+)
+
+// The same token is the same message, also from another process; another token is another.
+func TestR05_OneTokenIsOneMessage(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	p := channels.Post{To: r.dm(ana), Token: "01JOUTBOUND/0", Text: "once"}
+	first := r.send(p)
+	again := r.send(p)
+	r.halt()
+	r.ready()
+	third := r.send(p)
+	if first != again || first != third {
+		t.Errorf("ids %s, %s, %s", first, again, third)
+	}
+	other := p
+	other.Token = "01JOUTBOUND/1"
+	r.send(other)
+	if all := r.net.Sent(ana.PN()); len(all) != 2 {
+		t.Errorf("Ana sees %d messages, want 2: %+v", len(all), all)
+	}
+	if c := r.net.Complaints(); len(c) > 0 {
+		t.Errorf("the network complains: %q", c)
+	}
+}
+
+// A person's device that could not read a message asks for it, and gets it from what is kept on disk.
+func TestMessageIsSentAgainToWhoeverCouldNotReadIt(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.net.Blind(ana.Phone, 1)
+	id := r.send(channels.Post{To: r.dm(ana), Token: "t", Text: "can you read this?"})
+	r.sees("the message in clear", func() bool {
+		for _, m := range r.net.Sent(ana.PN()) {
+			if m.ID == string(id) && m.Text == "can you read this?" && !m.Waiting {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func TestT15_NothingIsPreviewedOrMentioned(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.send(channels.Post{To: r.group(), Token: "t", Text: "@everyone @" + ana.Phone + " look: https://evil.example/?q=secret"})
+	m := r.net.Sent(r.groupJID())[0]
+	if m.Preview || len(m.Mentions) > 0 {
+		t.Errorf("shown as %+v", m)
+	}
+}
+
+func TestEditEndsWithItsWindow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	p := channels.Post{To: r.dm(ana), Token: "t", Text: "one"}
+	id := r.send(p)
+	p.Text = "two"
+	if err := r.ch.Edit(t.Context(), id, p); err != nil {
+		t.Fatal(err)
+	}
+	r.sees("the edit", func() bool { return r.net.Sent(ana.PN())[0].Text == "two" })
+	r.time.move(21 * time.Minute)
+	p.Text = "three"
+	if err := r.ch.Edit(t.Context(), id, p); channels.ClassOf(err) != channels.BadMessage {
+		t.Errorf("an edit after 21 minutes: %v", err)
+	}
+	p.Text = "two"
+	if err := r.ch.Edit(t.Context(), id, p); err != nil {
+		t.Errorf("an edit that changes nothing: %v", err)
+	}
+	if err := r.ch.Edit(t.Context(), of(string(id), ana), p); channels.ClassOf(err) != channels.BadMessage {
+		t.Errorf("an edit of another's message: %v", err)
+	}
+}
+
+func TestFilesAreShownAsWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	picture := filepath.Join(r.dir, "picture")
+	f, err := os.Create(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := png.Encode(f, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := os.WriteFile(filepath.Join(r.dir, "voice"), []byte("OggS"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct{ path, mime, text, want string }{
+		{picture, "image/png", "look", "image"},
+		{filepath.Join(r.dir, "voice"), "audio/ogg", "", "voice"},
+		{filepath.Join(r.dir, "voice"), "audio/ogg", "a recording with words", "file"},
+		{picture, "application/x-unknown", "", "file"},
+	} {
+		r.send(channels.Post{To: r.dm(ana), Token: c.want + c.text + c.mime, Text: c.text, Files: []channels.File{{Name: "name.bin", MIME: c.mime, Path: c.path}}})
+		m := r.net.Sent(ana.PN())[i]
+		if m.File == nil || m.File.Kind != c.want || m.Text != c.text {
+			t.Errorf("%s with %q is shown as %+v", c.mime, c.text, m)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(r.dir, ".wa-file-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Typing is seen only of somebody who is online; the blue ticks come with the answer, if they are wanted.
+func TestTypingIsSeenAndMessagesAreMarkedAsRead(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.opt.MarkRead = true
+	r.ready()
+	id := r.net.Write(whatsapptest.In{From: ana.Phone, Text: "hello"})
+	r.in.text(t, "hello")
+	if r.net.Receipted("read", id) {
+		t.Error("marked as read before it is answered")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.ch.ShowTyping(ctx, r.dm(ana)); err != nil {
+		t.Fatal(err)
+	}
+	r.sees("typing", func() bool {
+		all := r.net.Typed(ana.PN())
+		return len(all) == 1 && all[0].Seen && all[0].State == "composing"
+	})
+	r.sees("the blue ticks", func() bool { return r.net.Receipted("read", id) })
+}

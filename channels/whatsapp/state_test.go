@@ -1,0 +1,261 @@
+package whatsapp_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/types"
+
+	"parley/channels"
+	"parley/channels/whatsapp/whatsapptest"
+)
+
+func (r *rig) groupJID() types.JID { return types.NewJID(groupID, types.GroupServer) }
+
+// login links with a scanned code, or a typed one.
+func (r *rig) login(phone string) error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
+	defer cancel()
+	return r.ch.Login(ctx, channels.LoginHow{Phone: phone}, func(s channels.LoginStep) {
+		var err error
+		switch {
+		case s.QR != "":
+			err = r.net.Scan(s.QR)
+		case s.Code != "":
+			err = r.net.EnterCode(s.Code)
+		}
+		if err != nil {
+			r.t.Error(err)
+		}
+	})
+}
+
+func TestUnlinkedChannelSaysSoAndIsLinkedWhileItRuns(t *testing.T) {
+	t.Parallel()
+	for _, phone := range []string{"", "+49 151 1234-0000"} {
+		r := newRig(t, false)
+		r.run()
+		r.in.until(t, "needs", func() bool { return r.in.last().State == channels.Needs })
+		if s := r.in.last(); !strings.Contains(s.Hint, "parley channel login wa") {
+			t.Errorf("hint %q", s.Hint)
+		}
+		if r.ch.Account() != "" {
+			t.Errorf("account %q without a link", r.ch.Account())
+		}
+		if err := r.login(phone); err != nil {
+			t.Fatal(err)
+		}
+		r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+		r.net.Write(whatsapptest.In{From: ana.Phone, Text: "hello"})
+		r.in.text(t, "hello")
+		if string(r.ch.Account()) != r.account() {
+			t.Errorf("account %q", r.ch.Account())
+		}
+		if err := r.login(""); channels.ClassOf(err) != channels.BadMessage {
+			t.Errorf("a second login: %v", err)
+		}
+		for _, name := range []string{"wa-wa.db", "wa-wa.db-wal", "wa-wa.lock"} {
+			if info, err := os.Stat(filepath.Join(r.dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s: %v %v", name, info.Mode(), err)
+			}
+		}
+		if strings.Contains(r.log.String(), r.net.Account().Phone) {
+			t.Error("the log has a phone number")
+		}
+		r.halt()
+	}
+}
+
+func TestBadNumberIsNoLogin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	r.open()
+	for _, phone := range []string{"0151123456", "none", "+49"} {
+		if err := r.login(phone); channels.ClassOf(err) != channels.BadMessage {
+			t.Errorf("%q: %v", phone, err)
+		}
+	}
+}
+
+// A device that was taken off the phone's list: the state says so, its keys go, and another may be linked.
+func TestLoggedOutOnThePhone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.net.LogOut()
+	err := <-r.over
+	r.over <- err
+	if channels.ClassOf(err) != channels.Fatal {
+		t.Fatalf("Run ended with %v", err)
+	}
+	if s := r.in.last(); s.State != channels.Failed || !strings.Contains(s.Hint, "channel login wa") {
+		t.Errorf("state %+v", s)
+	}
+	if err := r.login(""); err != nil {
+		t.Fatal(err)
+	}
+	r.ready()
+}
+
+func TestLogoutUnlinks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := r.ch.Logout(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r.in.until(t, "needs", func() bool { return r.in.last().State == channels.Needs })
+	if _, err := r.ch.Send(ctx, channels.Post{To: r.dm(ana), Text: "anybody?"}); err == nil {
+		t.Error("a send without a device succeeds")
+	}
+	if err := r.login(""); err != nil {
+		t.Fatal(err)
+	}
+	r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+}
+
+func TestRefusedLoginsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failure whatsapptest.Failure
+		state   channels.State
+		says    string
+	}{
+		"banned for a time": {whatsapptest.Failure{Reason: "402", Code: "101", Expire: "7200"}, channels.Needs, "the ban ends 20"},
+		"outdated":          {whatsapptest.Failure{Reason: "405"}, channels.Needs, "client_version: newest"},
+		"phone gone":        {whatsapptest.Failure{Reason: "403"}, channels.Failed, "parley channel login wa"},
+		"banned":            {whatsapptest.Failure{Reason: "406"}, channels.Failed, "parley channel login wa"},
+	} {
+		r := newRig(t, true)
+		r.net.FailLogin(c.failure)
+		r.run()
+		r.in.until(t, name, func() bool { return r.in.last().State == c.state })
+		if s := r.in.last(); !strings.Contains(s.Hint, c.says) {
+			t.Errorf("%s: %+v", name, s)
+		}
+		r.halt()
+	}
+}
+
+// Two processes with one device's keys would destroy each other's sessions: the second one's connection is not fought for.
+func TestReplacedStreamEndsTheChannel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	logins := r.net.Logins()
+	r.net.Replace()
+	err := <-r.over
+	r.over <- err
+	if s := r.in.last(); channels.ClassOf(err) != channels.Fatal || s.State != channels.Failed || s.Hint == "" {
+		t.Errorf("Run ended with %v, state %+v", err, s)
+	}
+	if r.net.Logins() != logins {
+		t.Error("it connected again")
+	}
+}
+
+func TestSecondOwnerIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	first := r.ch
+	second := r.open()
+	defer func() { r.ch = first }()
+	in := newJournal()
+	if err := second.Run(t.Context(), in); err == nil || in.last().State != channels.Needs || in.last().Hint == "" {
+		t.Errorf("a second process runs: %v, %+v", err, in.last())
+	}
+}
+
+func TestServerRestartIsPassedOver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.net.StreamError("503")
+	r.net.Write(whatsapptest.In{From: ana.Phone, Text: "after the restart"})
+	r.in.text(t, "after the restart")
+	r.send(channels.Post{To: r.dm(ana), Token: "t", Text: "so it is"})
+}
+
+// A line on which nothing is answered any more is told and left; what comes meanwhile is got on the next.
+func TestDeafLineIsToldAndLeft(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.net.Deaf(true)
+	r.in.until(t, "deaf", func() bool { return r.in.last().State == channels.Deaf })
+	r.net.Deaf(false)
+	r.net.Write(whatsapptest.In{From: ana.Phone, Text: "can you hear me?"})
+	r.in.text(t, "can you hear me?")
+	r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+}
+
+// A gateway that takes nothing for minutes: the connection is given up, and afterwards all comes, in order.
+func TestR01_MessagesWaitForAGatewayThatTakesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.in.decide(func(int) error { return channels.ErrBusy })
+	r.ready()
+	for _, text := range []string{"one", "two", "three"} {
+		r.net.Write(whatsapptest.In{From: ana.Phone, Text: text})
+	}
+	r.in.until(t, "deaf", func() bool { return r.in.last().State == channels.Deaf })
+	logins := r.net.Logins()
+	r.time.move(3 * time.Minute)
+	r.sees("another connection", func() bool { return r.net.Logins() > logins })
+	if r.net.Waiting() == nil {
+		t.Error("a message was acknowledged")
+	}
+	r.in.decide(nil)
+	r.in.text(t, "three")
+	for i, text := range []string{"one", "two", "three"} {
+		if got := r.in.all()[i].Text; got != text {
+			t.Errorf("message %d is %q, want %q", i, got, text)
+		}
+	}
+}
+
+// Many cuts, each with a message in and one out: nothing grows.
+func TestR14_ReconnectsLeaveNothing(t *testing.T) {
+	r := newRig(t, true)
+	r.ready()
+	round := func(n int) {
+		for range n {
+			r.net.Cut()
+			id := r.net.Write(whatsapptest.In{From: ana.Phone, Text: "still there?"})
+			r.in.get(t, id, func(in channels.Inbound) bool { return in.ID == of(id, ana) })
+			r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			_, err := r.ch.Send(ctx, channels.Post{To: r.dm(ana), Token: id, Text: "yes"})
+			cancel()
+			var e *channels.Error
+			if err != nil && !errors.As(err, &e) {
+				t.Errorf("send: %v", err)
+			}
+		}
+	}
+	look := func() (goroutines, files int, heap uint64) {
+		r.sees("quiet", func() bool { return len(r.net.Waiting()) == 0 })
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		list, _ := os.ReadDir("/proc/self/fd")
+		return runtime.NumGoroutine(), len(list), m.HeapAlloc
+	}
+	round(6)
+	g1, f1, h1 := look()
+	round(18)
+	g2, f2, h2 := look()
+	t.Logf("after 6 and 24 cuts: %d and %d goroutines, %d and %d files, %d and %d KiB of heap", g1, g2, f1, f2, h1>>10, h2>>10)
+	if g2 > g1+6 || f2 > f1+4 || h2 > h1+(4<<20) {
+		t.Error("something grows")
+	}
+}
