@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -38,6 +40,14 @@ func hostile(args []string) {
 		if why := cannotDial(arg(1), arg(2))(); why != "" {
 			got("connected to %s", arg(2))
 		}
+	case "talk":
+		c, err := net.Dial("tcp", arg(1))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Fprint(c, arg(2))
+		_, _ = io.Copy(os.Stdout, c) // what was heard is looked at by the test
 	case "signal":
 		if err := unix.Kill(number(1), 0); err == nil {
 			got("process %d can be signalled", number(1))

@@ -240,3 +240,8 @@ func again(t testing.TB, role string, args ...string) *exec.Cmd {
 	c.Stderr = os.Stderr
 	return c
 }
+
+func ownedBySelf(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}

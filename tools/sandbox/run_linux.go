@@ -89,6 +89,7 @@ type call struct {
 	ours    [3]*os.File // init's ends, until it has them
 	process *os.Process
 	outcome Outcome
+	notice  []byte // what init has to say in place of the command
 }
 
 // open makes what belongs to the call.
@@ -110,6 +111,11 @@ func (k *call) open() (err error) {
 	}
 	if k.reading, k.ours[1], err = os.Pipe(); err != nil {
 		return err
+	}
+	if k.n.root { // so that /dev/stderr can be opened by its name
+		if err := k.ours[1].Chown(sandboxID, sandboxID); err != nil {
+			return err
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -271,6 +277,7 @@ func (k *call) wait(ctx context.Context, files []*os.File) (Outcome, error) {
 		closeAll(m.files)
 	}
 	k.join(reader)
+	k.out.take(k.notice)
 	k.out.end(&k.outcome)
 	k.outcome.Took = time.Since(k.began)
 	if k.group != nil && k.group.killed() {
@@ -321,8 +328,7 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 			case m.kind == saidFailed:
 				return fmt.Errorf("start a sandbox: %s", m.body)
 			case m.kind == saidNoExec:
-				k.outcome.Code = 127
-				k.out.take(append(m.body, '\n'))
+				k.outcome.Code, k.notice = 127, append(m.body, '\n')
 				return nil
 			case m.kind == saidEnded && len(m.body) == 4:
 				k.ended(syscall.WaitStatus(binary.LittleEndian.Uint32(m.body)))
