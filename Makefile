@@ -8,7 +8,7 @@ KILLS    ?= 20
 ROUNDS   ?= 5
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race lint fuzz crash bench ids ui shots fresh
+.PHONY: help build run check full race lint fuzz crash bench ids escapes ui shots fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,7 +22,7 @@ run: build ## start the gateway; in a terminal also a chat with it, and both end
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 
-check: lint ids fresh race ## the gate, the same here and in CI: under 12 minutes on two cores
+check: lint ids fresh escapes race ## the gate, the same here and in CI: under 12 minutes on two cores
 
 full: check ## the gate, then all that takes longer
 	$(MAKE) fuzz FUZZTIME=60s
@@ -45,13 +45,16 @@ crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
-	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
+	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Start)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley ./tools/sandbox
 
 ui: ## build the WebChat page into channels/webchat/ui/dist, which is committed and embedded
 	cd channels/webchat/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run types && npm run build
 
 shots: ## take the pictures of WebChat that somebody has to look at, into bin/shots
 	PARLEY_SHOOT=1 .ci/browser $(GO) test -count=1 -run '^TestShots$$' -v ./cmd/parley
+
+escapes: ## every escape of the threat model, as root and as nobody, and its broken launchers
+	@.ci/escapes
 
 fresh: ## the embedded page is the one that its sources make
 	@.ci/ui

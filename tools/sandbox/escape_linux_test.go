@@ -397,7 +397,7 @@ func TestE37_DaemonsEndWithTheirCall(t *testing.T) {
 // gatewayToKill runs one command until it is killed: work folder, mark, "weak" for an init that does not look after it.
 func gatewayToKill() {
 	n := newNS(Config{Backend: "ns"}, Deps{})
-	h := how{tier: TierNS}
+	h := how{}
 	h.weak.NoParent = os.Args[3] == "weak"
 	_, err := n.run(context.Background(), Command{Line: "sleep " + os.Args[2], Work: os.Args[1]}, h)
 	fmt.Println("ended", err)

@@ -93,22 +93,20 @@ func prepare(s *spec, fds []int) (step string, err error) {
 		_, _ = unix.Write(score, []byte("1000")) // best effort: then the kernel chooses by size
 	}
 	handed := []int(nil)
-	if s.Tier == TierNS {
-		if err := unix.Sethostname([]byte("sandbox")); err != nil {
-			return "name the host", err
+	if err := unix.Sethostname([]byte("sandbox")); err != nil {
+		return "name the host", err
+	}
+	if !s.Weak.HostRoot {
+		if step, err := buildRoot(s, fds); err != nil {
+			return step, err
 		}
-		if !s.Weak.HostRoot {
-			if step, err := buildRoot(s, fds); err != nil {
-				return step, err
-			}
-		}
-		if err := loopback(s); err != nil {
-			return "bring up the loopback", err
-		}
-		// a second fence behind the filter: no user namespace in here
-		if fd, err := unix.Open("/proc/sys/user/max_user_namespaces", unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil && !s.Weak.NoSeccomp {
-			_, _ = unix.Write(fd, []byte("0"))
-		}
+	}
+	if err := loopback(s); err != nil {
+		return "bring up the loopback", err
+	}
+	// a second fence behind the filter: no user namespace in here
+	if fd, err := unix.Open("/proc/sys/user/max_user_namespaces", unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil && !s.Weak.NoSeccomp {
+		_, _ = unix.Write(fd, []byte("0")) // best effort: the filter refuses them too
 	}
 	proc, err := unix.Open("/proc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -160,7 +158,7 @@ func lock(s *spec) (step string, err error) {
 		}
 	}
 	if !s.Weak.NoSeccomp {
-		if err := restrictCalls(s.Bounded, s.Tier == TierLandlock); err != nil {
+		if err := restrictCalls(s.Bounded); err != nil {
 			return "filter system calls", err
 		}
 	}
@@ -170,7 +168,7 @@ func lock(s *spec) (step string, err error) {
 // lockThread is the part of lock that counts for one thread: both threads of init that do anything go through it.
 func lockThread(s *spec) error {
 	if !s.Weak.KeepCaps {
-		if err := dropCaps(); err != nil && s.Tier == TierNS {
+		if err := dropCaps(); err != nil {
 			return fmt.Errorf("capabilities: %w", err)
 		}
 	}
@@ -186,7 +184,7 @@ func lockThread(s *spec) error {
 	if abi == 0 {
 		return errors.New("Landlock: the kernel has none")
 	}
-	if err := restrictFiles(abi, s.Tier == TierLandlock, grantsOf(s)); err != nil {
+	if err := restrictFiles(abi, grantsOf(s)); err != nil {
 		return fmt.Errorf("Landlock: %w", err)
 	}
 	return nil
@@ -198,25 +196,12 @@ func grantsOf(s *spec) []grant {
 		return []grant{{"/", mayAll}}
 	}
 	list := []grant{{"/", mayRead}, {"/tmp", mayMake}, {"/dev/shm", mayMake}}
-	if s.Tier == TierLandlock {
-		list = nil
-		for _, p := range landlockSystem() {
-			list = append(list, grant{p, mayRead})
-		}
-	}
 	for _, dev := range devices() {
 		list = append(list, grant{"/dev/" + dev, unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV})
 	}
 	for _, m := range s.Mounts {
-		at := m.As
-		if s.Tier == TierLandlock {
-			at = m.Host
-		}
-		switch {
-		case m.RW:
-			list = append(list, grant{at, mayMake})
-		case s.Tier == TierLandlock:
-			list = append(list, grant{at, mayRead})
+		if m.RW {
+			list = append(list, grant{m.As, mayMake})
 		}
 	}
 	return list

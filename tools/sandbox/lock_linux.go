@@ -65,7 +65,7 @@ type grant struct {
 
 // restrictFiles leaves the calling thread, and whatever it starts, the granted rights over files and no others, and keeps
 // its signals and abstract sockets inside. A path that is not there is passed over.
-func restrictFiles(abi int, noTCP bool, grants []grant) error {
+func restrictFiles(abi int, grants []grant) error {
 	handled := uint64(mayAll)
 	if abi < 2 {
 		handled &^= unix.LANDLOCK_ACCESS_FS_REFER
@@ -79,10 +79,7 @@ func restrictFiles(abi int, noTCP bool, grants []grant) error {
 	attr := struct{ fs, net, scoped uint64 }{fs: handled}
 	size := unsafe.Sizeof(attr.fs)
 	if abi >= 4 {
-		size += unsafe.Sizeof(attr.net)
-		if noTCP {
-			attr.net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
-		}
+		size += unsafe.Sizeof(attr.net) // nothing to restrict: the network is empty
 	}
 	if abi >= 6 {
 		size += unsafe.Sizeof(attr.scoped)

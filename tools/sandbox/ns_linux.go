@@ -13,7 +13,7 @@ import (
 // niceness is how far a command stands back: the gateway's own threads go before it.
 const niceness = 15
 
-// ns is the backend of both tiers on Linux.
+// ns is the backend on Linux.
 type ns struct {
 	cfg   Config
 	log   *slog.Logger

@@ -32,7 +32,7 @@ var (
 // plan makes of a command what init is told, and opens the folders that the gateway must open itself. The files are the
 // caller's to close, also after an error.
 func (n *ns) plan(c *Command, h how) (*spec, []*os.File, error) {
-	s := &spec{Tier: h.tier, UID: insideID, Bounded: n.groups != nil, Weak: h.weak, Processes: c.Limits.Processes}
+	s := &spec{UID: insideID, Bounded: n.groups != nil, Weak: h.weak, Processes: c.Limits.Processes}
 	if h.weak.NoProcesses {
 		s.Processes = 0
 	}
@@ -53,10 +53,8 @@ func (n *ns) plan(c *Command, h how) (*spec, []*os.File, error) {
 	if err != nil {
 		return nil, files, err
 	}
-	if s.Dir = start; h.tier == TierLandlock {
-		s.Dir = c.Work + strings.TrimPrefix(start, WorkPath)
-	}
-	if c.Egress && n.way != nil && h.tier == TierNS {
+	s.Dir = start
+	if c.Egress && n.way != nil {
 		s.ProxyPort = proxyPort
 	}
 	if s.Env, err = environ(c.Env, s); err != nil {
@@ -230,10 +228,6 @@ func environ(add []string, s *spec) ([]string, error) {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "SHELL=/bin/sh", "USER=agent", "LOGNAME=agent",
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "EDITOR=/bin/false", "VISUAL=/bin/false", "DEBIAN_FRONTEND=noninteractive",
-	}
-	if s.Tier == TierLandlock {
-		work := s.Mounts[0].Host
-		env[1], env[2] = "HOME="+work, "TMPDIR="+work
 	}
 	if s.ProxyPort != 0 {
 		at := fmt.Sprintf("http://127.0.0.1:%d", s.ProxyPort)

@@ -17,35 +17,23 @@ import (
 // probePath is where this program is shown to itself for the self-test.
 const probePath = "/run/" + roleProbe
 
-// Probe tries to escape, in the strongest tier first and, if the operator accepts it, in the weaker one. One attempt that
-// is not refused is enough for no exec in that tier.
+// Probe tries to escape. One attempt that is not refused is enough for no exec: there is no weaker tier to fall to.
 func (n *ns) Probe(ctx context.Context) Report {
 	n.look()
 	r := Report{Tier: TierNone, Done: true, Facts: n.facts()}
-	tiers := []Tier{TierNS}
-	if n.cfg.MinTier == TierLandlock {
-		tiers = append(tiers, TierLandlock)
+	var err error
+	r.Checks, err = n.try(ctx)
+	for _, c := range r.Failed() {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("%s was not refused: %s", c.Name, c.Why))
 	}
-	for _, tier := range tiers {
-		checks, err := n.try(ctx, tier)
-		failed := Report{Checks: checks}.Failed()
-		for _, c := range failed {
-			r.Reasons = append(r.Reasons, fmt.Sprintf("tier %s: %s was not refused: %s", tier, c.Name, c.Why))
-		}
-		if err != nil {
-			r.Reasons = append(r.Reasons, fmt.Sprintf("tier %s: %v", tier, err))
-		}
-		r.Checks = append(r.Checks, checks...)
-		if err == nil && len(failed) == 0 || n.weak.SkipProbe {
-			r.Tier, r.Checks = tier, checks
-			break
-		}
+	if err != nil {
+		r.Reasons = append(r.Reasons, err.Error())
 	}
-	if r.Tier == TierNone && n.cfg.MinTier == TierNS {
-		r.Reasons = append(r.Reasons, "a weaker tier is taken only with sandbox.min_tier: landlock")
-	}
-	if r.Tier != TierNone {
-		r.Reasons = append(r.Reasons, n.weaker()...)
+	switch {
+	case len(r.Reasons) == 0 || n.weak.SkipProbe:
+		r.Tier, r.Reasons = TierNS, n.weaker()
+	case n.cfg.MinTier == TierLandlock:
+		r.Reasons = append(r.Reasons, "the weaker tier that sandbox.min_tier accepts is not built")
 	}
 	n.mu.Lock()
 	n.last = r
@@ -75,8 +63,8 @@ func (n *ns) weaker() []string {
 	return []string{fmt.Sprintf("memory is bounded by watching, not by the kernel: %v", n.whyNot)}
 }
 
-// try runs the probe in a tier. An error says that there was nothing to try.
-func (n *ns) try(ctx context.Context, tier Tier) ([]Check, error) {
+// try runs the probe. An error says that there was nothing to try.
+func (n *ns) try(ctx context.Context) ([]Check, error) {
 	if os.Geteuid() == 0 && !n.root {
 		return nil, fmt.Errorf("root of a user namespace that has no user %d for sandboxes: run the gateway as an ordinary user", sandboxID)
 	}
@@ -90,16 +78,8 @@ func (n *ns) try(ctx context.Context, tier Tier) ([]Check, error) {
 	defer l.close()
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	c := Command{Argv: append([]string{probePath, string(tier)}, l.args()...), Work: l.work, Control: l.control, Limits: Limits{Timeout: startWithin, Output: 256 << 10}}
-	h := how{tier: tier, self: probePath, weak: n.weak}
-	if tier == TierLandlock {
-		exe, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		h.self, c.Argv[0] = exe, exe
-	}
-	out, err := n.run(ctx, c, h)
+	c := Command{Argv: append([]string{probePath}, l.args()...), Work: l.work, Control: l.control, Limits: Limits{Timeout: startWithin, Output: 256 << 10}}
+	out, err := n.run(ctx, c, how{self: probePath, weak: n.weak})
 	if err != nil {
 		return nil, hint(err)
 	}
@@ -206,11 +186,11 @@ func (l *lures) close() {
 
 // probeInside is the self-test's other half, inside. It prints a line for each attempt.
 func probeInside() int {
-	if len(os.Args) < 6 {
+	if len(os.Args) != 5 {
 		return 2
 	}
-	p := prober{tier: Tier(os.Args[1]), dir: os.Args[2], tcp: os.Args[3], abstract: os.Args[4]}
-	p.gateway, _ = strconv.Atoi(os.Args[5])
+	p := prober{dir: os.Args[1], tcp: os.Args[2], abstract: os.Args[3]}
+	p.gateway, _ = strconv.Atoi(os.Args[4])
 	for _, a := range p.attempts() {
 		if why := a.try(); why != "" {
 			fmt.Println("bad", a.name+":", strings.ReplaceAll(why, "\n", " "))
@@ -228,7 +208,6 @@ type attempt struct {
 }
 
 type prober struct {
-	tier               Tier
 	dir, tcp, abstract string
 	gateway            int
 }
@@ -236,8 +215,8 @@ type prober struct {
 func (p prober) attempts() []attempt {
 	list := []attempt{
 		{"read a file outside", cannotRead(filepath.Join(p.dir, "secret"))},
-		{"write a control file", cannotWrite(p.in(ControlPath, "agent") + "/AGENTS.md")},
-		{"make a control file", cannotWrite(p.in(ControlPath, "agent") + "/SOUL.md")},
+		{"write a control file", cannotWrite(ControlPath + "/AGENTS.md")},
+		{"make a control file", cannotWrite(ControlPath + "/SOUL.md")},
 		{"write /usr", cannotWrite("/usr/parley-probe")},
 		{"write /etc", cannotWrite("/etc/parley-probe")},
 		{"write /proc/sys", cannotWrite("/proc/sys/kernel/core_pattern")},
@@ -253,16 +232,13 @@ func (p prober) attempts() []attempt {
 		{"open too many files", limitIs(unix.RLIMIT_NOFILE, 512)},
 		{"fork without end", limitIs(unix.RLIMIT_NPROC, 1<<17)},
 		{"fill the disk with one file", limitIs(unix.RLIMIT_FSIZE, 1<<40)},
-		{"work in the work folder", func() string { return works(p.in(WorkPath, "work")) }},
-	}
-	if p.tier == TierNS {
-		list = append(list,
-			attempt{"read another session's folder", cannotRead(ControlPath + "/work/other/secret")},
-			attempt{"see the host's processes", crowd},
-			attempt{"read init's environment", cannotRead("/proc/1/environ")},
-			attempt{"go through init's root", cannotRead("/proc/1/root/etc/passwd")},
-			attempt{"keep a bounding capability", statusIs("CapBnd", "0000000000000000")},
-			attempt{"work in /tmp", func() string { return works("/tmp") }})
+		{"work in the work folder", func() string { return works(WorkPath) }},
+		{"work in /tmp", func() string { return works("/tmp") }},
+		{"read another session's folder", cannotRead(ControlPath + "/work/other/secret")},
+		{"see the host's processes", crowd},
+		{"read init's environment", cannotRead("/proc/1/environ")},
+		{"go through init's root", cannotRead("/proc/1/root/etc/passwd")},
+		{"keep a bounding capability", statusIs("CapBnd", "0000000000000000")},
 	}
 	for _, s := range []struct {
 		name                string
@@ -280,14 +256,6 @@ func (p prober) attempts() []attempt {
 		}})
 	}
 	return append(list, callAttempts()...)
-}
-
-// in is where a folder of the lures is: the weaker tier shows the host's own paths.
-func (p prober) in(inside, name string) string {
-	if p.tier == TierLandlock {
-		return filepath.Join(p.dir, name)
-	}
-	return inside
 }
 
 // done turns the error of an escape into its result.
@@ -346,7 +314,7 @@ func statusIs(key, want string) func() string {
 	return func() string {
 		data, err := os.ReadFile("/proc/thread-self/status")
 		if err != nil {
-			return statusByCall(key)
+			return err.Error()
 		}
 		for line := range strings.Lines(string(data)) {
 			if k, v, _ := strings.Cut(line, ":"); k == key {
@@ -358,27 +326,6 @@ func statusIs(key, want string) func() string {
 		}
 		return "unknown"
 	}
-}
-
-// statusByCall is statusIs without /proc.
-func statusByCall(key string) string {
-	switch key {
-	case "NoNewPrivs":
-		if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 1 {
-			return "off"
-		}
-	case "Seccomp":
-		if v, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0); err != nil || v != 2 {
-			return "off"
-		}
-	case "CapEff":
-		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-		var data [2]unix.CapUserData
-		if err := unix.Capget(&head, &data[0]); err != nil || data[0].Effective|data[1].Effective != 0 {
-			return "some"
-		}
-	}
-	return ""
 }
 
 func limitIs(resource int, most uint64) func() string {

@@ -19,7 +19,6 @@ import (
 
 // how a call is run: what only Probe and the tests of this package choose.
 type how struct {
-	tier    Tier
 	self    string     // show this program there
 	weak    weakness   // tests alone
 	inherit []*os.File // tests alone: more files for init
@@ -34,7 +33,7 @@ func (n *ns) Run(ctx context.Context, c Command) (Outcome, error) {
 	if r.Tier == TierNone {
 		return Outcome{}, fmt.Errorf("%w: %s", ErrUnavailable, strings.TrimPrefix(r.String(), "no exec: "))
 	}
-	return n.run(ctx, c, how{tier: r.Tier, weak: n.weak})
+	return n.run(ctx, c, how{weak: n.weak})
 }
 
 // run is Run without asking what was proven.
@@ -219,9 +218,6 @@ func fromGroup(g *group, f func() error) error {
 // attributes says into which namespaces init is born, and as whom.
 func (k *call) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
-	if k.s.Tier == TierLandlock {
-		return a
-	}
 	weak := k.how.weak
 	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	if !weak.HostPID {

@@ -38,7 +38,7 @@ type Tier string
 
 const (
 	TierNone     Tier = "none"     // there is no exec
-	TierLandlock Tier = "landlock" // files and system calls only; the operator must ask for it
+	TierLandlock Tier = "landlock" // files and system calls only; what an operator may accept. No backend gives it yet
 	TierNS       Tier = "ns"       // namespaces, and all of landlock
 )
 

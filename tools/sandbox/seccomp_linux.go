@@ -71,9 +71,8 @@ func hidesMemory() []uintptr {
 const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// byArgument gives the system calls whose arguments decide. With the network off altogether (tier landlock has no
-// network namespace) only pairs of unix sockets are left.
-func byArgument(noSockets bool) []argRule {
+// byArgument gives the system calls whose arguments decide.
+func byArgument() []argRule {
 	const tioclinux = 0x541c // ioctl_console(2); x/sys does not name it
 	var flags []condition
 	for bit := uint32(1); bit != 0; bit <<= 1 {
@@ -91,9 +90,6 @@ func byArgument(noSockets bool) []argRule {
 		{number: unix.SYS_SOCKETPAIR, allowOnly: []condition{is(0, unix.AF_UNIX)}, errno: unix.EAFNOSUPPORT},
 		{number: unix.SYS_PRCTL, refuse: []condition{is(0, unix.PR_SET_MM), is(0, unix.PR_SET_PTRACER)}, errno: unix.EPERM},
 	}
-	if noSockets {
-		return append(append(rules, argRule{number: unix.SYS_SOCKET, refuse: []condition{{0, 0, 0}}, errno: unix.EAFNOSUPPORT}), byArgumentHere()...)
-	}
 	rules = append(rules,
 		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{is(0, unix.AF_UNIX), is(0, unix.AF_INET), is(0, unix.AF_INET6)}, errno: unix.EAFNOSUPPORT},
 		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{{1, 0xf, unix.SOCK_STREAM}, {1, 0xf, unix.SOCK_DGRAM}, {1, 0xf, unix.SOCK_SEQPACKET}}, errno: unix.EPERM},
@@ -102,7 +98,7 @@ func byArgument(noSockets bool) []argRule {
 }
 
 // filter assembles the program. Every test that refuses stands alone and falls through to the next, so that no jump is long.
-func filter(arch uint32, bounded, noSockets bool) ([]bpf.Instruction, error) {
+func filter(arch uint32, bounded bool) ([]bpf.Instruction, error) {
 	load := func(at uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: at, Size: 4} }
 	answer := func(e unix.Errno) bpf.Instruction { return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(e)} }
 	p := []bpf.Instruction{
@@ -121,7 +117,7 @@ func filter(arch uint32, bounded, noSockets bool) ([]bpf.Instruction, error) {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, answer(unix.EPERM))
 	}
 	p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, answer(unix.ENOSYS)) // its flags are in memory: libraries fall back to clone
-	for _, r := range byArgument(noSockets) {
+	for _, r := range byArgument() {
 		block := r.block(load, answer)
 		if len(block) > 255 {
 			return nil, fmt.Errorf("the rule for system call %d is too long", r.number)
@@ -158,8 +154,8 @@ func (r argRule) block(load func(uint32) bpf.Instruction, answer func(unix.Errno
 }
 
 // restrictCalls puts the filter on every thread of the process. It needs no_new_privs.
-func restrictCalls(bounded, noSockets bool) error {
-	list, err := filter(auditArch, bounded, noSockets)
+func restrictCalls(bounded bool) error {
+	list, err := filter(auditArch, bounded)
 	if err != nil {
 		return err
 	}

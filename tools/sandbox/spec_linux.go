@@ -26,7 +26,6 @@ const controlFD = 3
 // spec is all that init is told: what to show, what to allow, what to run. The gateway makes it; nothing that a model
 // writes is in it but Argv, Dir and the values of Env.
 type spec struct {
-	Tier      Tier
 	UID       int // inside
 	Mounts    []mountSpec
 	Covers    []string // paths inside that are shown empty, in this order
