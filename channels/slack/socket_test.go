@@ -18,7 +18,7 @@ import (
 // TestR03_DisturbedDeliveryLosesNothing: redelivery, broken sockets, lost acknowledgements and reordering in one.
 func TestR03_DisturbedDeliveryLosesNothing(t *testing.T) {
 	t.Parallel()
-	s := newFake(t, slacktest.Options{AckWithin: 500 * time.Millisecond, Retries: slices.Repeat([]time.Duration{20 * time.Millisecond}, 1000), Seed: 7})
+	s := newFake(t, slacktest.Options{AckWithin: time.Second, Retries: slices.Repeat([]time.Duration{20 * time.Millisecond}, 1000), Seed: 7})
 	b := start(t, s, nil)
 	s.Disturb(slacktest.Faults{Redeliver: 0.3, Drop: 0.03, LoseAck: 0.05, Reorder: 4})
 	const n = 200
@@ -31,7 +31,8 @@ func TestR03_DisturbedDeliveryLosesNothing(t *testing.T) {
 			want["m:"+groupID+":"+s.Say(slacktest.Say{Channel: groupID, User: benID, Text: "<@" + s.Team(0).Bot.ID + "> " + text})] = text
 		}
 	}
-	s.Disturb(slacktest.Faults{Redeliver: 0.3, Drop: 0.03, LoseAck: 0.05})
+	b.until("a broken socket", func() bool { return s.View().Connected() > 3 })
+	s.Disturb(slacktest.Faults{Redeliver: 0.3, LoseAck: 0.05}) // a line that breaks at every thirtieth event never gets through a crowd of them
 	b.until("all messages", func() bool { return len(b.in.texts()) >= n })
 	b.until("all acknowledgements", func() bool { return s.View().Pending() == 0 })
 	b.in.mu.Lock()
