@@ -32,7 +32,7 @@ func (a *app) channelCommand() *cobra.Command {
 			return nil
 		})
 	}}
-	group.AddCommand(a.jsonFlag(ls), a.jsonFlag(status), a.jsonFlag(a.channelTest()), a.jsonFlag(a.channelLogin()), a.jsonFlag(a.channelLogout()))
+	group.AddCommand(a.jsonFlag(ls), a.jsonFlag(status), a.jsonFlag(a.channelTest()), a.jsonFlag(a.channelLogin()), a.jsonFlag(a.channelLogout()), a.channelManifest())
 	return group
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // atHome are commands that ask no gateway: whoever may run them may read the files too.
-var atHome = []string{"parley gateway", "parley onboard", "parley service install", "parley service uninstall", "parley service status", "parley config check", "parley config schema", "parley config path", "parley route list", "parley doctor", "parley restore", "parley version",
+var atHome = []string{"parley gateway", "parley onboard", "parley service install", "parley service uninstall", "parley service status", "parley config check", "parley config schema", "parley config path", "parley route list", "parley channel manifest", "parley doctor", "parley restore", "parley version",
 	"parley completion bash", "parley completion fish", "parley completion powershell", "parley completion zsh", "parley help"}
 
 // Every command stands in docs/rights.md, or asks no gateway; and every `parley …` of the table is a command.
