@@ -6,15 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"parley/channels"
 )
 
 const (
-	pageSize = 100
-	maxPages = 20 // of one channel, so 2,000 messages; what is older would be parked as stale anyhow
+	pageSize    = 100
+	readsAtOnce = 4  // channels; Discord takes 50 calls in a second
+	maxPages    = 20 // of one channel, so 2,000 messages; what is older would be parked as stale anyhow
 	// overlap is read again before the newest known message, since Discord promises no order: the journal's keys dedupe it.
 	overlap = time.Minute
 )
@@ -22,8 +26,8 @@ const (
 // begin notes that a connection is up. What was missed is read back once the servers have come: which roles the bot has,
 // and where something is new, stands in them.
 func (r *receiver) begin(ctx context.Context, p payload) {
-	r.missed, r.waiting = true, map[string]bool{}
-	if p.Type == "READY" {
+	r.missed, r.waiting, r.resumed = true, map[string]bool{}, p.Type == "RESUMED"
+	if !r.resumed {
 		if hello, err := decode[ready](p.Data); err == nil {
 			for _, g := range hello.Guilds {
 				r.waiting[g.ID] = true
@@ -59,12 +63,20 @@ func (r *receiver) readBack(ctx context.Context) {
 	if err != nil {
 		return // ctx ended
 	}
-	var all []missed
-	for _, gap := range r.gaps(newest) {
-		if all, err = r.fill(ctx, gap, all); err != nil {
-			return
-		}
+	gaps := r.gaps(newest)
+	found := make([][]missed, len(gaps))
+	var reads errgroup.Group
+	reads.SetLimit(readsAtOnce)
+	for i, g := range gaps {
+		reads.Go(func() (err error) {
+			found[i], err = r.fill(ctx, g)
+			return err
+		})
 	}
+	if reads.Wait() != nil {
+		return // ctx ended
+	}
+	all := slices.Concat(found...)
 	slices.SortStableFunc(all, func(a, b missed) int {
 		switch {
 		case a.id == b.id:
@@ -124,7 +136,11 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 			}
 			continue
 		}
-		all = append(all, gap{id: string(peer), after: before(string(id))}) // a conversation with one person: nothing tells whether it has news
+		// A conversation with one person: nothing tells whether it has news. A session that goes on has told of them.
+		if r.resumed && r.c.clock.Now().Sub(born(string(id))) > 24*time.Hour {
+			continue
+		}
+		all = append(all, gap{id: string(peer), after: before(string(id))})
 	}
 	if latest == "" {
 		return nil // the first start: there is no gap
@@ -147,8 +163,8 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 // before is the id of a moment before another.
 func before(id string) string { return at(born(id).Add(-overlap)) }
 
-// fill reads one channel forward and adds its messages.
-func (r *receiver) fill(ctx context.Context, g gap, all []missed) ([]missed, error) {
+// fill reads one channel forward.
+func (r *receiver) fill(ctx context.Context, g gap) (all []missed, err error) {
 	members := map[string]*member{}
 	for range maxPages {
 		var page []json.RawMessage
@@ -181,14 +197,21 @@ func (r *receiver) fill(ctx context.Context, g gap, all []missed) ([]missed, err
 }
 
 // past converts one message of a page, and gives its id. REST leaves out the server, and the writer's roles there.
-func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members map[string]*member, b *batch) string {
+func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members map[string]*member, b *batch) (id string) {
+	var just struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(raw, &just) // one without an id is the oldest
+	defer func() {
+		if v := recover(); v != nil { // one odd message costs neither the page nor the process
+			r.c.log.Error("panic while a message was read back", "err", v, "stack", string(debug.Stack()))
+			b.in, id = nil, just.ID
+			r.unreadable("MESSAGE_CREATE", raw, b)
+		}
+	}()
 	m, err := decode[message](raw)
 	if err != nil {
 		r.unreadable("MESSAGE_CREATE", raw, b)
-		var just struct {
-			ID string `json:"id"`
-		}
-		_ = json.Unmarshal(raw, &just) // one without an id is the oldest
 		return just.ID
 	}
 	m.Guild = g.guild
@@ -196,7 +219,7 @@ func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members
 		m.Member = r.member(ctx, m.Guild, m.Author.ID, members)
 	}
 	if err := r.message(ctx, m, raw, b); err != nil {
-		return m.ID // ctx ended
+		r.c.log.Debug("a message cannot be placed", "peer", g.id, "err", err) // ctx ended
 	}
 	return m.ID
 }

@@ -69,6 +69,7 @@ type receiver struct {
 
 	waiting map[string]bool // servers that READY named and that have not come; the taker's own
 	missed  bool            // what was missed has not been read back yet; the taker's own
+	resumed bool            // the session goes on; the taker's own
 }
 
 // report tells the state when it changed.

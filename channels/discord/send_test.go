@@ -119,7 +119,8 @@ func TestRefusalsAreClassified(t *testing.T) {
 // TestNoRateLimitIsSleptAway: a 429 is told at once and the next send is tried at once; waiting is the core's.
 func TestNoRateLimitIsSleptAway(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, discordtest.Options{})
+	now := time.Now()
+	r := newRig(t, discordtest.Options{Now: func() time.Time { return now }})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	limited := 0
