@@ -333,7 +333,7 @@ func (p *pass) callOf(c *call, root *workspace.Root) tools.Call {
 func (p *pass) settled(c *call, r ran) workspace.Step {
 	if r.err == nil {
 		row := c.settle(workspace.StepDone, "", p.resultOf(c, r.Result)...)
-		row.Body.Files = r.Files
+		row.Body.Files, row.Body.Sandbox = r.Files, r.Sandbox
 		return row
 	}
 	state, said := workspace.StepFailed, "The tool failed."

@@ -64,6 +64,8 @@ type Result struct {
 	// Files go to the conversation that the call came from, and only there: their outbound is stored in the commit of
 	// this result. Each is a FileRef with a name, a type and a blob that is durable already.
 	Files []workspace.Content
+	// Sandbox names what it ran in, for people; the model is not told. Empty: in the gateway itself.
+	Sandbox string
 }
 
 // TextResult is a plain text result.

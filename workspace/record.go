@@ -266,6 +266,8 @@ type StepBody struct {
 	Files []Content `json:"files,omitempty"`
 	// Decision is what tool policy said about a call; nil: it was not judged yet.
 	Decision *ToolDecision `json:"decision,omitempty"`
+	// Sandbox names what a call ran in; empty: in the gateway itself.
+	Sandbox string `json:"sandbox,omitempty"`
 }
 
 // ToolDecision is the answer of tool policy to one call, with what each layer said.

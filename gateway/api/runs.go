@@ -128,6 +128,7 @@ type runStep struct {
 	Decision   string          `json:"decision,omitempty"` // of a tool: allowed, refused, waiting, cancelled
 	Policy     *policyDecision `json:"policy,omitempty"`   // of a tool: what each layer of its policy said
 	Reason     string          `json:"reason,omitempty"`   // of a refusal: layer and rule
+	Sandbox    string          `json:"sandbox,omitempty"`  // of a command: what it ran in
 	Args       string          `json:"args,omitempty"`     // JSON as the model wrote it
 	Text       string          `json:"text,omitempty"`     // what the model said, or the tool's result
 	Cut        bool            `json:"cut"`                // Args or Text is longer; the log has it whole

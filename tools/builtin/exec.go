@@ -176,6 +176,7 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	}
 	r := tools.TextResult(outcome(out))
 	r.Error = out.Code != 0 || out.Killed != ""
+	r.Sandbox = t.Profile
 	return r, nil
 }
 

@@ -709,6 +709,8 @@ export type RunStep = {
   policy?: PolicyDecision
   /** of a refusal: layer and rule */
   reason?: string
+  /** of a command: what it ran in */
+  sandbox?: string
   /** JSON as the model wrote it */
   args?: string
   /** what the model said, or the tool's result */

@@ -2,7 +2,7 @@
 // are narrowed to what the page tells apart, and the frames of the live line (docs/api.md) are added.
 import type * as gen from './types.gen'
 
-export type { Agent, Channel, Generation, Me, Pairing, Person, Run, Session, Usage } from './types.gen'
+export type { Agent, Approval, Channel, Generation, Me, Pairing, Person, Run, Session, Usage } from './types.gen'
 
 export interface Part extends gen.Part {
   ref?: string
@@ -22,6 +22,8 @@ export type Event = Omit<gen.Event, 'type' | 'data'> & (
   | { type: 'item.delta'; data: gen.Delta }
   | { type: 'error'; data: gen.ErrorData }
   | { type: 'turn.ended'; data: gen.EndData }
+  | { type: 'permission.requested' | 'permission.resolved'; data: gen.Permission }
+  | { type: 'turn.paused' | 'turn.resumed'; data: gen.Hold }
 )
 
 export type Command = { name: string; args?: string; help: string; example?: string }

@@ -11,6 +11,7 @@ import { Icon, networkIcon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Ago } from '../ui/time'
+import { LinkPhone } from './login'
 import './channels.css'
 
 const states: Record<string, { label: string; kind: string }> = {
@@ -46,6 +47,7 @@ export function ChannelCard({ channel: c }: { channel: Channel }) {
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
       <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
       {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
+      {c.type === 'whatsapp' && <LinkPhone channel={c} />}
       <Test channel={c} />
     </article>
   )

@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState, type DragEvent } from 'react'
 import { call, post, segment } from '../api/http'
+import { ApprovalCard } from '../approvals/card'
 import type { FileRef, Generation, List, Session } from '../api/types'
 import { useApi } from '../api/use'
 import type { ChatSearch } from '../router'
@@ -9,6 +10,7 @@ import { SessionMenu } from '../sessions/menu'
 import { Panel } from '../shell/panel'
 import { useOpenSide } from '../shell/shell'
 import { agentChosen } from '../store/app'
+import { approvals } from '../store/approvals'
 import { useAtom } from '../store/atom'
 import { conversation } from '../store/conversation'
 import { newId, newName } from '../store/ids'
@@ -101,7 +103,8 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : regenerate, showRun, branches }), [search.gen, session?.local, regenerate, showRun, branches])
 
   const posts = useAtom(postsOf).filter(p => p.session === key && !search.gen)
-  const waits = useReason(view.t, sent, online)
+  const asked = useAtom(approvals).filter(a => a.session === key && !search.gen)
+  const waits = useReason(view.t, sent, online, asked.length > 0)
   const name = agent?.name || agent?.id || 'Agent'
   const lines: Line[] = [
     ...stored.map(r => lineOf(r, acts, name, editing?.id === r.id ? <EditMessage text={textOf((r as Row & { kind: 'user' }).item)} onCancel={() => { setEditing(undefined); composer.current?.focus() }} onSend={text => {
@@ -112,6 +115,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
     }} /> : undefined)),
     ...growing.map(r => lineOf(r, acts, name)),
     ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.text} text={waits.text} since={waits.since} run={running ?? ''} acts={acts} /></div> }] : []),
+    ...asked.map(a => ({ id: `ask/${a.id}`, size: 320, counts: true, view: <div className="column"><ApprovalCard approval={a} here /></div> })),
     ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><Markdown text={p.text} growing={false} /><Files parts={(p.files ?? []).map(f => ({ type: 'file_ref', ...f }))} />{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
     ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <div className="column"><Outgoing sent={m} online={online} behind={running !== undefined} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div> })),
   ]
@@ -204,13 +208,14 @@ function useBranches(key: string, shown: string | undefined, newest: string, sto
 }
 
 // useReason is why nothing is to be seen, in words.
-function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean): { text: string; since: number } | undefined {
+function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean, asked: boolean): { text: string; since: number } | undefined {
   const begun = useSince(t.run)
   if (!t.run) {
     const m = sent.find(x => x.state === 'stored')
     return m && online ? { text: 'Waiting for its turn', since: m.at } : undefined
   }
   if (!online) return { text: 'Cut off. What is answered meanwhile is here when the line is back', since: begun }
+  if (asked) return { text: 'Waiting for your approval', since: begun }
   if (t.status) return { text: sentence(t.status.text), since: t.status.since }
   if (t.grown.some(g => g.text)) return undefined
   if (t.calls.size) return undefined

@@ -27,7 +27,7 @@ export const RowView = memo(function RowView({ row, acts, name }: { row: Row; ac
     case 'day': return <div className="day" role="separator"><span>{dayName(row.at)}</span></div>
     case 'user': return <User row={row} acts={acts} />
     case 'answer': return <Answer row={row} acts={acts} name={name} />
-    case 'steps': return <Steps calls={row.calls} over={row.over} />
+    case 'steps': return <Steps calls={row.calls} over={row.over} run={row.run} />
     case 'command': return <Command row={row} />
     case 'mark': return <div className="mark" role="note">{row.text}</div>
     case 'error': return <Trouble row={row} acts={acts} />

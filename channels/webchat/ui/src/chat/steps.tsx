@@ -1,4 +1,8 @@
 import { useState } from 'react'
+import { segment } from '../api/http'
+import type { RunDetail } from '../api/types.gen'
+import { useApi } from '../api/use'
+import { Decision } from '../runs/run'
 import type { Call } from '../store/rows'
 import { Copy } from '../ui/copy'
 import { lasted } from '../ui/format'
@@ -7,10 +11,10 @@ import { Unseen } from './markdown-view'
 import { Files, useSeconds } from './row-view'
 
 // Steps are tool calls in a row: one line each, folded when there are several and they are over.
-export function Steps({ calls, over }: { calls: Call[]; over: boolean }) {
+export function Steps({ calls, over, run }: { calls: Call[]; over: boolean; run: string }) {
   const many = calls.length > 2
   const [open, set] = useState(false)
-  if (!many) return <div className="steps">{calls.map(c => <Step key={c.id} call={c} />)}</div>
+  if (!many) return <div className="steps">{calls.map(c => <Step key={c.id} call={c} run={run} />)}</div>
   const failed = calls.filter(c => c.error).length
   const last = calls[calls.length - 1]
   return (
@@ -22,7 +26,7 @@ export function Steps({ calls, over }: { calls: Call[]; over: boolean }) {
         {failed > 0 && <span className="badge bad">{failed} failed</span>}
         {over ? <span className="faint num">{timeOf(calls[0], last)}</span> : last && <Running call={last} />}
       </button>
-      {(open ? calls : over ? [] : calls.filter(c => c.result === undefined)).map(c => <Step key={c.id} call={c} />)}
+      {(open ? calls : over ? [] : calls.filter(c => c.result === undefined)).map(c => <Step key={c.id} call={c} run={run} />)}
     </div>
   )
 }
@@ -60,7 +64,7 @@ function Running({ call }: { call: Call }) {
 
 const capped = 4000
 
-function Step({ call }: { call: Call }) {
+function Step({ call, run }: { call: Call; run: string }) {
   const [open, set] = useState(false)
   const over = call.result !== undefined
   const main = mainOf(call.args)
@@ -78,10 +82,19 @@ function Step({ call }: { call: Call }) {
           <Piece title="Arguments" text={typeof call.args === 'string' ? call.args : call.args === undefined ? '' : JSON.stringify(call.args, null, 2)} />
           {over && <Piece title={call.error ? 'Error' : 'Result'} text={call.result ?? ''} />}
           <Files parts={call.files} />
+          <Facts run={run} call={call.id} over={over} />
         </div>
       )}
     </div>
   )
+}
+
+// Facts are why the call was let, and in what it ran: the run knows.
+function Facts({ run, call, over }: { run: string; call: string; over: boolean }) {
+  const { data } = useApi<RunDetail>(run ? `/v1/runs/${segment(run)}` : null, { again: over })
+  const step = data?.steps.find(s => s.call_id === call)
+  if (!step) return null
+  return <dl className="facts small"><dt>Decision</dt><dd><Decision step={step} /></dd>{step.sandbox && <><dt>Ran in</dt><dd>{step.sandbox}</dd></>}<dt>State</dt><dd>{step.state}</dd></dl>
 }
 
 function Piece({ title, text }: { title: string; text: string }) {

@@ -3,8 +3,10 @@ import type { Channel, Letter, Pairing, Status } from '../api/types.gen'
 import type { List } from '../api/types'
 import { useApi } from '../api/use'
 import { ModelState } from '../agents'
+import { ApprovalCard } from '../approvals/card'
 import { ChannelCard, troubled } from '../channels'
 import { needs } from '../store/app'
+import { approvals } from '../store/approvals'
 import { useAtom } from '../store/atom'
 import { Page, Section } from '../ui/page'
 import { Empty, Failed, Skeleton } from '../ui/states'
@@ -14,6 +16,7 @@ import { Pairings } from './pairings'
 // NeedsPage is what goes on only when a person decides: nothing else stands here.
 export function NeedsPage() {
   const waiting = useAtom(needs)
+  const asked = useAtom(approvals)
   const pairings = useApi<List<Pairing>>('/v1/pairings', { again: waiting })
   const letters = useApi<List<Letter>>('/v1/outbound?limit=20', { every: 15_000 })
   const channels = useApi<List<Channel>>('/v1/channels', { every: 5000 })
@@ -28,10 +31,11 @@ export function NeedsPage() {
     <Page title="Needs me" lead="What goes on only when you decide.">
       {error && <Failed error={error} retry={() => { pairings.reload(); letters.reload(); channels.reload(); status.reload() }} />}
       {!loaded && !error && <Skeleton lines={3} height="6rem" />}
-      {loaded && open.length + bad.length + down.length + loaded.letters === 0 && !health && (
-        <Empty icon="check" title="Nothing needs you" act={<Link className="button" to="/">Back to the chat</Link>}>Requests of strangers, channels that need a hand and answers that did not arrive will stand here, and be counted in the side bar.</Empty>
+      {loaded && asked.length + open.length + bad.length + down.length + loaded.letters === 0 && !health && (
+        <Empty icon="check" title="Nothing needs you" act={<Link className="button" to="/">Back to the chat</Link>}>Questions of agents, requests of strangers, channels that need a hand and answers that did not arrive will stand here, and be counted in the side bar.</Empty>
       )}
       {health && <Section title="Storage"><p className="card">{health.health}: {health.reason}</p></Section>}
+      {asked.length > 0 && <Section title="Questions before something is done"><div className="ask-list">{asked.map(a => <ApprovalCard key={a.id} approval={a} />)}</div></Section>}
       {open.length > 0 && <Section title="Strangers who want to be let in"><Pairings quiet /></Section>}
       {bad.length > 0 && <Section title="Channels that need a hand"><div className="cards">{bad.map(c => <ChannelCard key={c.name} channel={c} />)}</div></Section>}
       {down.length > 0 && <Section title="Models that cannot be reached"><ul className="models card">{down.map(m => <li key={m.name} className="row wrap"><strong>{m.name}</strong><ModelState model={m} /><span className="soft small">{m.last_error}</span></li>)}</ul></Section>}

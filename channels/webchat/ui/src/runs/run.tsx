@@ -2,6 +2,9 @@ import { useEffect, useMemo } from 'react'
 import { post, segment } from '../api/http'
 import type { LogLine, RunDetail, RunMessage, RunMoment, RunStep } from '../api/types.gen'
 import { useAct, usePages } from '../api/use'
+import { ApprovalCard } from '../approvals/card'
+import { approvals } from '../store/approvals'
+import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
 import { lasted, short } from '../ui/format'
@@ -19,14 +22,19 @@ import './runs.css'
 export function RunPage({ run }: { run: string }) {
   const { data, error, reload, seen } = useRun(run)
   const stop = useAct(async () => { await post(`/v1/runs/${segment(run)}/stop`); reload() })
+  const pause = useAct(async (act: 'pause' | 'resume') => { await post(`/v1/runs/${segment(run)}/${act}`); reload() })
+  const asked = useAtom(approvals).filter(a => a.run_id === data?.id)
   const title = `Run ${short(data?.id ?? run).toLowerCase()}`
   if (error && !data) return <Page title={title}><Failed error={error} retry={reload} /></Page>
   if (!data) return <Page title={title}><Skeleton lines={8} /></Page>
   return (
     <Page title={title} lead={<bdi>{data.messages[0]?.text.slice(0, 280)}</bdi>} acts={
       <><StateBadge state={data.state} /><Copy text={data.id} label="Copy the run’s id" />
+        {data.state === 'paused' ? <Button icon="run" busy={pause.busy} onClick={() => { void pause.run('resume') }}>Go on</Button>
+          : live(data.state) && data.state !== 'queued' && <Button busy={pause.busy} onClick={() => { void pause.run('pause') }}>Pause</Button>}
         {live(data.state) && <Button kind="danger" icon="stop" busy={stop.busy} onClick={() => { void stop.run() }}>Stop</Button>}</>}>
-      {stop.error && <Failed error={stop.error} />}
+      {(stop.error ?? pause.error) && <Failed error={(stop.error ?? pause.error) as Error} />}
+      {asked.map(a => <ApprovalCard key={a.id} approval={a} />)}
       {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{data.state !== 'user_stopped' && data.text ? data.text : reasonText(data.reason)}</Note>}
       <RunFacts run={data} />
       <Tabs label="What to look at" tabs={[
@@ -103,13 +111,32 @@ function StepBody({ step }: { step: RunStep }) {
     <div className="moment-body">
       <dl className="facts">
         {step.usage && <><dt>Tokens</dt><dd><Tokens usage={step.usage} /> <span className="soft small num">({step.usage.inputTokens} in, {step.usage.outputTokens} out)</span></dd><dt>Cost</dt><dd><Cost usage={step.usage} /></dd></>}
-        {step.kind === 'tool' && <><dt>Decision</dt><dd>{step.decision}{step.reason && <span className="soft"> · {step.reason}</span>}</dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{step.state}</dd></>}
+        {step.kind === 'tool' && <><dt>Decision</dt><dd><Decision step={step} /></dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{step.state}</dd></>}
       </dl>
       {step.args && <div><h3 className="small soft">Arguments</h3><pre className="out" tabIndex={0}>{pretty(step.args)}</pre></div>}
       {step.text && <div><h3 className="small soft">{step.kind === 'tool' ? 'Result' : 'Said'}</h3><pre className="out" tabIndex={0} dir="auto">{step.text}</pre></div>}
       {step.cut && <p className="small soft">This is the beginning; the log has all of it.</p>}
       {!step.args && !step.text && <p className="small soft">It said nothing.</p>}
     </div>
+  )
+}
+
+const outcomes: Record<string, string> = { allow: 'allowed', ask: 'a person was asked', deny: 'refused' }
+
+// Decision is what policy said of a call: who decided and why, and behind it what each layer said.
+export function Decision({ step }: { step: RunStep }) {
+  const p = step.policy
+  return (
+    <>
+      {p ? outcomes[p.outcome] ?? p.outcome : step.decision}{p?.domain && <> · domain {p.domain}</>}
+      {(step.reason || p?.rule) && <span className="soft"> · {step.reason || [p?.layer, p?.rule].filter(Boolean).join(': ')}</span>}
+      {p?.reason && <><br /><span className="soft">{p.reason}</span></>}
+      {p && p.record.length > 0 && (
+        <details className="small"><summary className="soft">{p.record.length} layers judged</summary>
+          <ol className="layers">{p.record.map((l, i) => <li key={i}><b>{l.layer}</b> {outcomes[l.outcome] ?? l.outcome}{l.rule && <> · <code>{l.rule}</code></>}{l.reason && <span className="soft"> · {l.reason}</span>}</li>)}</ol>
+        </details>
+      )}
+    </>
   )
 }
 

@@ -1,5 +1,6 @@
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from 'react'
+import { Asked } from '../approvals/dialog'
 import { SideBar } from '../sessions/sidebar'
 import { IconButton } from '../ui/button'
 import { Toasts } from '../ui/toast'
@@ -44,6 +45,7 @@ export function Shell() {
         <div className="main">
           {page && <header className="bar narrow-only"><IconButton icon="menu" label="Open the side bar" onClick={() => { setSide(true) }} /><span className="grow truncate">{page.label}</span></header>}
           <Connection />
+          <Asked />
           <main id="main" tabIndex={-1}><Open value={openSide}><Outlet /></Open></main>
         </div>
         <aside className="panel-slot" ref={panel.set} hidden={!panel.open} />

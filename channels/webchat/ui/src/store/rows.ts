@@ -1,4 +1,5 @@
 import type { Item, Part } from '../api/types'
+import type { Permission } from '../api/types.gen'
 import { textOf, type StoredEvent, type Transcript } from './transcript'
 
 // Rows are a transcript as it is read: messages, answers, folded steps. Pure, and the same row is the same object for as
@@ -52,6 +53,10 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
         else said(rows, byCall, e, item, run, asked.get(run), to)
         break
       }
+      case 'permission.resolved': to({ kind: 'mark', id: e.event_id, at: e.time, text: decided(e.data) }, e.time); break
+      case 'permission.requested': break // the question itself stands at the end while it waits
+      case 'turn.paused': to({ kind: 'mark', id: e.event_id, at: e.time, text: 'Paused. What is said now waits until it goes on.' }, e.time); break
+      case 'turn.resumed': to({ kind: 'mark', id: e.event_id, at: e.time, text: 'It goes on.' }, e.time); break
       default: {
         const text = marks[e.type as string]
         if (text) to({ kind: 'mark', id: e.event_id, at: e.time, text }, e.time)
@@ -65,6 +70,17 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
 const marks: Record<string, string> = {
   compacted: 'Older messages were summed up for the model. Here they stay as they were.',
   undone: 'The messages above were taken back: the model no longer sees them.',
+}
+
+// decided says what became of a question.
+function decided(d: Permission): string {
+  const by = d.via && !['message', 'stop', 'gateway', 'expiry'].includes(d.via) ? ` by ${d.via}` : ''
+  switch (d.state) {
+    case 'approved': case 'consumed': return `Allowed${by}: ${d.tool}${d.grant === 'session' ? ', for this session' : ''}.`
+    case 'expired': return `Nobody answered in time, so ${d.tool} was not done.`
+    case 'cancelled': return `The question about ${d.tool} is over${d.reason ? `: ${d.reason}` : ''}.`
+    default: return `Denied${by}: ${d.tool}.`
+  }
 }
 
 type To = (row: Row, at: string) => void

@@ -1,0 +1,65 @@
+import { Link } from '@tanstack/react-router'
+import { useEffect, useState, type Ref } from 'react'
+import type { Approval } from '../api/types'
+import { useAct } from '../api/use'
+import { Unseen } from '../chat/markdown-view'
+import { AgentLink, SessionLink } from '../runs/parts'
+import { decide, type Decision } from '../store/approvals'
+import { Button } from '../ui/button'
+import { short, shown } from '../ui/format'
+import { Icon } from '../ui/icon'
+import { Failed } from '../ui/states'
+import { toast } from '../ui/toast'
+import './approval.css'
+
+const said: Record<Decision, string> = { once: 'Allowed, this once.', session: 'Allowed for this session.', deny: 'Denied.' }
+
+// ApprovalCard is one question: who asks, from where, the whole of what would be done and what it could touch, and until when.
+export function ApprovalCard({ approval: a, here, deny, done }: { approval: Approval; here?: boolean; deny?: Ref<HTMLButtonElement>; done?: () => void }) {
+  const [chosen, choose] = useState<Decision>()
+  const act = useAct(async (d: Decision) => { choose(d); await decide(a.id, d); toast(said[d]); done?.() })
+  const left = useLeft(a.expires_at)
+  const over = left <= 0
+  const may = (d: Decision) => a.choices.includes(d)
+  const button = (d: Decision, label: string, kind?: 'primary' | 'danger', ref?: Ref<HTMLButtonElement>) =>
+    <Button ref={ref} kind={kind} disabled={act.busy || over} busy={act.busy && chosen === d} onClick={() => { void act.run(d) }}>{label}</Button>
+  return (
+    <article className="card stack ask" aria-label={`Approval: ${a.tool}`}>
+      <h3 className="row"><Icon name="warn" /><span className="grow">{a.tool === 'exec' ? 'Run this command?' : <>Allow <code>{a.tool}</code>?</>}</span>
+        <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{over ? 'lapsed' : `lapses in ${remaining(left)}`}</span></h3>
+      <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
+      <dl className="facts small">
+        <dt>Asked by</dt><dd><bdi>{shown(a.requester_name || a.requester || 'somebody')}</bdi>{a.role && <span className="soft"> · {a.role}</span>}</dd>
+        {!here && <><dt>In</dt><dd><SessionLink session={a.session} source={a.source} /></dd></>}
+        <dt>Agent</dt><dd><AgentLink agent={a.agent} /></dd>
+        {a.domain && <><dt>Domain</dt><dd>{a.domain}</dd></>}
+        {a.cwd && <><dt>In folder</dt><dd className="mono">{a.cwd}</dd></>}
+        {a.env.length > 0 && <><dt>Environment</dt><dd className="mono">{a.env.join(' ')}</dd></>}
+        <dt>Could touch</dt><dd>{a.sandbox || 'what the tool itself may'}</dd>
+        <dt>Run</dt><dd><Link to="/runs/$run" params={{ run: a.run_id }}>{short(a.run_id).toLowerCase()}</Link></dd>
+      </dl>
+      {act.error && <Failed error={act.error} />}
+      <div className="row wrap ask-acts">
+        {a.choices.length === 0 && <span className="soft small grow">{a.domain ? `The owner of ${a.domain} decides this.` : 'Somebody else decides this.'}</span>}
+        {may('deny') && button('deny', 'Deny', 'danger', deny)}
+        {may('session') && button('session', 'Allow for this session')}
+        {may('once') && button('once', 'Allow once', 'primary')}
+      </div>
+    </article>
+  )
+}
+
+// useLeft is how many milliseconds are left, moving each second.
+function useLeft(expires: string): number {
+  const [now, set] = useState(() => Date.now())
+  useEffect(() => {
+    const timer = setInterval(() => { set(Date.now()) }, 1000)
+    return () => { clearInterval(timer) }
+  }, [])
+  return Date.parse(expires) - now
+}
+
+function remaining(ms: number): string {
+  const s = Math.ceil(ms / 1000)
+  return s < 60 ? `${s} s` : s < 3600 ? `${Math.ceil(s / 60)} min` : `${Math.ceil(s / 3600)} h`
+}
