@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -134,11 +135,33 @@ func limit(s *spec) (step string, err error) {
 	if s.Weak.KeepFDs {
 		return "", nil
 	}
-	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1&0xffffffff, 0); err != nil {
+	if err := closeOthers(); err != nil {
 		return "close files", err
 	}
 	unix.CloseOnExec(controlFD)
 	return "", nil
+}
+
+// closeOthers closes every descriptor behind the control pipe but those of the runtime's own poller, which some package
+// may have started before main: the runtime ends a process whose poller is gone. They are this process's, made by it,
+// and end when the command is executed.
+func closeOthers() error {
+	from := uint(controlFD + 1)
+	for fd := from; fd < 64; fd++ {
+		link := make([]byte, 64)
+		n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(int(fd)), link)
+		if name := string(link[:max(n, 0)]); err != nil || name != "anon_inode:[eventpoll]" && name != "anon_inode:[eventfd]" {
+			continue
+		}
+		unix.CloseOnExec(int(fd))
+		if fd > from {
+			if err := unix.CloseRange(from, fd-1, 0); err != nil {
+				return err
+			}
+		}
+		from = fd + 1
+	}
+	return unix.CloseRange(from, ^uint(0)>>1&0xffffffff, 0)
 }
 
 // lock gives up what is left, in the order that each step allows the next.
