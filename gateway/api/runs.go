@@ -201,7 +201,7 @@ func stepsOf(steps []workspace.Step) []runStep {
 			}
 		}
 		if st.Kind == workspace.StepTool {
-			v.Args, v.Decision, v.Policy = args[st.CallID], decisionOf(st.State), policyOf(st.Body.Decision)
+			v.Args, v.Decision, v.Policy, v.Sandbox = args[st.CallID], decisionOf(st.State), policyOf(st.Body.Decision), st.Body.Sandbox
 		}
 		if u := st.Body.Usage; u != nil {
 			sum := usageOf(*u)

@@ -5,6 +5,9 @@ import { check, same, until } from '../world.mjs'
 const main = page => page.getByRole('main')
 const question = page => page.getByRole('article', { name: 'Approval: exec' })
 
+// ready waits until the sandbox has been tried: before that there is no exec.
+const ready = w => until('the sandbox to be tried', async () => /sandbox is proven/.test(w.log))
+
 // commands makes a model that runs one command and says what came of it.
 const commands = command => async (ask, say) => {
   if (ask.round === 0) say.call('exec', { command })
@@ -16,6 +19,7 @@ export default {
     w.model.script = commands('echo hello\u202e from inside')
     await w.start()
     const page = await w.signedIn()
+    await ready(w)
     await send(page, 'run it')
     await question(page).waitFor()
     const text = await question(page).innerText()
@@ -30,8 +34,8 @@ export default {
     await page.getByRole('note').getByText('Allowed by webchat: exec').waitFor()
     same(await composer(page).inputValue(), 'a draft that stays', 'the draft')
     await page.getByRole('button', { name: /^Tool exec/ }).click()
-    await main(page).getByText('a person was asked').waitFor()
-    await main(page).getByText(/network none/).waitFor()
+    await main(page).getByText('a person was asked').first().waitFor()
+    await main(page).getByText(/network none/).first().waitFor()
     const [done] = (await w.api('GET', '/v1/approvals')).items
     same([done.state, done.via], ['consumed', 'webchat'], 'the record')
   },
@@ -40,6 +44,7 @@ export default {
     w.model.script = commands('rm -rf .')
     await w.start()
     const page = await w.signedIn()
+    await ready(w)
     await send(page, 'clean up')
     await question(page).waitFor()
     await page.goto(`${w.base}/usage`)
@@ -60,6 +65,7 @@ export default {
     w.model.script = commands('true')
     await w.start()
     const page = await w.signedIn()
+    await ready(w)
     await send(page, 'run it')
     await question(page).waitFor()
     await page.goto(`${w.base}/needs`)
@@ -84,11 +90,11 @@ export default {
     await main(page).getByRole('button', { name: 'Pause' }).click()
     await until('the pause to be asked for', async () => !(await main(page).getByRole('button', { name: 'Pause' }).isDisabled().catch(() => false)))
     first.pass()
-    await main(page).getByText('Paused', { exact: true }).waitFor()
+    await main(page).getByText('Paused', { exact: true }).first().waitFor()
     await w.kill()
     await w.run() // a paused run stays so
     await page.reload()
-    await main(page).getByText('Paused', { exact: true }).waitFor()
+    await main(page).getByText('Paused', { exact: true }).first().waitFor()
     same(w.model.asked, 1, 'calls of the model while it is paused')
     await main(page).getByRole('button', { name: 'Go on' }).click()
     await main(page).getByText('Completed', { exact: true }).first().waitFor()

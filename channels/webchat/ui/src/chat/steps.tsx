@@ -22,7 +22,7 @@ export function Steps({ calls, over, run }: { calls: Call[]; over: boolean; run:
       <button type="button" className="step-line" aria-expanded={open} onClick={() => { set(!open) }}>
         <Icon name={open ? 'down' : 'right'} />
         <span className="step-name">{calls.length} steps</span>
-        <span className="truncate grow faint">{over ? [...new Set(calls.map(c => c.name))].join(', ') : last && `${last.name} ${mainOf(last.args)}`}</span>
+        <span className="truncate grow faint">{over ? [...new Set(calls.map(c => c.name))].join(', ') : last && <Unseen text={`${last.name} ${mainOf(last.args)}`} />}</span>
         {failed > 0 && <span className="badge bad">{failed} failed</span>}
         {over ? <span className="faint num">{timeOf(calls[0], last)}</span> : last && <Running call={last} />}
       </button>
@@ -73,7 +73,7 @@ function Step({ call, run }: { call: Call; run: string }) {
       <button type="button" className="step-line" aria-expanded={open} onClick={() => { set(!open) }}>
         <Icon name={call.error ? 'warn' : 'tool'} />
         <span className="step-name"><span className="sr-only">Tool </span>{call.name}</span>
-        <code className="truncate grow faint" dir="ltr">{main}</code>
+        <code className="truncate grow faint" dir="ltr"><Unseen text={main} /></code>
         {over ? <><span className="step-result truncate faint">{shortly(call)}</span>{call.at && call.ended && <span className="faint num">{lasted(Date.parse(call.ended) - Date.parse(call.at))}</span>}</> : <Running call={call} />}
         <Icon name={open ? 'up' : 'down'} className="faint" />
       </button>

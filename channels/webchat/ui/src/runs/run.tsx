@@ -5,6 +5,7 @@ import { useAct, usePages } from '../api/use'
 import { ApprovalCard } from '../approvals/card'
 import { approvals } from '../store/approvals'
 import { useAtom } from '../store/atom'
+import { Unseen } from '../chat/markdown-view'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
 import { lasted, short } from '../ui/format'
@@ -97,7 +98,7 @@ function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; be
     <div className="moment">
       <span className="at">+{lasted(at)}</span>
       <Icon name={bad ? 'warn' : what?.icon ?? 'info'} className={bad ? 'bad' : undefined} />
-      <span className="what truncate">{what?.text(m) ?? m.type}{step?.kind === 'tool' && step.args && <span className="soft mono"> {step.args.slice(0, 80)}</span>}{step && step.state !== 'done' && <span className="badge bad">{step.state}</span>}</span>
+      <span className="what truncate">{what?.text(m) ?? m.type}{step?.kind === 'tool' && step.args && <span className="soft mono"> <Unseen text={step.args.slice(0, 80)} /></span>}{step && step.state !== 'done' && <span className="badge bad">{step.state}</span>}</span>
       <span className="soft small num">{m.duration_ms > 0 && lasted(m.duration_ms)}</span>
       {(m.type === 'model' || m.type === 'tool') && span > 100 && <span className="lane" aria-hidden="true"><i className={bad ? 'bad' : m.type} style={{ left: `${(at / span) * 100}%`, width: `${Math.max(0.5, (m.duration_ms / span) * 100)}%` }} /></span>}
     </div>
@@ -113,8 +114,8 @@ function StepBody({ step }: { step: RunStep }) {
         {step.usage && <><dt>Tokens</dt><dd><Tokens usage={step.usage} /> <span className="soft small num">({step.usage.inputTokens} in, {step.usage.outputTokens} out)</span></dd><dt>Cost</dt><dd><Cost usage={step.usage} /></dd></>}
         {step.kind === 'tool' && <><dt>Decision</dt><dd><Decision step={step} /></dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{step.state}</dd></>}
       </dl>
-      {step.args && <div><h3 className="small soft">Arguments</h3><pre className="out" tabIndex={0}>{pretty(step.args)}</pre></div>}
-      {step.text && <div><h3 className="small soft">{step.kind === 'tool' ? 'Result' : 'Said'}</h3><pre className="out" tabIndex={0} dir="auto">{step.text}</pre></div>}
+      {step.args && <div><h3 className="small soft">Arguments</h3><pre className="out" tabIndex={0}><Unseen text={pretty(step.args)} /></pre></div>}
+      {step.text && <div><h3 className="small soft">{step.kind === 'tool' ? 'Result' : 'Said'}</h3><pre className="out" tabIndex={0} dir="auto"><Unseen text={step.text} /></pre></div>}
       {step.cut && <p className="small soft">This is the beginning; the log has all of it.</p>}
       {!step.args && !step.text && <p className="small soft">It said nothing.</p>}
     </div>
