@@ -31,8 +31,11 @@ type approvals struct {
 	g     *Gateway
 	store *store.Store
 	log   *slog.Logger
+	now   func() time.Time
 	base  context.Context
 	end   context.CancelFunc
+	// lapsed is what becomes of a question when its time is over.
+	lapsed func(workspace.ApprovalID)
 
 	mu   sync.Mutex
 	due  map[workspace.ApprovalID]*lapse
@@ -51,8 +54,9 @@ type lapse struct {
 }
 
 func newApprovals(g *Gateway) *approvals {
-	a := &approvals{g: g, store: g.store, log: g.log, due: map[workspace.ApprovalID]*lapse{}, jobs: map[workspace.OutboundID]*job{}}
+	a := &approvals{g: g, store: g.store, log: g.log, now: g.opt.Now, due: map[workspace.ApprovalID]*lapse{}, jobs: map[workspace.OutboundID]*job{}}
 	a.base, a.end = context.WithCancel(g.base)
+	a.lapsed = a.expire
 	return a
 }
 
@@ -83,16 +87,20 @@ func (a *approvals) begin(f func(ctx context.Context)) {
 
 // watch sets when a question lapses: after as long as it may stand, of which what has passed before a restart counts.
 func (a *approvals) watch(ap workspace.Approval) {
-	whole := ap.Expires.Sub(ap.Created)
-	left := min(ap.Expires.Sub(a.g.opt.Now()), whole) // a clock that was set back since does not make it longer
+	left := remaining(ap, a.now())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.shut || a.due[ap.ID] != nil {
 		return
 	}
-	left = max(left, 0)
 	id := ap.ID
-	a.due[id] = &lapse{at: time.Now().Add(left), timer: time.AfterFunc(left, func() { a.begin(func(context.Context) { a.expire(id) }) })}
+	a.due[id] = &lapse{at: time.Now().Add(left), timer: time.AfterFunc(left, func() { a.begin(func(context.Context) { a.lapsed(id) }) })}
+}
+
+// remaining is how long a question may still stand by the wall clock, which is all that outlives a restart. A clock that
+// was set back since does not make it longer than it was.
+func remaining(ap workspace.Approval, now time.Time) time.Duration {
+	return max(0, min(ap.Expires.Sub(now), ap.Expires.Sub(ap.Created)))
 }
 
 // Overdue says that nobody can answer a question any more.
@@ -403,6 +411,7 @@ func (d *decisions) add(ap workspace.Approval) {
 // hold ends a pass whose turn has not ended.
 func (r *recorder) hold(t *lane.Turn, why string, after int64) {
 	open, j := r.sign.stop()
+	r.sign.rest(why)
 	r.ts.sessions.forget(r.lane.Key) // what was said is in the record; a wait may be long
 	r.ts.feed.Settle(r.lane.Key)
 	t.Hold(held{run: r.run.ID, open: open, job: j, spent: r.spent + time.Since(r.awake)}, why, after)

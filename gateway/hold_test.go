@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway/client"
 )
@@ -353,4 +355,32 @@ func TestT11_AnApprovalOfAFormerOwnerIsVoid(t *testing.T) {
 	if act.ran.Load() != 0 {
 		t.Error("it ran")
 	}
+}
+
+func TestAGrowingAnswerSaysThatItWaits(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	script := acts("x")
+	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+		reply := script(q)
+		if len(reply.Calls) > 0 {
+			reply.Text, reply.Latency = "Let me see.", 300*time.Millisecond
+		}
+		return reply
+	}, opt: withTools(act), extra: actors + "\nreplies: {typing_after: 10ms, placeholder_after: 20ms}"})
+	ana := r.person(11)
+	r.say(ana, 11, "act")
+	q := r.question(ana)
+	r.said(ana, "it waits for an owner to approve act")
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.said(ana, "acted 1")
+	r.until("one message holds the answer, one the question", func(v telegramtest.View) bool {
+		shown := 0
+		for _, m := range v.Sent(ana.ID) {
+			if !m.Deleted {
+				shown++
+			}
+		}
+		return shown == 2
+	})
 }

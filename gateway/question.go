@@ -131,7 +131,7 @@ func (a *approvals) head(ap workspace.Approval, r *recorder) string {
 	if ap.Domain != "" {
 		s = fmt.Sprintf("**May I do this?** It belongs to **%s**. %s asked for it %s.", plainLabel(ap.Domain), plainLabel(who), where)
 	}
-	s += fmt.Sprintf("\nTool `%s`", plainLabel(ap.Tool))
+	s += fmt.Sprintf("\nTool `%s`", codeLabel(ap.Tool))
 	for _, x := range [][2]string{{"in", ap.Body.Cwd}, {"with", strings.Join(ap.Body.Env, " ")}, {"under", ap.Body.Sandbox}} {
 		if x[1] != "" {
 			s += ", " + x[0] + " `" + strings.ReplaceAll(workspace.Visible(x[1]), "`", "ˋ") + "`"
@@ -144,6 +144,9 @@ func (a *approvals) head(ap workspace.Approval, r *recorder) string {
 func plainLabel(s string) string {
 	return strings.NewReplacer("*", "∗", "_", "＿", "`", "ˋ", "[", "(", "]", ")").Replace(workspace.Line(s, 60))
 }
+
+// codeLabel is a name between backticks, which it cannot end.
+func codeLabel(s string) string { return strings.ReplaceAll(workspace.Line(s, 60), "`", "ˋ") }
 
 // tail says how to answer, and until when.
 func (a *approvals) tail(ap workspace.Approval, l *line, direct bool) string {
@@ -226,7 +229,7 @@ func (a *approvals) answered(ap workspace.Approval, room workspace.RoomID) strin
 }
 
 func (a *approvals) short(ap workspace.Approval) string {
-	return fmt.Sprintf("Tool `%s`, approval %s.", plainLabel(ap.Tool), workspace.Short(ap.ID))
+	return fmt.Sprintf("Tool `%s`, approval %s.", codeLabel(ap.Tool), workspace.Short(ap.ID))
 }
 
 // verdict is who decided what, and how, in one line.

@@ -314,3 +314,30 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 		s.line.log.Debug("streamed edit failed", "run", s.run, "err", err)
 	}
 }
+
+// rest says in the message of the growing answer, where there is one, why it grows no more for now. It comes after stop.
+func (s *sign) rest(why string) {
+	if s.line == nil || s.open == nil || s.grows != nil || s.remote() == "" {
+		return
+	}
+	editor, ok := channels.As[channels.Editor](s.line.channel)
+	if !ok || !s.line.stream {
+		return
+	}
+	text := strings.TrimSpace(s.text.String())
+	if text != "" {
+		text += "\n\n"
+	}
+	text += "(" + why + ")"
+	spans := markup.Cut(text, s.line.traits)
+	if len(spans) == 0 {
+		return
+	}
+	post := channels.Post{To: s.room.Address}
+	post.Text, post.Plain = markup.Render(text, spans[0], s.line.traits.Dialect)
+	ctx, cancel := context.WithTimeout(s.d.base, editTimeout)
+	defer cancel()
+	if err := editor.Edit(ctx, s.remote(), post); err != nil {
+		s.line.log.Debug("a resting answer is not told so", "run", s.run, "err", err)
+	}
+}

@@ -174,3 +174,35 @@ func (a *app) stopAll(ctx context.Context) error {
 	_, err = fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", got.Runs, got.Queued, got.Parts)
 	return err
 }
+
+// permission is what an event tells of a question.
+type permission struct {
+	Short  string   `json:"short"`
+	Tool   string   `json:"tool"`
+	Domain string   `json:"domain"`
+	State  string   `json:"state"`
+	Text   string   `json:"text"`
+	Grants []string `json:"grants"`
+	By     string   `json:"decided_by"`
+	Via    string   `json:"via"`
+	Reason string   `json:"reason"`
+}
+
+// permission shows a question whole, with how to answer it, and later what it came to.
+func (p *printer) permission(kind string, q permission) {
+	if kind == "permission.requested" {
+		owner := ""
+		if q.Domain != "" {
+			owner = " It belongs to " + visible(q.Domain) + "."
+		}
+		p.note(yellow, fmt.Sprintf("May I use %s?%s\n%s\n/approve %s %s", visible(q.Tool), owner, visibleText(q.Text), visible(q.Short), strings.Join(append(q.Grants, "deny"), "|")))
+		return
+	}
+	text := fmt.Sprintf("approval %s: %s", visible(q.Short), visible(q.State))
+	for _, more := range []string{q.By, q.Via, q.Reason} {
+		if more != "" {
+			text += ", " + visible(more)
+		}
+	}
+	p.note(dim, text)
+}

@@ -77,6 +77,14 @@ func (p *printer) see(e client.Event) error {
 		}
 		p.failed = true
 		p.note(red, d.Message)
+	case "permission.requested", "permission.resolved":
+		var q permission
+		if err := json.Unmarshal(e.Data, &q); err != nil {
+			return err
+		}
+		p.permission(e.Type, q)
+	case "turn.paused", "turn.resumed":
+		p.note(dim, "("+strings.TrimPrefix(e.Type, "turn.")+")")
 	case "turn.ended":
 		p.ended = true
 		p.shownText, p.cards, p.held = nil, nil, nil

@@ -276,7 +276,7 @@ func renderWhy(v control.Why) string {
 		fallback = ", as a fallback: no route names this place"
 	}
 	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, v.Input.Role)
-	if v.Run != nil {
+	if v.Run != nil && v.Run.Model != "" {
 		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage))
 	}
 	for _, ap := range v.Approvals {
