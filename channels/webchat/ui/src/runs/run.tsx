@@ -129,7 +129,7 @@ export function Decision({ step }: { step: RunStep }) {
   const p = step.policy
   return (
     <>
-      {p ? outcomes[p.outcome] ?? p.outcome : step.decision}{p?.domain && <> · domain {p.domain}</>}
+      <span>{p ? outcomes[p.outcome] ?? p.outcome : step.decision}</span>{p?.domain && <> · domain {p.domain}</>}
       {(step.reason || p?.rule) && <span className="soft"> · {step.reason || [p?.layer, p?.rule].filter(Boolean).join(': ')}</span>}
       {p?.reason && <><br /><span className="soft">{p.reason}</span></>}
       {p && p.record.length > 0 && (
