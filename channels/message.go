@@ -215,6 +215,7 @@ type Traits struct {
 	Buttons     bool
 	Handles     bool          // some events (native commands) are answered through a handle of theirs: Inbound.Handle, Post.Handle
 	Ack         string        // emoji put on a message while it is worked on, where typing cannot be shown; empty: none
+	Whole       bool          // answers come whole: edits cost too much there to show how one grows
 	EditEvery   time.Duration // pace of streamed edits in a DM
 	EditGroup   time.Duration // … and in a group; 0: as in a DM
 	SendEvery   time.Duration // pace of the second and later parts of one answer

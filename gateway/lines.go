@@ -53,6 +53,7 @@ func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func(
 	if d, ok := channels.As[channels.Describer](ch); ok {
 		l.traits = d.Traits()
 	}
+	l.stream = l.stream && !l.traits.Whole
 	if l.traits.MaxUnits > 0 {
 		l.traits.MaxUnits -= len(repeatMark) // a part may have to go once more with the mark before it
 	}

@@ -12,6 +12,7 @@ import (
 type absent struct {
 	DeviceName string `yaml:"device_name" doc:"Of no use in this binary."`
 	Version    string `yaml:"client_version" doc:"Of no use in this binary."`
+	Grow       bool   `yaml:"stream_edits" doc:"Of no use in this binary."`
 	MarkRead   bool   `yaml:"mark_read" doc:"Of no use in this binary."`
 	APIURL     string `yaml:"api_url" doc:"Of no use in this binary."`
 	RootKey    string `yaml:"root_key" doc:"Of no use in this binary."`

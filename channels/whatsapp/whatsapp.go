@@ -45,6 +45,7 @@ var (
 type Options struct {
 	DeviceName string `yaml:"device_name" doc:"Name in the phone's list of linked devices. Default: Parley." example:"Parley"`
 	Version    string `yaml:"client_version" doc:"Version that this client tells WhatsApp, such as 2.3000.1032642223, or newest to ask WhatsApp for it at the start: for the time when the built-in one is refused as outdated." example:"newest"`
+	Grow       bool   `yaml:"stream_edits" doc:"Show how an answer grows, by edits. Each goes to every device of everyone and marks the message as edited, so that an answer comes whole by default." example:"true"`
 	MarkRead   bool   `yaml:"mark_read" doc:"Show people the blue ticks as soon as their message is being answered." example:"true"`
 	APIURL     string `yaml:"api_url" doc:"Another server in place of WhatsApp's, for tests." example:"http://127.0.0.1:8081"`
 	RootKey    string `yaml:"root_key" doc:"Key in hex that signs that server's certificate. It holds for every whatsapp channel of the process."`
@@ -194,6 +195,7 @@ func (c *Channel) Traits() channels.Traits {
 		Unit:        channels.UTF16,
 		MaxUnits:    maxText,
 		Dialect:     channels.WhatsApp,
+		Whole:       !c.opt.Grow,
 		EditEvery:   4 * time.Second, // every edit goes encrypted to each device of everyone
 		EditGroup:   8 * time.Second,
 		SendEvery:   time.Second,
