@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
+	"parley/gateway/client"
 	"parley/tools/sandbox"
 )
 
@@ -212,5 +215,111 @@ func TestPolicyOfPlacesNarrows(t *testing.T) {
 	r.say(bob, 12, "do it")
 	if got := r.wait(bob, 1)[0].Text; !strings.Contains(got, "(the folder is empty)") {
 		t.Errorf("elsewhere: %s", got)
+	}
+}
+
+// TestACommandIsAllowedAskedAndRefused: what the allow-list has runs unasked and without a shell, the rest waits for the
+// owner's button, and a no is a no.
+func TestACommandIsAllowedAskedAndRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: anaOwns, agent: `, tools: {exec: allowlist, exec_allow: [{program: echo, args: [hello, "*"]}]}`, opt: withSandbox(proven(t)), script: turnOf(
+		act("exec", "command", "echo hello 'a  b'"),
+		act("exec", "command", "echo hello; echo more"),
+		act("exec", "command", "echo never > never.txt"),
+	)})
+	ana := r.person(11)
+	r.say(ana, 11, "do it")
+	first := r.question(ana)
+	if !strings.Contains(first.Text, "echo hello; echo more") {
+		t.Fatalf("asked %q", first.Text)
+	}
+	r.tg.Press(ana.ID, first.ID, user(11), button(t, first, "Once"))
+	r.until("the second question", func(v telegramtest.View) bool {
+		for _, m := range v.Sent(ana.ID) {
+			if m.ID > first.ID && len(m.Buttons) > 0 {
+				first = m
+				return true
+			}
+		}
+		return false
+	})
+	r.tg.Press(ana.ID, first.ID, user(11), button(t, first, "Deny"))
+	r.said(ana, "hello a  b/(exit code 0")
+	r.said(ana, "hello/more/(exit code 0")
+	if list, err := filepath.Glob(filepath.Join(r.dir, "data/agents/assistant/work/*/never.txt")); err != nil || len(list) > 0 {
+		t.Errorf("it ran after a no: %v %v", list, err)
+	}
+	r.stored("the calls", `SELECT state, json_extract(body, '$.decision.rule') FROM steps WHERE tool = 'exec' ORDER BY n`,
+		"done|exec_allow:1", "done|level:allowlist", "refused|level:allowlist")
+}
+
+// TestAnAgentActsInALocalSession: by the API, as WebChat reads it: the file stands in the transcript and can be fetched.
+func TestAnAgentActsInALocalSession(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
+		act("write_file", "path", "r.csv", "content", "a,b\n"), act("read_file", "path", "r.csv"), act("edit_file", "path", "r.csv", "old_text", "b", "new_text", "c"),
+		act("list_dir", "path", "."), act("exec", "command", "cat r.csv"), act("send_file", "path", "r.csv"))})
+	c := r.client()
+	got, err := c.Send(t.Context(), client.Message{Text: "do it", Wait: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run struct {
+		Text  string `json:"text"`
+		Steps []struct {
+			Tool   string `json:"tool"`
+			State  string `json:"state"`
+			Policy struct {
+				Outcome string `json:"outcome"`
+				Record  []struct{ Layer string }
+			} `json:"policy"`
+		} `json:"steps"`
+	}
+	if err := c.Get(t.Context(), "/v1/runs/"+got.RunID, &run); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(run.Text, "Wrote r.csv") || !strings.Contains(run.Text, "a,c/(exit code 0") || !strings.Contains(run.Text, "is on its way") {
+		t.Errorf("the answer: %s", run.Text)
+	}
+	done := 0
+	for _, st := range run.Steps {
+		if st.Tool != "" && st.State == "done" && st.Policy.Outcome == "allow" && len(st.Policy.Record) > 1 {
+			done++
+		}
+	}
+	if done != 6 {
+		t.Errorf("%d calls are done with their decision: %+v", done, run.Steps)
+	}
+	var entries struct {
+		Items []struct {
+			Data struct {
+				Item struct {
+					Type  string `json:"type"`
+					Parts []struct{ Type, Name, Blob string }
+				} `json:"item"`
+			} `json:"data"`
+		} `json:"items"`
+	}
+	if err := c.Get(t.Context(), "/v1/sessions/"+url.PathEscape(got.Session)+"/entries", &entries); err != nil {
+		t.Fatal(err)
+	}
+	ref := ""
+	for _, e := range entries.Items {
+		for _, p := range e.Data.Item.Parts {
+			if p.Type == "file_ref" && p.Name == "r.csv" && e.Data.Item.Type == "tool_result" {
+				ref = p.Blob
+			}
+		}
+	}
+	file, err := c.Stream(t.Context(), "GET", "/v1/files/"+ref+"?name=r.csv", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if data, err := io.ReadAll(file); err != nil || string(data) != "a,c\n" {
+		t.Errorf("the file holds %q, %v", data, err)
+	}
+	if list := r.rows(`SELECT kind FROM outbound`); len(list) != 0 {
+		t.Errorf("something was sent besides: %v", list)
 	}
 }

@@ -64,10 +64,10 @@ func (b *bench) boot(env ...string) *daemon {
 }
 
 // ask has a new person say something.
-func (b *bench) ask() telegramtest.Chat {
+func (b *bench) ask(text string) telegramtest.Chat {
 	b.next++
 	chat := b.tg.AddPrivate(telegramtest.User{ID: b.next, First: "P"})
-	b.tg.Message(telegramtest.In{Chat: chat.ID, From: telegramtest.User{ID: b.next, First: "P"}, Text: "do it"})
+	b.tg.Message(telegramtest.In{Chat: chat.ID, From: telegramtest.User{ID: b.next, First: "P"}, Text: text})
 	return chat
 }
 
@@ -148,7 +148,7 @@ func TestR04_NothingIsSilentlyRunAgain(t *testing.T) {
 			point := fmt.Sprintf("%s#%d", unit, n)
 			ranBefore, noteBefore := b.work("ran.txt"), b.work("note.txt")
 			d := b.boot(childPoint + "=" + point)
-			chat := b.ask()
+			chat := b.ask("do it")
 			if !b.diesFor(d, chat) {
 				d.kill()
 				break // there is no such point
@@ -204,9 +204,17 @@ func (b *bench) diesFor(d *daemon, chat telegramtest.Chat) bool {
 
 // TestR04_ACommandUnderWayIsNotRunAgain: the binary that people run dies while the command does its work.
 func TestR04_ACommandUnderWayIsNotRunAgain(t *testing.T) {
-	b := newBench(t, realProgram, turnOf(act("exec", "command", "echo ran >> ran.txt; sleep 30"), act("read_file", "path", "ran.txt")))
+	slow := turnOf(act("exec", "command", "echo ran >> ran.txt; sleep 30"), act("read_file", "path", "ran.txt"))
+	all := turnOf(act("write_file", "path", "a/b.txt", "content", "one"), act("edit_file", "path", "a/b.txt", "old_text", "one", "new_text", "two"),
+		act("read_file", "path", "a/b.txt"), act("list_dir", "path", "a"), act("exec", "command", "cat b.txt", "working_dir", "a"), act("send_file", "path", "a/b.txt"))
+	b := newBench(t, realProgram, func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(q.LastUser(), "slow") {
+			return slow(q)
+		}
+		return all(q)
+	})
 	d := b.boot()
-	chat := b.ask()
+	chat := b.ask("something slow")
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for len(b.work("ran.txt")) == 0 {
@@ -221,8 +229,18 @@ func TestR04_ACommandUnderWayIsNotRunAgain(t *testing.T) {
 	d.kill()
 	d = b.boot()
 	said := b.answer(chat)
-	d.kill()
 	if !strings.Contains(said, "outcome unknown") || !strings.HasSuffix(said, "| ran") {
 		t.Errorf("the answer: %s", said)
+	}
+	chat = b.ask("everything")
+	said = b.answer(chat)
+	d.kill()
+	for _, want := range []string{"Wrote a/b.txt (new, 3 bytes).", "Changed a/b.txt at line 1.", "| two |", "b.txt  3", "two/(exit code 0", "on its way"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the answer lacks %q: %s", want, said)
+		}
+	}
+	if n := b.documents(chat); n != 1 {
+		t.Errorf("%d documents came", n)
 	}
 }
