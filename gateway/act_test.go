@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -322,4 +324,58 @@ func TestAnAgentActsInALocalSession(t *testing.T) {
 	if list := r.rows(`SELECT kind FROM outbound`); len(list) != 0 {
 		t.Errorf("something was sent besides: %v", list)
 	}
+}
+
+// TestTheOfflineResponderShowsTools: with no model at all one sees tools, an approval and a file at work.
+func TestTheOfflineResponderShowsTools(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: anaOwns, opt: withSandbox(proven(t))})
+	text, err := os.ReadFile(r.conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.write(regexp.MustCompile(`models: .*`).ReplaceAllString(string(text), "models: [{name: m, api: offline}]"))
+	r.g.Reload()
+	r.logged("configuration reloaded", 1)
+	ana := r.person(11)
+	r.say(ana, 11, "help")
+	r.said(ana, "(writes a file and sends it to you)")
+	r.say(ana, 11, "tool")
+	r.said(ana, "(the folder is empty)")
+	r.say(ana, 11, "file")
+	r.until("a document", func(v telegramtest.View) bool {
+		return slices.ContainsFunc(v.Sent(ana.ID), func(m telegramtest.Message) bool { return len(m.Files) == 1 && m.Files[0].Name == "hello.txt" })
+	})
+	r.said(ana, "is on its way to this conversation")
+	r.say(ana, 11, "approval")
+	q := r.question(ana)
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.said(ana, "hello from the sandbox\n(exit code 0")
+}
+
+// TestE48_NamesOfSentFilesArePlain: what an agent calls a file does not reach the network as it is.
+func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, want string }{
+		{"a.txt", "a.txt"}, {"-rf.txt", "rf.txt"}, {"x;rm -rf.sh", "x_rm-rf.sh"}, {"a b.pdf", "a_b.pdf"}, {".profile", "profile.txt"},
+	} {
+		r := newRig(t, setup{script: turnOf(act("write_file", "path", c.name, "content", "some text"), act("send_file", "path", c.name))})
+		bob := r.person(12)
+		r.say(bob, 12, "do it")
+		got := r.wait(bob, 2)[0]
+		if len(got.Files) != 1 || got.Files[0].Name != c.want {
+			t.Errorf("%q came as %+v", c.name, got.Files)
+		}
+	}
+}
+
+// TestAFileThatCannotBeDeliveredIsTold: the room hears of it once.
+func TestAFileThatCannotBeDeliveredIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{script: turnOf(act("write_file", "path", "a.txt", "content", "x"), act("send_file", "path", "a.txt"))})
+	r.tg.AddFault(telegramtest.Fault{Method: "sendDocument", Do: telegramtest.Reply, Status: 400, Body: `{"ok":false,"error_code":400,"description":"Bad Request: wrong file"}`})
+	bob := r.person(12)
+	r.say(bob, 12, "do it")
+	r.said(bob, "I could not deliver the file a.txt here")
+	r.said(bob, "is on its way")
 }

@@ -207,6 +207,7 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 	}
 	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()}
 	g.openSandbox(c)
+	g.warn(c)
 	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {
 		return err

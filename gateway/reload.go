@@ -49,6 +49,7 @@ func (g *Gateway) reload(old, c *configs.Config) {
 	}
 	g.people.forget()
 	g.lookNow()
+	g.warn(c)
 	g.log.Info("configuration reloaded", "path", c.Path)
 }
 

@@ -89,6 +89,13 @@ func (g *Gateway) probeSandbox(ctx context.Context) {
 	g.log.Info("sandbox is proven", "tier", string(report.Tier), "report", report.String())
 }
 
+// warn tells the log what a configuration says that does nothing, as config check does.
+func (g *Gateway) warn(c *configs.Config) {
+	for _, p := range c.Warnings() {
+		g.log.Warn("configuration says what may not be meant", "key", p.Path, "why", p.Text)
+	}
+}
+
 func limitsOf(c *configs.Config) sandbox.Limits {
 	return sandbox.Limits{Timeout: c.Sandbox.Timeout, Memory: int64(c.Sandbox.Memory), Processes: c.Sandbox.Processes}
 }

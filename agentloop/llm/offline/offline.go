@@ -112,6 +112,9 @@ func wait(ctx context.Context, d time.Duration) error {
 func answer(req llm.Request) reply {
 	n := len(req.Messages)
 	if n > 0 && req.Messages[n-1].Role == llm.ToolRole {
+		if word(lastUser(req.Messages)) == "file" && wrote(req.Messages[n-1]) && has(req, "send_file") {
+			return call(req, "send_file", `{"path":"hello.txt"}`)
+		}
 		return reply{text: shown(req.Messages[n-1])}
 	}
 	said := lastUser(req.Messages)
@@ -120,6 +123,8 @@ func answer(req llm.Request) reply {
 		return reply{text: helpFor(req)}
 	case "tool":
 		return call(req, "list_dir", `{"path":"."}`)
+	case "file":
+		return call(req, "write_file", `{"path":"hello.txt","content":"Hello from the built-in responder.\n"}`)
 	case "approval":
 		return call(req, "exec", `{"command":"echo hello from the sandbox"}`)
 	case "error":
@@ -145,6 +150,9 @@ func helpFor(req llm.Request) string {
 	if has(req, "exec") {
 		words = append([]string{"`approval` (asks for your permission first)"}, words...)
 	}
+	if has(req, "write_file") && has(req, "send_file") {
+		words = append([]string{"`file` (writes a file and sends it to you)"}, words...)
+	}
 	if has(req, "list_dir") {
 		words = append([]string{"`tool` (calls a tool)"}, words...)
 	}
@@ -162,6 +170,11 @@ func call(req llm.Request, name, args string) reply {
 			call: &workspace.Content{Kind: workspace.ToolCall, CallID: callID(req.Messages), Name: name, Args: json.RawMessage(args)}}
 	}
 	return reply{text: "You may not use the tool " + name + " here, so I cannot show it."}
+}
+
+// wrote says that a message is the result of write_file, and that it did it.
+func wrote(m llm.Message) bool {
+	return slices.ContainsFunc(m.Content, func(c workspace.Content) bool { return c.Kind == workspace.ToolResult && c.Name == "write_file" && !c.Error })
 }
 
 // callID counts the calls so far, so that it is new in its conversation.
