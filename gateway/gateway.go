@@ -75,6 +75,7 @@ type Gateway struct {
 	prompts   *agentloop.Prompts
 	sandbox   sandbox.Backend
 	exec      tools.Tool // made once: a sandbox changes with a restart only
+	egress    bool       // commands reach hosts, for as long
 	lanes     *lane.Lanes
 	turns     *turns
 	deliver   *deliver

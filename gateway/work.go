@@ -60,7 +60,8 @@ func (g *Gateway) openSandbox(c *configs.Config) {
 		}
 		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log, Egress: g.wayOut(c)})
 	}
-	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: c.Sandbox.Network == "egress", Profile: profileOf(c), Resolve: builtin.FindProgram})
+	g.egress = c.Sandbox.Network == "egress"
+	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: g.egress, Profile: profileOf(c), Resolve: builtin.FindProgram})
 }
 
 // wayOut is the proxy that commands have in place of a network; nil: they have none.
@@ -112,7 +113,7 @@ func profileOf(c *configs.Config) string {
 // policy is what a configuration says of tools.
 func (g *Gateway) policy(c *configs.Config, table *routes.Table) tools.PolicyConfig {
 	p := tools.PolicyConfig{Global: filterOf(c.Tools), Agents: map[workspace.AgentID]tools.AgentPolicy{}, Channels: map[string]tools.Rules{},
-		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: c.Sandbox.Network == "egress"}
+		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: g.egress}
 	for _, a := range c.Agents {
 		p.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
 	}
