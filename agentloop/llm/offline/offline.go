@@ -174,7 +174,9 @@ func call(req llm.Request, name, args string) reply {
 
 // wrote says that a message is the result of write_file, and that it did it.
 func wrote(m llm.Message) bool {
-	return slices.ContainsFunc(m.Content, func(c workspace.Content) bool { return c.Kind == workspace.ToolResult && c.Name == "write_file" && !c.Error })
+	return slices.ContainsFunc(m.Content, func(c workspace.Content) bool {
+		return c.Kind == workspace.ToolResult && c.Name == "write_file" && !c.Error
+	})
 }
 
 // callID counts the calls so far, so that it is new in its conversation.
