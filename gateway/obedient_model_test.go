@@ -123,11 +123,11 @@ func (o *obedient) read(r *llmtest.Request) (text string, done, said map[string]
 	return blankers.Replace(text), done, said, results
 }
 
-// mark tells calls apart by what they are about: the rest may hold results that have changed since.
+// mark tells calls apart: as they are written, or by where they write, for what they write may hold results.
 func mark(name, args string) string {
-	var a struct{ Path, Command, What, Code string }
-	if json.Unmarshal([]byte(args), &a) != nil {
+	var a struct{ Path, Content string }
+	if json.Unmarshal([]byte(args), &a) != nil || a.Content == "" {
 		return name + args
 	}
-	return strings.Join([]string{name, a.Path, a.Command, a.What, a.Code}, "|")
+	return name + " " + a.Path
 }

@@ -125,18 +125,6 @@ func (r *Redactor) value(v any, hit *bool) any {
 	return v
 }
 
-// Growing is Redact of a text that is still written: what may become a secret at its end is left out.
-func (r *Redactor) Growing(text string) string {
-	if r == nil {
-		return text
-	}
-	n := r.inUse.Load()
-	if n == nil {
-		return text
-	}
-	return r.Redact(text[:n.settled(text)])
-}
-
 // Watch looks for secrets in bytes that are written to it in pieces. It never fails.
 type Watch struct {
 	r     *Redactor

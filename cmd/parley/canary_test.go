@@ -224,7 +224,7 @@ func kept(t *testing.T, dir string, places map[string]string) {
 }
 
 // T12, E52: whatever secrets get into messages, names, files, answers, calls and errors: none of them comes out.
-func TestT12_E52_NoConfiguredSecretComesOut(t *testing.T) {
+func TestE52_T12_NoConfiguredSecretComesOut(t *testing.T) {
 	t.Parallel()
 	c := newCanaries()
 	places := spill(t, c, func(src *configs.Source) *gateway.Secrets { return gateway.NewSecrets(src.Current, os.LookupEnv) })
@@ -246,4 +246,5 @@ func TestT12_E52_NoConfiguredSecretComesOut(t *testing.T) {
 			t.Errorf("with nothing hidden, %s holds nothing: the test would not notice", place)
 		}
 	}
+	t.Log("escape E52: broken: a gateway that hides nothing is caught")
 }
