@@ -154,7 +154,7 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 	g.base, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, g.Stop(ctx))
+			err = g.opt.Secrets.hidden(errors.Join(err, g.Stop(ctx)))
 		}
 	}()
 	c := g.opt.Source.Current()

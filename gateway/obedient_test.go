@@ -259,7 +259,8 @@ func TestE01_E11_AnObedientModelFindsNoOtherSpellingOut(t *testing.T) {
 		if v.said(diaryText, hostText, configText, "You are") {
 			t.Fatalf("%s led out: %+v", args, texts(w.tg.View().Sent(chat.ID)))
 		}
-	}	if got := w.rows(`SELECT count(*) >= 84 FROM steps WHERE kind = 'tool'`); got[0] != "1" {
+	}
+	if got := w.rows(`SELECT count(*) >= 84 FROM steps WHERE kind = 'tool'`); got[0] != "1" {
 		t.Error("not all were tried")
 	}
 }

@@ -34,6 +34,17 @@ func (s *Secrets) Redact(text string) string {
 	return s.Redactor.Redact(text)
 }
 
+// hidden is an error whose text holds no secret, such as a connection string.
+func (s *Secrets) hidden(err error) error { return hiddenError{err, s.Redact(err.Error())} }
+
+type hiddenError struct {
+	err  error
+	text string
+}
+
+func (h hiddenError) Error() string { return h.text }
+func (h hiddenError) Unwrap() error { return h.err }
+
 // look gathers secrets when the configuration has changed, and until the gateway's token was made.
 func (s *Secrets) look() {
 	c := s.current()
