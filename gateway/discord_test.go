@@ -48,6 +48,9 @@ func newDiscordWorld(t *testing.T) *discordWorld {
 	w.fake.AddChannel(discordtest.Channel{ID: discordThread, Type: discordtest.PublicThread, Guild: discordGuild, Name: "incident", Parent: discordRoom})
 	model := llmtest.Start(t, func(r *llmtest.Request) llmtest.Reply {
 		last := r.LastUser()
+		if strings.Contains(last, "[run") && len(r.ToolResults()) == 0 {
+			return llmtest.Reply{Calls: []llmtest.Call{{Name: "exec", Args: `{"command":"echo hello"}`}}}
+		}
 		return llmtest.Reply{Text: "Heard: " + last[strings.LastIndex(last, "[")+1:]}
 	})
 	conf := filepath.Join(t.TempDir(), "parley.yaml")
@@ -219,4 +222,40 @@ func TestDiscordCommandsAreAnsweredInTime(t *testing.T) {
 		}
 		t.Logf("in %s: %q for %q", where, a.Original.Text, a.Original.For)
 	}
+}
+
+// TestT10_ApprovalsOnDiscordArePressed: the question has buttons, the owner's press decides, and the buttons go away.
+func TestT10_ApprovalsOnDiscordArePressed(t *testing.T) {
+	w := newDiscordWorld(t)
+	w.boot()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.log.wait(ctx, "sandbox is proven", 1); err != nil {
+		t.Fatalf("no exec, so nothing to ask about: %v", err)
+	}
+	w.fake.Write(discordtest.In{Channel: conversation(0), From: person(0), Text: "[run"})
+	var asked discordtest.Message
+	w.wait("a question with buttons", func() bool {
+		for _, m := range w.fake.Sent(conversation(0)) {
+			if len(m.Buttons) > 0 {
+				asked = m
+			}
+		}
+		return asked.ID != ""
+	})
+	t.Logf("asked %q with %+v", asked.Text, asked.Buttons)
+	id, ok := w.fake.Press(conversation(0), asked.ID, person(0), asked.Buttons[0][0].ID)
+	if !ok {
+		t.Fatal("the button cannot be pressed")
+	}
+	w.wait("the buttons to go", func() bool {
+		m, _ := w.fake.Message(conversation(0), asked.ID)
+		return len(m.Buttons) == 0
+	})
+	w.wait("the answer", func() bool { return w.answers(conversation(0), "run") > 0 })
+	m, _ := w.fake.Message(conversation(0), asked.ID)
+	if a := w.fake.Answer(id); a.Type != 6 || a.Late || m.Text == asked.Text {
+		t.Errorf("pressed: %+v; the question became %q", a, m.Text)
+	}
+	t.Logf("then %q", m.Text)
 }
