@@ -2,11 +2,16 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"parley/tools"
 	"parley/workspace"
 )
 
@@ -61,4 +66,66 @@ func TestR10_AQuestionLapsesInItsTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// askAbout is a Set that wants people asked about one tool.
+type askAbout struct {
+	tools.Set
+	name string
+}
+
+func (s askAbout) Decide(t tools.Subject, name string, args json.RawMessage) tools.Verdict {
+	v := s.Set.Decide(t, name, args)
+	v.Ask = v.Allow && name == s.name
+	return v
+}
+
+// T11: a grant for the session holds for the same tool of the same person until the session begins anew; a network
+// without buttons is asked in words.
+func TestT11_ASessionGrantEndsWithTheSession(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, "a")
+	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
+	g.roster().loop.Tools = askAbout{g.roster().loop.Tools, "list_dir"}
+	n := 0
+	say := func(text string) {
+		n++
+		p.hear(p.says("7", fmt.Sprint(n), text))
+	}
+	hears := func(wants ...string) {
+		t.Helper()
+		for range wants {
+			got := p.next()
+			i := slices.IndexFunc(wants, func(w string) bool { return strings.Contains(got, w) })
+			if i < 0 {
+				t.Fatalf("heard %q, want one of %q", got, wants)
+			}
+			wants = slices.Delete(slices.Clone(wants), i, i+1)
+		}
+	}
+	approve := func(how string) {
+		t.Helper()
+		id := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)
+		if len(id) != 1 {
+			t.Fatalf("%d questions stand", len(id))
+		}
+		say("/approve " + workspace.Short(id[0]) + " " + how)
+	}
+	say("tool")
+	hears("Answer yes or no to this very message")
+	approve("session")
+	hears("for the rest of this session", "The tool answered")
+	say("tool")
+	hears("The tool answered")
+	if got := query(t, g, `SELECT count(*) FROM approvals`); got[0] != "1" {
+		t.Errorf("%s questions", got[0])
+	}
+	say("/new")
+	hears("A fresh session begins")
+	say("tool")
+	hears("Answer yes or no to this very message")
+	approve("once")
+	hears("Approved, once", "The tool answered")
+	say("tool")
+	hears("Answer yes or no to this very message")
 }
