@@ -166,6 +166,13 @@ type reader struct {
 	syncs   []span             // of the log, successful
 	highest int64              // update that was confirmed
 	acks    []ack
+	wire    wireReader // of another network; nil: none
+}
+
+// wireReader sees what goes over a network's connections.
+type wireReader interface {
+	wrote(r *reader, p pending)
+	got(r *reader, p pending, data string)
 }
 
 type pending struct {
@@ -177,12 +184,17 @@ type span struct{ began, ended int }
 
 func readTrace(t *testing.T, file string) []ack {
 	t.Helper()
+	return readWire(t, file, nil)
+}
+
+func readWire(t *testing.T, file string, wire wireReader) []ack {
+	t.Helper()
 	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := &reader{open: map[string]pending{}, came: map[int64]int{}, reading: map[string][]int64{}, tail: map[string]string{}, posted: map[string]int{}}
+	r := &reader{wire: wire, open: map[string]pending{}, came: map[int64]int{}, reading: map[string][]int64{}, tail: map[string]string{}, posted: map[string]int{}}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -219,6 +231,9 @@ func (r *reader) begins(p pending) {
 	if p.call != "write" {
 		return
 	}
+	if r.wire != nil {
+		r.wire.wrote(r, p)
+	}
 	if m := tracedAck.FindStringSubmatch(p.data); m != nil {
 		offset, _ := strconv.ParseInt(m[1], 10, 64) // digits
 		for id := max(r.highest+1, offset-1000); id < offset; id++ {
@@ -250,6 +265,9 @@ func (r *reader) ends(p pending, data string) {
 			r.syncs = append(r.syncs, span{p.began, r.line})
 		}
 	case p.call == "read" && n > 0:
+		if r.wire != nil {
+			r.wire.got(r, p, quoted(data[:end[0]]))
+		}
 		data = r.tail[p.fd] + quoted(data[:end[0]])
 		r.tail[p.fd] = data[max(0, len(data)-40):]
 		for _, m := range tracedID.FindAllStringSubmatch(data, -1) {
