@@ -17,6 +17,7 @@ const (
 	pagesMost    = 20   // of one thread or room
 	backfillMost = 100  // messages in one batch
 	missedMost   = 2000 // of one room
+	missedTries  = 5    // of one room, where Slack asks to wait
 )
 
 // page is one answer of conversations.history or conversations.replies.
@@ -107,12 +108,17 @@ func (r *receiver) backfill(ctx context.Context) {
 		if timeOf(string(id)).IsZero() {
 			continue // nothing of a conversation that has a ts
 		}
-		if err := r.missed(ctx, string(peer), string(id)); err != nil && ctx.Err() == nil {
-			r.c.log.Warn("what was missed in a room cannot be read", "peer", peer, "err", err)
+		for try := 0; ctx.Err() == nil; try++ {
+			err := r.missed(ctx, string(peer), string(id))
 			var e *channels.Error
-			if errors.As(err, &e) && e.After > 0 {
-				channels.Sleep(ctx, e.After)
+			if errors.As(err, &e) && e.Class == channels.Retry && try < missedTries {
+				channels.Sleep(ctx, max(e.After, backoff(try)))
+				continue
 			}
+			if err != nil && ctx.Err() == nil {
+				r.c.log.Warn("what was missed in a room cannot be read", "peer", peer, "err", err)
+			}
+			break
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (r *receiver) dial(ctx context.Context) (*socket, greeting, error) {
 		return nil, hello, err
 	}
 	s := &socket{conn: conn, frames: make(chan []byte, framesWaited)}
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(pingWithin)) } // fails with the connection
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(r.c.quiet)) } // fails with the connection
 	alive()
 	conn.SetPingHandler(func(data string) error {
 		alive()
