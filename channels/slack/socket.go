@@ -219,7 +219,7 @@ func (r *receiver) goodbye(e envelope) (ending, bool) {
 	case "warning":
 		return ending{}, false
 	case "link_disabled":
-		return ending{kind: disabled, err: errors.New("Socket Mode is switched off")}, true
+		return ending{kind: disabled, err: errors.New("slack's Socket Mode is switched off")}, true
 	case "too_many_websockets":
 		return ending{kind: crowded, err: errors.New("too many sockets are open for this app")}, true
 	}

@@ -91,24 +91,6 @@ func (c *sdk) next(name string) *discordgo.Event {
 	}
 }
 
-// quiet says that no such event was before the fence.
-func (c *sdk) until(fence string) (before []*discordgo.Event) {
-	c.t.Helper()
-	late := time.NewTimer(15 * time.Second)
-	defer late.Stop()
-	for {
-		select {
-		case e := <-c.events:
-			if e.Type == "FENCE" && strings.Contains(string(e.RawData), fence) {
-				return before
-			}
-			before = append(before, e)
-		case <-late.C:
-			c.t.Fatalf("no fence %s came", fence)
-		}
-	}
-}
-
 func TestSDKTalksToTheFake(t *testing.T) {
 	t.Parallel()
 	s := newWorld(t, Options{NoLimits: true})

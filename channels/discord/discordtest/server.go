@@ -83,7 +83,6 @@ type Server struct {
 	commands map[string][]obj  // by guild; "": global
 	acts     map[string]*interaction
 	buckets  map[string]*bucket
-	global   time.Time // no request is taken before
 	calls    map[string]int
 	gate     gate
 	faults   []*Fault
