@@ -380,3 +380,28 @@ func TestAFileThatCannotBeDeliveredIsTold(t *testing.T) {
 	r.said(bob, "I could not deliver the file a.txt here")
 	r.said(bob, "is on its way")
 }
+
+// TestFoldersAreWhereCommandsLookForThem: under the same name as for the file tools.
+func TestFoldersAreWhereCommandsLookForThem(t *testing.T) {
+	t.Parallel()
+	ro, rw := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(ro, "plan"), []byte("the plan\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, setup{extra: anaOwns, agent: fmt.Sprintf(`, tools: {exec: allow}, folders: [{path: %q, as: notes}, {path: %q, as: code, mode: rw}]`, ro, rw), opt: withSandbox(proven(t)),
+		script: turnOf(
+			act("exec", "command", "cat notes/plan; echo made > code/out; touch notes/x 2>/dev/null || echo read-only"),
+			act("exec", "command", "cat out", "working_dir", "code"),
+			act("read_file", "path", "code/out"),
+			act("write_file", "path", "code/out", "content", "by a tool"),
+			act("exec", "command", "cat code/out"))})
+	ana := r.person(11)
+	r.say(ana, 11, "do it")
+	got := r.wait(ana, 1)[0].Text
+	if want := "the plan/read-only/(exit code 0"; !strings.Contains(got, want) || strings.Count(got, "made") != 2 || !strings.Contains(got, "by a tool/(exit code 0") {
+		t.Errorf("the answer: %s", got)
+	}
+	if data, err := os.ReadFile(filepath.Join(rw, "out")); err != nil || string(data) != "by a tool" {
+		t.Errorf("%q %v", data, err)
+	}
+}
