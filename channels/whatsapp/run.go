@@ -254,6 +254,7 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 		s.report(channels.Status{State: channels.Needs, Cause: ban.Error(), Err: err, Hint: hint})
 		return wait, nil
 	case errors.Is(err, errOutdated):
+		s.c.askVersionAgain()
 		hint := "Install a newer Parley. Until there is one, client_version: newest in this channel's section may help."
 		if s.c.opt.Version != "" {
 			hint = "Install a newer Parley: the version in client_version is refused, too."

@@ -120,6 +120,12 @@ func (c *Channel) chooseVersion(ctx context.Context) error {
 	case "":
 		return nil
 	case newest:
+		c.mu.Lock()
+		known := !c.version.IsZero()
+		c.mu.Unlock()
+		if known {
+			return nil
+		}
 		ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 		defer cancel()
 		got, err := whatsmeow.GetLatestVersion(ctx, &http.Client{Transport: newWire(c.http, c.base)})
@@ -138,6 +144,15 @@ func (c *Channel) chooseVersion(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.version = v
 	return nil
+}
+
+// askVersionAgain forgets the version that was refused, where the newest is wanted.
+func (c *Channel) askVersionAgain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opt.Version == newest {
+		c.version = wastore.WAVersionContainer{}
+	}
 }
 
 // report tells a state; handlers do, too.
