@@ -45,7 +45,7 @@ crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
-	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Start)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley ./tools/sandbox
+	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
 
 ui: ## build the WebChat page into channels/webchat/ui/dist, which is committed and embedded
 	cd channels/webchat/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run types && npm run build

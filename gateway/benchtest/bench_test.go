@@ -17,6 +17,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"parley/channels/discord/discordtest"
+	"parley/channels/slack/slacktest"
 )
 
 // BenchmarkTable takes about seven minutes for five rounds. PARLEY_BENCH_ROUNDS sets how many, PARLEY_BENCH_ROWS which rows by
@@ -57,6 +60,7 @@ var scenes = []struct {
 	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
 	{"memory", (*bench).memory},
+	{"networks", (*bench).networks},
 	{"overload", (*bench).overload},
 }
 
@@ -274,6 +278,25 @@ func (r *bench) memory() {
 	for who := range subjects {
 		r.note("after 1000", who, p[who].used().rss)
 	}
+}
+
+// networks reads the resident set after idling with every network in the configuration: Telegram, Slack and Discord are
+// connected, WebChat listens, and WhatsApp waits for a phone, since only a test's own build can be led to a server of ours.
+func (r *bench) networks() {
+	w := newWorld(1, 0)
+	defer w.close()
+	sl, dc := slacktest.Start(r.b, slacktest.Options{}), discordtest.Start(r.b, discordtest.Options{})
+	w.watchPolls(r.b.Context())
+	w.channels = fmt.Sprintf(`, {name: work, type: slack, bot_token: "%s", app_token: "%s", api_url: "%s"}, {name: dc, type: discord, token: "%s", api_url: "%s"}, {name: wa, type: whatsapp}`,
+		sl.Team(0).Token, sl.App().Token, sl.APIURL(), dc.Token(), dc.URL())
+	p := r.bin.start(r.b, parley, w, r.dir())
+	defer p.kill()
+	p.ready(w)
+	pause(r.b, settle)
+	if n := sl.View().Sockets(); n != 1 {
+		r.b.Errorf("Slack has %d connections\n%s", n, p.tail())
+	}
+	r.note("idle all", parley, p.used().rss)
 }
 
 // burst has every chat write once, all at once, and waits for all answers.

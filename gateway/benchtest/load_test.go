@@ -20,14 +20,15 @@ const lostAfter = 15 * time.Second
 
 // world is a fake Telegram and a scripted model, for one process.
 type world struct {
-	tg     *telegramtest.Server
-	llm    *httptest.Server
-	script *llmtest.Server
-	polled chan time.Time // the first getUpdates
-	chats  []*chat
-	byID   map[int64]*chat
-	lost   atomic.Int64
-	sent   atomic.Pointer[func()] // called at every complete answer
+	tg       *telegramtest.Server
+	llm      *httptest.Server
+	script   *llmtest.Server
+	polled   chan time.Time // the first getUpdates
+	chats    []*chat
+	byID     map[int64]*chat
+	lost     atomic.Int64
+	channels string                 // further items of the configuration's channels
+	sent     atomic.Pointer[func()] // called at every complete answer
 }
 
 // chat is one person who writes again when the answer has come.

@@ -41,14 +41,14 @@ func build(b *testing.B, dir string) binaries {
 func (bin binaries) path(name string) string { return filepath.Join(bin.dir, name) }
 
 // home is one data folder with its configuration; nothing but the addresses and the open door differs from the defaults.
-func home(b *testing.B, dir, telegram, token, llm string) string {
+func home(b *testing.B, dir, telegram, token, llm, more string) string {
 	b.Helper()
 	path := filepath.Join(dir, "parley.yaml")
 	text := fmt.Sprintf(`data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-bench, model: bench-1}]
-channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: open}}]
-`, dir, llm, token, telegram)
+channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: open}}%s]
+`, dir, llm, token, telegram, more)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func (bin binaries) start(b *testing.B, who int, w *world, dir string) *process 
 	b.Helper()
 	var cmd *exec.Cmd
 	if who == parley {
-		cmd = exec.Command(bin.path("parley"), "gateway", "--config", home(b, dir, w.tg.URL(), w.tg.Token(), w.llmURL()))
+		cmd = exec.Command(bin.path("parley"), "gateway", "--config", home(b, dir, w.tg.URL(), w.tg.Token(), w.llmURL(), w.channels))
 	} else {
 		cmd = exec.Command(bin.path("echobot"), "-api", w.tg.URL(), "-token", w.tg.Token(), "-llm", w.llmURL(), fmt.Sprintf("-pooled=%t", who == pooled))
 	}

@@ -62,6 +62,7 @@ var rows = []row{
 	{"ready: start to first getUpdates", "ms", "ready", 1, "≤ 50", atMost(50)},
 	{"… at the very first start", "ms", "first ready", 1, "", nil},
 	{"memory after 30 s idle", "MiB", "idle", 1, "≤ 25", atMost(25)},
+	{"… with all five networks", "MiB", "idle all", 1, "≤ 40", atMost(40)},
 	{"memory 30 s after 1,000 sessions", "MiB", "after 1000", 1, "≤ 40", atMost(40)},
 	{"peak, 1,000 messages at once", "MiB", "burst peak", 1, "≤ 100", atMost(100)},
 	{"peak, 1,000 chats without a pause", "MiB", "chats1000 peak", 1, "≤ 100", atMost(100)},
