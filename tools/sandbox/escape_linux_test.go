@@ -226,19 +226,25 @@ func TestE25_NoPrivilegeIsKeptOrGained(t *testing.T) {
 	prove(t, escape{"E25", func(w *world) string {
 		out := w.sh(`for p in /usr/bin/su /usr/bin/passwd /usr/bin/mount /usr/bin/newgrp; do [ -u $p ] && find $(findmnt -no TARGET /usr 2>/dev/null || echo /usr) -maxdepth 0 -prune; done; ` +
 			`grep -E '^(NoNewPrivs|CapEff|CapBnd):' /proc/self/status | tr -d '\t\n '; id -u`)
+		w.sh("cp /bin/sh s && chmod 4755 s; cp /bin/sh g && chmod g+s g; install -m 6755 /bin/sh i; umask 0; touch plain && chmod 755 plain; mkdir -m 2777 d; true")
+		for _, name := range list(w.work) {
+			if info, err := os.Lstat(filepath.Join(w.work, name)); err == nil && info.Mode().IsRegular() && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 && !w.how.weak.KeepCaps {
+				return name + " has " + info.Mode().String() + " on the host"
+			}
+		}
 		got := said(w.hostile("privileges"))
 		if s := string(out.Output); got == "" && !strings.Contains(s, "CapEff:0000000000000000CapBnd:0000000000000000NoNewPrivs:1"+strconv.Itoa(insideID)) {
 			got = s
 		}
 		return got
-	}, []weakness{{KeepCaps: true}, {NoNewPrivOff: true, NoSeccomp: true, NoLandlock: true, KeepCaps: true}}})
+	}, []weakness{{NoSeccomp: true}, {KeepCaps: true}, {NoNewPrivOff: true, NoSeccomp: true, NoLandlock: true, KeepCaps: true}}})
 }
 
 func TestE26_TheKernelsOddCallsAreRefused(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E26", func(w *world) string {
 		return said(w.hostile("calls", "keyctl", "add_key", "request_key", "bpf", "perf", "io_uring", "userfaultfd", "init_module", "finit_module", "delete_module", "kexec",
-			"swapon", "personality", "clock_settime", "syslog", "memfd_secret", "quotactl", "fanotify", "a call of the future", "x32", "kcmp"))
+			"swapon", "personality", "clock_settime", "syslog", "memfd_secret", "fcntl", "inotify", "quotactl", "fanotify", "a call of the future", "x32", "kcmp"))
 	}, []weakness{{NoSeccomp: true}}})
 }
 

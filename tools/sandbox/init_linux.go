@@ -175,6 +175,12 @@ func lock(s *spec) (step string, err error) {
 	if err := lockThread(s); err != nil {
 		return "lock the thread", err
 	}
+	if !s.Weak.KeepCaps {
+		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		// The threads that do nothing need nothing either; a program that is linked with C does not let go of theirs.
+		_, _, _ = syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&none)), 0)
+	}
 	if !s.Weak.Dumpable {
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			return "become undumpable", err

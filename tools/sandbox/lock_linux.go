@@ -13,7 +13,8 @@ import (
 const lastCap = 63
 
 // dropCaps takes every capability from the calling thread, and from whatever it starts: bounding set, ambient set, all
-// three own sets; securebits keep them from coming back. Init's other threads run nothing but the Go scheduler.
+// three own sets; securebits keep them from coming back. Init's other threads run nothing but the Go
+// scheduler, and lock does for them what can be done.
 func dropCaps() error {
 	for c := uintptr(0); c <= lastCap; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {

@@ -27,6 +27,7 @@ const lastKnown = 466
 type condition struct {
 	arg         int
 	mask, value uint32
+	and         *condition // holds too
 }
 
 // argRule refuses a system call depending on its arguments.
@@ -71,28 +72,51 @@ func hidesMemory() []uintptr {
 const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
+// special holds when a file's mode has the setuid or setgid bit.
+func special(arg int) []condition {
+	return []condition{{arg: arg, mask: unix.S_ISUID, value: unix.S_ISUID}, {arg: arg, mask: unix.S_ISGID, value: unix.S_ISGID}}
+}
+
+// created holds when mode does and the call makes a file: without these flags it is not given a mode.
+func created(flags int, mode []condition) (list []condition) {
+	const temporary = unix.O_TMPFILE &^ unix.O_DIRECTORY
+	for _, m := range mode {
+		for _, bit := range []uint32{unix.O_CREAT, temporary} {
+			list = append(list, condition{arg: m.arg, mask: m.mask, value: m.value, and: &condition{arg: flags, mask: bit, value: bit}})
+		}
+	}
+	return list
+}
+
 // byArgument gives the system calls whose arguments decide.
 func byArgument() []argRule {
 	const tioclinux = 0x541c // ioctl_console(2); x/sys does not name it
 	var flags []condition
 	for bit := uint32(1); bit != 0; bit <<= 1 {
 		if bit&newNamespace != 0 {
-			flags = append(flags, condition{0, bit, bit})
+			flags = append(flags, condition{mask: bit, value: bit})
 		}
 	}
-	is := func(arg int, value uint32) condition { return condition{arg, ^uint32(0), value} }
+	is := func(arg int, value uint32) condition { return condition{arg: arg, mask: ^uint32(0), value: value} }
 	rules := []argRule{
 		{number: unix.SYS_CLONE, refuse: flags, errno: unix.EPERM},
 		{number: unix.SYS_IOCTL, refuse: []condition{is(1, unix.TIOCSTI), is(1, tioclinux), is(1, unix.TIOCSCTTY), is(1, unix.TIOCCONS), is(1, unix.TIOCSETD)}, errno: unix.EPERM},
 		// only what personality(2) calls a question, and Linux itself
 		{number: unix.SYS_PERSONALITY, allowOnly: []condition{is(0, 0xffffffff), is(0, 0)}, errno: unix.EPERM},
-		{number: unix.SYS_MKNODAT, refuse: []condition{{2, unix.S_IFMT, unix.S_IFCHR}, {2, unix.S_IFMT, unix.S_IFBLK}}, errno: unix.EPERM},
+		{number: unix.SYS_MKNODAT, refuse: append(special(2), condition{arg: 2, mask: unix.S_IFMT, value: unix.S_IFCHR}, condition{arg: 2, mask: unix.S_IFMT, value: unix.S_IFBLK}), errno: unix.EPERM},
+		// a setuid program in a folder would keep its bit on the host's disk, where no sandbox is around it
+		{number: unix.SYS_FCHMOD, refuse: special(1), errno: unix.EPERM},
+		{number: unix.SYS_FCHMODAT, refuse: special(2), errno: unix.EPERM},
+		{number: unix.SYS_FCHMODAT2, refuse: special(2), errno: unix.EPERM},
+		{number: unix.SYS_OPENAT, refuse: created(2, special(3)), errno: unix.EPERM},
+		// a lease would keep the gateway waiting that opens the file (fcntl(2): 45 s)
+		{number: unix.SYS_FCNTL, refuse: []condition{is(1, unix.F_SETLEASE)}, errno: unix.EPERM},
 		{number: unix.SYS_SOCKETPAIR, allowOnly: []condition{is(0, unix.AF_UNIX)}, errno: unix.EAFNOSUPPORT},
 		{number: unix.SYS_PRCTL, refuse: []condition{is(0, unix.PR_SET_MM), is(0, unix.PR_SET_PTRACER)}, errno: unix.EPERM},
 	}
 	rules = append(rules,
 		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{is(0, unix.AF_UNIX), is(0, unix.AF_INET), is(0, unix.AF_INET6)}, errno: unix.EAFNOSUPPORT},
-		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{{1, 0xf, unix.SOCK_STREAM}, {1, 0xf, unix.SOCK_DGRAM}, {1, 0xf, unix.SOCK_SEQPACKET}}, errno: unix.EPERM},
+		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{{arg: 1, mask: 0xf, value: unix.SOCK_STREAM}, {arg: 1, mask: 0xf, value: unix.SOCK_DGRAM}, {arg: 1, mask: 0xf, value: unix.SOCK_SEQPACKET}}, errno: unix.EPERM},
 		argRule{number: unix.SYS_SOCKET, allowOnly: []condition{is(2, 0), is(2, unix.IPPROTO_TCP), is(2, unix.IPPROTO_UDP)}, errno: unix.EPERM})
 	return append(rules, byArgumentHere()...)
 }
@@ -116,7 +140,11 @@ func filter(arch uint32, bounded bool) ([]bpf.Instruction, error) {
 	for _, nr := range list {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, answer(unix.EPERM))
 	}
-	p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE3, SkipFalse: 1}, answer(unix.ENOSYS)) // its flags are in memory: libraries fall back to clone
+	// What the first two are to do is in memory: libraries fall back to clone and openat. Watching /usr would tell which
+	// programs the host runs: tools fall back to looking now and then.
+	for _, nr := range append([]uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_INOTIFY_INIT1}, absentHere()...) {
+		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 1}, answer(unix.ENOSYS))
+	}
 	for _, r := range byArgument() {
 		block := r.block(load, answer)
 		if len(block) > 255 {
@@ -138,6 +166,10 @@ func (r argRule) block(load func(uint32) bpf.Instruction, answer func(unix.Errno
 		return []bpf.Instruction{load(dataArgs + 8*uint32(c.arg)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: c.mask}}
 	}
 	for i, c := range conds {
+		if c.and != nil {
+			b = append(b, test(*c.and)...)
+			b = append(b, bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.and.value, SkipFalse: 4}) // over the rest of this condition
+		}
 		b = append(b, test(c)...)
 		if positive {
 			b = append(b, bpf.JumpIf{Cond: bpf.JumpEqual, Val: c.value, SkipFalse: 1}, answer(r.errno))

@@ -13,6 +13,13 @@ func refusedHere() []uintptr {
 	}
 }
 
+func absentHere() []uint32 { return []uint32{unix.SYS_INOTIFY_INIT} }
+
 func byArgumentHere() []argRule {
-	return []argRule{{number: unix.SYS_MKNOD, refuse: []condition{{1, unix.S_IFMT, unix.S_IFCHR}, {1, unix.S_IFMT, unix.S_IFBLK}}, errno: unix.EPERM}}
+	return []argRule{
+		{number: unix.SYS_MKNOD, refuse: append(special(1), condition{arg: 1, mask: unix.S_IFMT, value: unix.S_IFCHR}, condition{arg: 1, mask: unix.S_IFMT, value: unix.S_IFBLK}), errno: unix.EPERM},
+		{number: unix.SYS_CHMOD, refuse: special(1), errno: unix.EPERM},
+		{number: unix.SYS_CREAT, refuse: special(1), errno: unix.EPERM},
+		{number: unix.SYS_OPEN, refuse: created(1, special(2)), errno: unix.EPERM},
+	}
 }

@@ -16,6 +16,7 @@ import (
 const (
 	tick      = 10 * time.Millisecond // between two looks; each is a few system calls
 	diskFloor = 256 << 20             // bytes that stay free on a disk for the gateway's own state
+	unseen    = 4                     // times the limit by which a disk may lose room without the folders showing why
 	smallTree = 2_000                 // entries that are counted before the start
 	bigTree   = 50_000                // a tree with more is judged by what its file system says alone
 )
@@ -186,7 +187,7 @@ func (d *disk) room() (bytes, files int64, ok bool) {
 	if unix.Fstatfs(int(d.dir.Fd()), &st) != nil {
 		return 0, 0, false
 	}
-	return int64(st.Bavail) * st.Bsize, int64(st.Ffree), true
+	return int64(st.Bavail) * int64(st.Bsize), int64(st.Ffree), true
 }
 
 // over says which limit the folder has grown past; empty: none.
@@ -202,6 +203,9 @@ func (d *disk) over(l Limits) string {
 		return "disk"
 	}
 	grown, more := d.first-free, d.spare-spare
+	if grown > unseen*l.Disk {
+		return "disk" // what has no name any more and is still open is in no folder to be walked
+	}
 	if d.base.big {
 		switch {
 		case grown > l.Disk:
@@ -237,7 +241,7 @@ func usage(dir *os.File, most int64) (u used) {
 	if err != nil {
 		return u
 	}
-	walk(fd, st.Dev, 0, most, &u)
+	walk(fd, uint64(st.Dev), 0, most, &u)
 	return u
 }
 
@@ -259,7 +263,7 @@ func walk(fd int, dev uint64, depth int, most int64, u *used) {
 				continue
 			}
 			u.bytes += st.Blocks * 512
-			if e.Type()&fs.ModeDir == 0 || st.Dev != dev {
+			if e.Type()&fs.ModeDir == 0 || uint64(st.Dev) != dev {
 				continue
 			}
 			if depth == maxDepth {
