@@ -66,7 +66,10 @@ func (r *receiver) interacted(ctx context.Context, i *interaction, b *batch) err
 	b.after = append(b.after, func() {
 		r.answers.Go(func() error {
 			defer done()
-			r.answer(ctx, i)
+			if r.answer(ctx, i) && i.Type == typeCommand {
+				said := r.c.acks.expect(i.Token)
+				r.unheard.Go(func() { r.giveUp(ctx, i.Token, said) })
+			}
 			return nil
 		})
 	})
@@ -88,7 +91,7 @@ func typed(name string, options []option) string {
 
 // answer tells Discord that an interaction was heard: a command's answer will follow, for its sender alone in a server; a
 // button's message stays as it is.
-func (r *receiver) answer(ctx context.Context, i *interaction) {
+func (r *receiver) answer(ctx context.Context, i *interaction) (heard bool) {
 	// A shutdown must not leave it unanswered: it is journalled.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerWithin)
 	defer cancel()
@@ -99,18 +102,66 @@ func (r *receiver) answer(ctx context.Context, i *interaction) {
 			body.Data.Flags = discordgo.MessageFlagsEphemeral
 		}
 	}
-	if err := r.c.rest.call(ctx, "answer an interaction", http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", body, nil); err != nil && !says(err, answeredBefore) {
+	err := r.c.rest.call(ctx, "answer an interaction", http.MethodPost, "interactions/"+i.ID+"/"+i.Token+"/callback", body, nil)
+	if err != nil && !says(err, answeredBefore) {
 		r.c.log.Warn("an interaction was not answered in time", "err", err)
+	}
+	return err == nil
+}
+
+// giveUp takes "… is thinking" away from a command that nobody answers, such as one of a stranger. An answer that comes
+// later is a message of its own.
+func (r *receiver) giveUp(ctx context.Context, token string, said <-chan struct{}) {
+	defer r.c.acks.said(token)
+	t := time.NewTimer(r.c.pace.thinking)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-said:
+		return
+	case <-t.C:
+	}
+	hook := "webhooks/" + r.self.app + "/" + token + "/messages/@original"
+	var first message
+	if err := r.c.rest.get(ctx, "look at the command's answer", hook, &first); err != nil || first.Flags&int(discordgo.MessageFlagsLoading) == 0 {
+		return
+	}
+	if err := r.c.rest.call(ctx, "end an unanswered command", http.MethodDelete, hook, nil, nil); err != nil {
+		r.c.log.Debug("a command still shows that it is worked on", "err", err)
 	}
 }
 
 // acks knows the interactions whose first answer is on its way: nothing can be sent through a handle before.
 type acks struct {
-	mu     sync.Mutex
-	flying map[string]chan struct{}
+	mu      sync.Mutex
+	flying  map[string]chan struct{}
+	waiting map[string]chan struct{} // commands that were not answered yet
 }
 
-func newAcks() *acks { return &acks{flying: map[string]chan struct{}{}} }
+func newAcks() *acks {
+	return &acks{flying: map[string]chan struct{}{}, waiting: map[string]chan struct{}{}}
+}
+
+// expect is closed when something was said through a command's handle.
+func (a *acks) expect(token string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting[token] == nil {
+		a.waiting[token] = make(chan struct{})
+	}
+	return a.waiting[token]
+}
+
+// said notes that something was said through a handle.
+func (a *acks) said(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.waiting[token]; c != nil {
+		close(c)
+		delete(a.waiting, token)
+	}
+}
 
 // begin notes an interaction. Calling done, once or more, lets its handle be used.
 func (a *acks) begin(token string) (done func()) {
@@ -171,6 +222,11 @@ func (c *Channel) through(ctx context.Context, p channels.Post) (id channels.Mes
 	command := strings.HasPrefix(p.Handle.Secret, ofCommand)
 	token := strings.TrimPrefix(strings.TrimPrefix(p.Handle.Secret, ofCommand), ofButton)
 	c.acks.wait(ctx, token)
+	defer func() {
+		if err == nil {
+			c.acks.said(token)
+		}
+	}()
 	hook := "webhooks/" + self.app + "/" + token
 	if command {
 		var first message

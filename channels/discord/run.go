@@ -25,11 +25,12 @@ type pace struct {
 	hello    time.Duration // from the handshake to Hello
 	ready    time.Duration // from Identify or Resume to READY or RESUMED
 	guilds   time.Duration // after READY, until all servers have come
+	thinking time.Duration // how long a command shows "… is thinking" while nobody answers it
 }
 
 func usualPace() pace {
 	return pace{identify: 5500 * time.Millisecond, refused: time.Second, first: 500 * time.Millisecond, longest: time.Minute,
-		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second}
+		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, thinking: 2 * time.Minute}
 }
 
 // Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.
@@ -48,6 +49,7 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 	stop()
 	taker.Wait()
 	_ = r.answers.Wait() // they return nothing
+	r.unheard.Wait()
 	c.acks.clear()
 	if ended {
 		return nil
@@ -63,6 +65,7 @@ type receiver struct {
 	session *session
 	queue   *queue
 	answers errgroup.Group
+	unheard sync.WaitGroup // those that wait for the answer to a command
 
 	states sync.Mutex
 	last   channels.Status

@@ -278,6 +278,28 @@ func (r *rig) presses() {
 	}
 }
 
+func TestCommandThatNobodyAnswersStopsThinking(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, discordtest.Options{NoLimits: true})
+	r.c.pace.thinking = 20 * time.Millisecond
+	r.run()
+	r.fake.Offer("", [2]string{"status", "what goes on"})
+	id, ok := r.fake.Command(general, ben, "status", "")
+	if !ok {
+		t.Fatal("no such command")
+	}
+	in := r.inbound("/status")
+	if err := r.fake.WaitFor(r.ctx(), func() bool { return r.fake.Answer(id).Original.Deleted }); err != nil {
+		t.Fatalf("it still thinks: %+v", r.fake.Answer(id))
+	}
+	if _, err := r.c.Send(r.ctx(), channels.Post{To: in.To, Token: "l", Text: "late", Handle: in.Handle, Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := r.fake.Sees(general, ben); len(seen) != 1 || seen[0].Text != "late" || seen[0].For != ben {
+		t.Errorf("a late answer is %+v", seen)
+	}
+}
+
 func TestOptionsAreJudgedWithoutTheNetwork(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ token, url, want string }{

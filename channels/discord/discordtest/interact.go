@@ -158,7 +158,7 @@ func followUp(c *call) (any, *apiError) {
 	}
 	c.status = http.StatusOK
 	i.followed++
-	if i.original != nil && i.original.Deferred {
+	if i.original != nil && i.original.Deferred && !i.original.Deleted {
 		return c.s.edit(i.original, &p, c.files)
 	}
 	return c.s.json(c.s.answer0(i, &p, c.files), false), nil
