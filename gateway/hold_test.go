@@ -384,3 +384,30 @@ func TestAGrowingAnswerSaysThatItWaits(t *testing.T) {
 		return shown == 2
 	})
 }
+
+// A domain may be decided about by some ways alone.
+func TestT11_ADomainIsDecidedAtItsSurfaces(t *testing.T) {
+	t.Parallel()
+	act := newAct()
+	r := actRig(t, act, `domains: [{name: payments, match: {tools: [act]}, owner: {roles: [owner], surfaces: [cli, "channel:tg:99"]}, requester_may_approve: true}]`)
+	ana, boss := r.person(11), r.person(99)
+	r.say(boss, 99, "hello") // whoever this is: no owner, so that their press decides nothing
+	r.wait(boss, 1)
+	r.say(ana, 11, "act")
+	q := r.question(boss)
+	r.said(ana, "I need a permission for this")
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	r.tg.Press(boss.ID, q.ID, user(99), button(t, q, "Once"))
+	r.say(ana, 11, "/approve "+id+" once")
+	r.said(ana, "This is decided elsewhere: cli, channel:tg:99.")
+	c := r.client()
+	var p *client.Problem
+	if err := c.Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": "once"}, nil); !as(err, &p) || p.Status != 403 {
+		t.Errorf("by the API: %v", err)
+	}
+	c.Surface = "cli"
+	if err := c.Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": "once"}, nil); err != nil {
+		t.Errorf("by the command line: %v", err)
+	}
+	r.said(ana, "acted 1")
+}

@@ -23,47 +23,82 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 	here := r.room.ID != "" && r.line != nil && !r.line.local
 	own := a.mayAnswer(*ap, ap.Requester)
 	asked := map[workspace.RoomID]bool{}
-	ask := func(room workspace.RoomID, l *line, direct bool) {
+	ask := func(room workspace.RoomID, l *line, direct bool) bool {
 		if asked[room] || l == nil {
-			return
+			return asked[room]
+		}
+		q, whole := a.question(*ap, r, l, room, direct)
+		if !whole && !direct { // nobody can answer there
+			return false
 		}
 		asked[room] = true
-		q, whole := a.question(*ap, r, l, room, direct)
-		if !whole && !direct { // nobody can answer there: they are told to go elsewhere
-			return
-		}
 		rooms, list = append(rooms, workspace.AskedRoom{Room: room, Whole: whole}), append(list, q)
+		return true
 	}
-	switch {
-	case here && r.room.Kind == channels.DM && own:
-		ask(r.room.ID, r.line, true)
-	case here && r.room.Kind != channels.DM && r.line.traits.Buttons:
-		ask(r.room.ID, r.line, false)
+	surfaces := a.g.roster().domains[ap.Domain].Surfaces
+	if ap.Domain != "" && len(surfaces) > 0 { // it is decided there and nowhere else
+		a.surfaces(surfaces, ask)
+	} else if system := a.g.roster().domains[ap.Domain].Elsewhere; !system {
+		a.people(*ap, r, here, own, ask)
 	}
-	if len(rooms) == 0 && (here || !own) || !own {
-		for _, who := range a.deciders(*ap) {
-			room, err := a.store.DirectRoom(who)
-			if errors.Is(err, workspace.ErrNotFound) {
-				continue
-			}
-			addr, err := a.g.deliver.Address(room)
-			if err != nil {
-				a.log.Error("where a person is asked is not known", "person", who, "err", err)
-				continue
-			}
-			if l := a.g.lines.serving(addr); l != nil && !l.local {
-				ask(room, l, true)
-			}
-		}
-	}
-	if here && !asked[r.room.ID] || here && len(rooms) == 0 {
-		list = append(list, notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap)))
+	if here && !asked[r.room.ID] {
+		list = append(list, notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap, len(rooms))))
 	}
 	return rooms, list
 }
 
+// people are asked where they are.
+func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, ask func(workspace.RoomID, *line, bool) bool) {
+	there := false
+	switch {
+	case here && r.room.Kind == channels.DM && own:
+		there = ask(r.room.ID, r.line, true)
+	case here && r.room.Kind != channels.DM && r.line.traits.Buttons:
+		there = ask(r.room.ID, r.line, false)
+	}
+	if own && (there || !here) { // else the page, the command line and the API are where they asked
+		return
+	}
+	for _, who := range a.deciders(ap) {
+		room, err := a.store.DirectRoom(who)
+		if errors.Is(err, workspace.ErrNotFound) {
+			continue
+		}
+		addr, err := a.g.deliver.Address(room)
+		if err != nil {
+			a.log.Error("where a person is asked is not known", "person", who, "err", err)
+			continue
+		}
+		if l := a.g.lines.serving(addr); l != nil && !l.local {
+			ask(room, l, true)
+		}
+	}
+}
+
+// surfaces are the rooms among the ways by which a domain is decided about: channel:NAME:PEER.
+func (a *approvals) surfaces(list []string, ask func(workspace.RoomID, *line, bool) bool) {
+	for _, s := range list {
+		rest, ok := strings.CutPrefix(s, "channel:")
+		name, peer, both := strings.Cut(rest, ":")
+		l := a.g.lines.byName(name)
+		if !ok || !both || l == nil || l.local {
+			continue
+		}
+		for _, kind := range []channels.PeerKind{channels.DM, channels.Group, channels.Room} {
+			room, err := a.store.RoomByAddress(channels.Address{Network: l.network, Account: l.account(), Kind: kind, Peer: channels.PeerID(peer)})
+			if err == nil {
+				ask(room.ID, l, kind == channels.DM)
+			}
+		}
+	}
+}
+
 // elsewhere tells a requester that somebody else is asked.
-func elsewhere(ap workspace.Approval) string {
+func elsewhere(ap workspace.Approval, rooms int) string {
+	if rooms == 0 { // nobody who may decide has ever written directly, or a system of its own is asked
+		return fmt.Sprintf("I need a permission for this (%s, approval %s). It is given in WebChat, by `parley approval approve %s`, or by whom it belongs to. I go on when it is decided, at the latest in %s.",
+			ap.Tool, workspace.Short(ap.ID), workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
+	}
 	return fmt.Sprintf("I need a permission for this (%s) and have asked for it (approval %s). I go on when it is decided, at the latest in %s.",
 		ap.Tool, workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
 }
