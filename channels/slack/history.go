@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -101,10 +102,10 @@ func (r *receiver) backfill(ctx context.Context) {
 		}
 		return
 	}
-	for peer, id := range newest {
-		if ctx.Err() != nil {
-			return
-		}
+	rooms := slices.Collect(maps.Keys(newest))
+	slices.SortFunc(rooms, func(a, b channels.PeerID) int { return strings.Compare(string(newest[b]), string(newest[a])) }) // where most goes on, first
+	for _, peer := range rooms {
+		id := newest[peer]
 		if timeOf(string(id)).IsZero() {
 			continue // nothing of a conversation that has a ts
 		}

@@ -101,6 +101,26 @@ func offline(tb testing.TB) *receiver {
 	return &receiver{c: c}
 }
 
+// TestMissedIsAskedForWhereSlackDoesNotBringIt: not at each of the hourly refreshes.
+func TestMissedIsAskedForWhereSlackDoesNotBringIt(t *testing.T) {
+	t.Parallel()
+	r := offline(t)
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		since time.Time
+		blind bool
+		want  bool
+	}{
+		"start": {want: true}, "refresh": {since: now.Add(-time.Second)}, "dead line": {since: now.Add(-time.Second), blind: true, want: true},
+		"long gap": {since: now.Add(-time.Minute), want: true},
+	} {
+		r.since, r.blind = tc.since, tc.blind
+		if got := r.missing(); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -41,6 +41,9 @@ type receiver struct {
 	in    channels.Intake
 	calls sync.WaitGroup // of the HTTP handler
 
+	since time.Time // when the last connection ended; zero: there was none
+	blind bool      // it had been dead for a while
+
 	mu      sync.Mutex
 	over    bool            // Run has ended: no call may begin
 	last    channels.Status // reported

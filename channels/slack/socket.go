@@ -24,6 +24,7 @@ const (
 	maxFrame     = 4 << 20 // bytes
 	batchMost    = 32      // envelopes in one commit
 	framesWaited = 64
+	coveredGap   = 30 * time.Second // Slack offers an event again after a minute (https://docs.slack.dev/apis/events-api/#retries)
 )
 
 // socket is one connection of Socket Mode (https://docs.slack.dev/apis/events-api/using-socket-mode).
@@ -48,7 +49,9 @@ func (r *receiver) connection(ctx context.Context) ending {
 		<-ctx.Done()
 		_ = s.conn.Close()
 	})
-	work.Go(func() { r.backfill(ctx) })
+	if r.missing() {
+		work.Go(func() { r.backfill(ctx) })
+	}
 	defer work.Wait()
 	defer cancel()
 	if n := hello.Connections; n > 1 {
@@ -59,7 +62,14 @@ func (r *receiver) connection(ctx context.Context) ending {
 	}
 	end := r.serve(ctx, s)
 	end.ready = true
+	r.since, r.blind = r.c.clock.Now(), end.kind == silent
 	return end
+}
+
+// missing says whether something may have been missed that Slack does not bring again by itself: at the start, after a line
+// that was dead for a while, after a longer gap. To read every room at each of Slack's hourly refreshes would cost its limits.
+func (r *receiver) missing() bool {
+	return r.since.IsZero() || r.blind || r.c.clock.Now().Sub(r.since) > coveredGap
 }
 
 // greeting is the hello frame.
