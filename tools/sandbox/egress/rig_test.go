@@ -189,6 +189,7 @@ func (w *world) connect() net.Conn {
 func (w *world) raw(request string) int {
 	w.t.Helper()
 	c := w.connect()
+	defer c.Close()
 	if _, err := io.WriteString(c, request); err != nil {
 		return 0 // refused before all was read
 	}
