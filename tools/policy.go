@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"parley/workspace"
 )
@@ -100,12 +101,25 @@ func NewSet(all []Tool, cfg PolicyConfig) Set {
 	return p
 }
 
-// policy is the Set of a gateway. It is not changed once made.
+// policy is the Set of a gateway. What it says does not change once it is made, but for tools that are out of work.
 type policy struct {
 	cfg    PolicyConfig
 	byName map[string]Tool
 	specs  []Spec // sorted by name
+
+	mu   sync.Mutex
+	seen map[place][]Spec // what a turn may see, whether it works or not: asked for with each message
 }
+
+// place is all of a Subject that policy looks at.
+type place struct {
+	agent          workspace.AgentID
+	role           workspace.Role
+	channel, route string
+	depth          int
+}
+
+const maxPlaces = 1000 // routes that are gone live on in old messages
 
 func (p *policy) Lookup(name string) (Tool, bool) {
 	t, ok := p.byName[name]
@@ -113,13 +127,35 @@ func (p *policy) Lookup(name string) (Tool, bool) {
 }
 
 func (p *policy) For(t Subject) []Spec {
-	var seen []Spec
-	for _, spec := range p.specs {
-		if p.judge(t, spec, nil).Allow {
-			seen = append(seen, spec)
+	list := p.mayBeSeen(t)
+	out := make([]Spec, 0, len(list))
+	for _, spec := range list {
+		if p.available(t, spec, nil) == nil {
+			out = append(out, spec)
 		}
 	}
-	return seen
+	return out
+}
+
+// mayBeSeen are the tools that every layer lets through; the caller does not change the list.
+func (p *policy) mayBeSeen(t Subject) []Spec {
+	at := place{t.Agent, t.Actor.Role, t.Channel, t.Route, t.Depth}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list, ok := p.seen[at]
+	if ok {
+		return list
+	}
+	for _, spec := range p.specs {
+		if p.judgeBy(t, spec, nil, p.builtIn, p.rules, p.execLevel).Allow {
+			list = append(list, spec)
+		}
+	}
+	if p.seen == nil || len(p.seen) >= maxPlaces {
+		p.seen = map[place][]Spec{}
+	}
+	p.seen[at] = list
+	return list
 }
 
 func (p *policy) Decide(t Subject, name string, args json.RawMessage) Verdict {
@@ -145,8 +181,12 @@ func (p *policy) All(t Subject) []Judged {
 
 // judge asks the layers in order; the first no is the answer. Without args it says what is known before a call.
 func (p *policy) judge(t Subject, spec Spec, args json.RawMessage) Verdict {
+	return p.judgeBy(t, spec, args, p.builtIn, p.available, p.rules, p.execLevel)
+}
+
+func (p *policy) judgeBy(t Subject, spec Spec, args json.RawMessage, layers ...func(Subject, Spec, json.RawMessage) []Layer) Verdict {
 	var v Verdict
-	for _, ask := range []func(Subject, Spec, json.RawMessage) []Layer{p.builtIn, p.rules, p.execLevel} {
+	for _, ask := range layers {
 		for _, l := range ask(t, spec, args) {
 			v.Record = append(v.Record, l)
 			if l.Outcome == workspace.LayerDeny {
@@ -206,12 +246,20 @@ func (p *policy) builtIn(t Subject, spec Spec, _ json.RawMessage) []Layer {
 	case role == workspace.Guest && !slices.Contains([]string{GroupFiles, GroupSend, GroupMemory, GroupExec}, spec.Group):
 		return no("guest:files,send,memory", "The tool %s is not for guests.", spec.Name)
 	}
-	if a, ok := p.byName[spec.Name].(Available); ok {
-		if why := a.Unavailable(); why != "" {
-			return no("available", "The tool %s does not work here: %s.", spec.Name, strings.TrimSuffix(why, "."))
-		}
-	}
 	return []Layer{pass(layerBuiltIn, "role:"+string(role))}
+}
+
+// available refuses what is out of work at the moment; nil: it is not.
+func (p *policy) available(_ Subject, spec Spec, _ json.RawMessage) []Layer {
+	a, ok := p.byName[spec.Name].(Available)
+	if !ok {
+		return nil
+	}
+	why := a.Unavailable()
+	if why == "" {
+		return nil
+	}
+	return []Layer{deny(layerBuiltIn, "available", fmt.Sprintf("The tool %s does not work here: %s.", spec.Name, strings.TrimSuffix(why, ".")))}
 }
 
 // rules asks the layers that are lists.

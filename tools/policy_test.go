@@ -154,3 +154,24 @@ func TestPolicyNeverWidens(t *testing.T) {
 		}
 	})
 }
+
+// sometimes is a tool that is out of work now and then.
+type sometimes struct {
+	named
+	why *string
+}
+
+func (s sometimes) Unavailable() string { return *s.why }
+
+func TestWhatIsOutOfWorkIsNotShown(t *testing.T) {
+	t.Parallel()
+	why := "there is no sandbox"
+	set := NewSet([]Tool{sometimes{named{Spec{Name: "exec", Group: GroupExec}}, &why}, tool("read_file", GroupFiles, "")}, PolicyConfig{})
+	for _, c := range []struct{ why, seen string }{{"there is no sandbox", "read_file"}, {"", "exec read_file"}, {"it failed", "read_file"}} {
+		why = c.why
+		v := set.Decide(as(workspace.Owner), "exec", nil)
+		if got := names(set.For(as(workspace.Owner))); got != c.seen || v.Allow != (c.why == "") || !v.Allow && (v.Rule != "available" || !strings.Contains(v.Reason, c.why)) {
+			t.Errorf("%q: %s, %+v", c.why, got, v)
+		}
+	}
+}
