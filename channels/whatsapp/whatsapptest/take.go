@@ -213,7 +213,6 @@ func (s *Server) deliver(d *companion, p *peer, to types.JID, id string, n, enc,
 			return
 		}
 	}
-	from := d.address(s.owner, false).SignalAddress()
 	body, err := s.unseal(d, p, chat, n, enc, sk)
 	if errors.Is(err, signalerror.ErrOldCounter) && find(p.owner.shown[chat], id, s.owner.Phone) != nil {
 		return // the same stanza again, after a lost acknowledgement: phones drop it
@@ -221,7 +220,6 @@ func (s *Server) deliver(d *companion, p *peer, to types.JID, id string, n, enc,
 	if err == nil && s.faults.blind[p.owner.Phone] > 0 {
 		s.faults.blind[p.owner.Phone]--
 		err = errors.New("the test wants it undecryptable")
-		delete(p.vault.sessions, from.String())
 	} else if err != nil {
 		s.complainLocked("%s of %s cannot read %s: %v", deviceName(p), p.owner.Name, id, err)
 	}
