@@ -128,7 +128,7 @@ func hostile(args []string) {
 		}
 		for range 4 {
 			go func() {
-				for {
+				for i := 0; i >= 0; i = (i + 1) & 0xffff {
 				}
 			}()
 		}

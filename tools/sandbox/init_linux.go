@@ -211,10 +211,10 @@ func lockThread(s *spec) error {
 	}
 	abi := landlockABI()
 	if abi == 0 {
-		return errors.New("Landlock: the kernel has none")
+		return errors.New("landlock: the kernel has none")
 	}
 	if err := restrictFiles(abi, grantsOf(s)); err != nil {
-		return fmt.Errorf("Landlock: %w", err)
+		return fmt.Errorf("landlock: %w", err)
 	}
 	return nil
 }

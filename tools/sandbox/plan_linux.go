@@ -102,7 +102,7 @@ func startDir(dir string) (string, error) {
 	}
 	for e := range strings.SplitSeq(dir, "/") {
 		if e == ".." {
-			return "", fmt.Errorf("%w: the folder to start in may not hold ..", ErrRefused)
+			return "", fmt.Errorf("%w: no .. in the folder to start in", ErrRefused)
 		}
 	}
 	dir = path.Clean(dir)
