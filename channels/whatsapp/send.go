@@ -130,6 +130,12 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 	if err := s.sendable(); err != nil {
 		return err
 	}
+	if s.wire.down() {
+		if why := s.reason(); why != nil {
+			return &channels.Error{Class: channels.Fatal, Err: why}
+		}
+		return &channels.Error{Class: channels.Retry, Err: errLost}
+	}
 	if err := s.v.put(ctx, chat, id, m, s.c.clock.Now()); err != nil {
 		s.c.log.Warn("what is sent cannot be kept", "err", mask(err.Error()))
 	}

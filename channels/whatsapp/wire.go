@@ -105,6 +105,19 @@ func (w *wire) cut() {
 	}
 }
 
+// down says that the line has ended, which whatsmeow may not know yet.
+func (w *wire) down() bool {
+	w.mu.Lock()
+	l := w.line
+	w.mu.Unlock()
+	if l == nil {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
+}
+
 // told notes that whatsmeow has seen a line's end.
 func (w *wire) told() {
 	select {
@@ -169,6 +182,7 @@ type line struct {
 
 	mu      sync.Mutex
 	ended   bool // the other side is gone
+	tried   int  // writes since then
 	spoiled bool
 	last    []byte // what a spoiled line still says
 }
@@ -187,10 +201,13 @@ func (l *line) spoil() {
 	_ = l.rw.Close() // what it says does not matter any more
 }
 
-// restWait is how long a line's end is kept from whatsmeow. It stops handling what has arrived as soon as it knows of the
-// end, and that is where the server says why (handlerQueueLoop of its client.go); and it clears the connection without a
-// look at who is writing to it (Close of its socket/framesocket.go).
-const restWait = 40 * time.Millisecond
+// A line's end is kept from whatsmeow until nobody has written to it for restWait, at most restMost. It stops handling what
+// has arrived as soon as it knows of the end, and that is where the server says why (handlerQueueLoop of its client.go);
+// and it clears the connection without a look at who is writing to it (Close of its socket/framesocket.go).
+const (
+	restWait = 60 * time.Millisecond
+	restMost = time.Second
+)
 
 func (l *line) Read(p []byte) (int, error) {
 	n, err := l.rw.Read(p)
@@ -206,23 +223,45 @@ func (l *line) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	l.mu.Unlock()
-	rest := time.NewTimer(restWait)
-	defer rest.Stop()
-	select {
-	case <-rest.C:
-	case <-l.closed:
-	}
-	l.mu.Lock() // behind every Write of before
-	defer l.mu.Unlock()
+	l.rest()
 	return 0, err
 }
 
+// rest waits until those who write to a line that has ended have noticed.
+func (l *line) rest() {
+	rest := time.NewTicker(restWait)
+	defer rest.Stop()
+	most := time.NewTimer(restMost)
+	defer most.Stop()
+	for seen := -1; ; {
+		l.mu.Lock() // behind every Write of before
+		tried := l.tried
+		l.mu.Unlock()
+		if tried == seen {
+			return
+		}
+		seen = tried
+		select {
+		case <-rest.C:
+		case <-most.C:
+			return
+		case <-l.closed:
+			return
+		}
+	}
+}
+
+// Write drops what is written to a line that has ended, as a socket does: what gets no answer is sent again on the next one
+// (retryFrame of whatsmeow's request.go).
 func (l *line) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	ended := l.ended
+	if ended {
+		l.tried++
+	}
 	l.mu.Unlock()
 	if ended {
-		return 0, errEnded
+		return len(p), nil
 	}
 	return l.rw.Write(p)
 }
