@@ -115,6 +115,7 @@ func (s *session) findings(ctx context.Context) []channels.Finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	//lint:ignore SA1019 it is dangerous to write by it; this only counts
 	n, err := s.cli.DangerousInternals().GetServerPreKeyCount(ctx)
 	switch {
 	case err != nil:
