@@ -177,11 +177,25 @@ func (v *vault) close() error {
 	var errs []error
 	if v.db != nil {
 		errs = append(errs, v.db.Close())
+		v.settle()
 	}
 	if v.lock != nil {
 		errs = append(errs, v.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// settle waits, two seconds at most, for what whatsmeow still had under way in the store: its goroutines outlive a
+// connection by one statement, and the file must be let go before it is opened or moved again.
+func (v *vault) settle() {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range 400 {
+		if v.db.Stats().OpenConnections == 0 {
+			return
+		}
+		<-tick.C
+	}
 }
 
 // device is the linked one; nil: there is none.

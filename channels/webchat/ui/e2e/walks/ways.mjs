@@ -153,7 +153,7 @@ export default {
     same(await files.getByRole('listitem').count(), 3, 'files')
     await until('they are uploaded', async () => await page.getByText('Uploading…').count() === 0)
     await page.reload() // they belong to the draft
-    same(await files.getByRole('listitem').count(), 3, 'files after a reload')
+    await until('the files after a reload', async () => await files.getByRole('listitem').count() === 3)
     await send(page, 'Look at these')
     await answered(page, 'Look at these')
     const message = mine(page).first()
