@@ -68,6 +68,9 @@ func (s *Server) GarbleNext(n int) { s.set(func(f *faults) { f.garble += n }) }
 // LoseReceipts has the next n receipts for messages lost, so that what they were for is offered again.
 func (s *Server) LoseReceipts(n int) { s.set(func(f *faults) { f.loseReceipts += n }) }
 
+// KeepReceipts ends what LoseReceipts began.
+func (s *Server) KeepReceipts() { s.set(func(f *faults) { f.loseReceipts = 0 }) }
+
 // NoReceipts has people's devices give no delivery receipts.
 func (s *Server) NoReceipts() { s.set(func(f *faults) { f.noReceipts = true }) }
 
