@@ -30,7 +30,8 @@ full: check ## the gate, then all that takes longer
 	$(GO) test -race -count=5 -timeout 60m $(PKG)
 
 race: ## every test under the race detector, on SQLite and on PostgreSQL
-	.ci/browser .ci/postgres $(GO) test -race -timeout 10m $(PKG)
+	.ci/browser .ci/postgres $(GO) test -race -timeout 20m $(PKG)
+	$(GO) test -run 'OnWhatsApp' ./gateway
 
 lint: ## gofmt, vet and staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w" $$unformatted; exit 1; }

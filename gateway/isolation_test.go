@@ -90,6 +90,7 @@ func TestR05_OneFailingChannelChangesNothingForTheOthers(t *testing.T) {
 	for len(want) > 0 {
 		delete(want, receive(t, news, fmt.Sprintf("all to fail; %v has not yet", want)))
 	}
+	r.logged("channel=dc state=ready", 1)
 	ana := r.person(11)
 	const n = 25
 	for i := range n {

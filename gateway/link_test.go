@@ -57,6 +57,7 @@ func TestT09_LinkJoinsTwoNetworksAndRaisesNoRole(t *testing.T) {
 	t.Parallel()
 	dc := newSecond(t)
 	r := newRig(t, setup{more: dc.more(), extra: "people: [{id: ana, role: owner, accounts: [{channel: tg, user: \"11\"}]}]\nsessions: {dm_scope: per-peer}"})
+	r.logged("channel=dc state=ready", 1) // a first message that comes before is lost to everybody
 	ana := r.person(11)
 	r.say(ana, 11, "/link")
 	right := code(t, r.wait(ana, 1)[0].Text)
@@ -109,6 +110,7 @@ func TestT09_LinkCodesExpireAndTriesAreCounted(t *testing.T) {
 	t.Parallel()
 	c, dc := &clock{}, newSecond(t)
 	r := newRig(t, setup{more: dc.more(), opt: c.in})
+	r.logged("channel=dc state=ready", 1)
 	ana := r.person(11)
 	r.say(ana, 11, "/link")
 	first := code(t, r.wait(ana, 1)[0].Text)

