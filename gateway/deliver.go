@@ -7,13 +7,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley/channels"
-	"parley/channels/markup"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -592,63 +590,6 @@ func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 	r.addr.Peer = e.Moved
 	d.mu.Unlock()
 	return d.again(p, e)
-}
-
-// post renders a part for the network. What cannot be rendered will never be.
-func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (post channels.Post, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.log.Error("rendering panicked", "outbound", o.ID, "panic", p, "stack", string(debug.Stack()))
-			err = &channels.Error{Class: channels.BadMessage, Err: fmt.Errorf("panic: %v", p)}
-		}
-	}()
-	post = channels.Post{To: d.where(r), Token: p.Token}
-	if p.N == 0 {
-		post.ReplyTo = o.ReplyTo
-	}
-	if post.Handle = d.handle(line, o); post.Handle.Secret != "" {
-		post.Private = post.To.Kind != channels.DM
-	}
-	if p.Blob != "" {
-		path, err := d.blobs.Path(p.Blob)
-		if err != nil {
-			return post, &channels.Error{Class: channels.BadMessage, Err: err}
-		}
-		post.Files = []channels.File{document(o, path)}
-		return post, nil
-	}
-	asks := o.State == workspace.OutOpen && o.Kind == workspace.OutApproval
-	if o.State == workspace.OutOpen && !asks {
-		post.Text, post.Plain = placeholder, placeholder
-		return post, nil
-	}
-	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.traits.Dialect)
-	post.Text, post.Plain = d.hide.Redact(post.Text), d.hide.Redact(post.Plain) // whoever made it: the last door out
-	if p.Error == markedOnce {                                                  // newLine left room for it
-		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
-	}
-	if asks && line.traits.Buttons && p.N == len(o.Parts)-1 {
-		post.Actions = d.buttons(o)
-	}
-	return post, nil
-}
-
-// handle is what the answer to one event goes through, on networks that give such and while it holds.
-func (d *deliver) handle(l *line, o *workspace.Outbound) (h channels.ReplyHandle) {
-	id, ok := strings.CutPrefix(o.Key, "input:")
-	if !ok || !l.traits.Handles {
-		return h
-	}
-	id, _, _ = strings.Cut(id, ":")
-	packed, err := d.store.InputHandle(workspace.InputID(id))
-	if err != nil {
-		d.log.Warn("handle of an event cannot be read", "input", id, "err", err)
-		return h
-	}
-	if h = channels.UnpackHandle(packed); h.Holds(d.now()) {
-		return h
-	}
-	return channels.ReplyHandle{}
 }
 
 // idle is closed when no room sends.

@@ -236,15 +236,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"role":"guest","channel":"net"}`)
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"tool":"exec","args":{"command":"ls"}}`)
 	do(200, "POST", "/v1/channels/net/test", "")
-	if a := do(202, "POST", "/v1/channels/net/login", `{}`); a["qr"] != "2@scan-me" || !strings.HasPrefix(fmt.Sprint(a["image"]), "data:image/png;base64,") {
-		t.Errorf("a login shows %v", a)
-	}
-	do(200, "GET", "/v1/channels/net/login", "")
-	do(204, "DELETE", "/v1/channels/net/login", "")
-	if a := do(200, "GET", "/v1/channels/net/login?after=2", ""); a["state"] != "failed" {
-		t.Errorf("a login that was given up is %v", a)
-	}
-	do(200, "POST", "/v1/channels/net/logout", "")
+	linking(t, do)
 	do(202, "POST", "/v1/config/reload", "{}")
 	do(200, "POST", "/v1/backup", "")
 	made := do(201, "POST", "/v1/sessions", `{"agent":"assistant","name":"Trip"}`)["key"].(string)
@@ -286,6 +278,20 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+// linking is the life of a login.
+func linking(t *testing.T, do func(int, string, string, string, ...func(*http.Request)) map[string]any) {
+	t.Helper()
+	if a := do(202, "POST", "/v1/channels/net/login", `{}`); a["qr"] != "2@scan-me" || !strings.HasPrefix(fmt.Sprint(a["image"]), "data:image/png;base64,") {
+		t.Errorf("a login shows %v", a)
+	}
+	do(200, "GET", "/v1/channels/net/login", "")
+	do(204, "DELETE", "/v1/channels/net/login", "")
+	if a := do(200, "GET", "/v1/channels/net/login?after=2", ""); a["state"] != "failed" {
+		t.Errorf("a login that was given up is %v", a)
+	}
+	do(200, "POST", "/v1/channels/net/logout", "")
 }
 
 // waitFor asks until a list holds so many.

@@ -80,25 +80,9 @@ func hostile(args []string) {
 			}
 		}
 	case "privileges":
-		for key, want := range map[string]string{"NoNewPrivs": "1", "CapEff": strings.Repeat("0", 16), "CapBnd": strings.Repeat("0", 16), "CapPrm": strings.Repeat("0", 16), "CapInh": strings.Repeat("0", 16), "CapAmb": strings.Repeat("0", 16)} {
-			if why := statusIs(key, want)(); why != "" {
-				got("%s is %s", key, why)
-			}
-		}
+		privileges()
 	case "open":
-		for _, name := range args[1:] {
-			for _, mode := range []int{unix.O_RDONLY, unix.O_WRONLY} {
-				fd, err := unix.Open(name, mode|unix.O_NONBLOCK, 0)
-				if err != nil {
-					continue
-				}
-				var st unix.Stat_t // what is covered is the null device
-				if err := unix.Fstat(fd, &st); err != nil || st.Rdev != unix.Mkdev(1, 3) {
-					got("%s opens", name)
-				}
-				unix.Close(fd)
-			}
-		}
+		openAll(args[1:])
 	case "write":
 		for _, name := range args[1:] {
 			if why := cannotWrite(name)(); why != "" {
@@ -286,6 +270,32 @@ func fill(dir string, count, mib, bound int) {
 		f.Close()
 		if mib == 0 && i == bound {
 			got("%d files are in %s", i, dir)
+		}
+	}
+}
+
+// openAll tries to open each for reading and for writing.
+func openAll(names []string) {
+	for _, name := range names {
+		for _, mode := range []int{unix.O_RDONLY, unix.O_WRONLY} {
+			fd, err := unix.Open(name, mode|unix.O_NONBLOCK, 0)
+			if err != nil {
+				continue
+			}
+			var st unix.Stat_t // what is covered is the null device
+			if err := unix.Fstat(fd, &st); err != nil || st.Rdev != unix.Mkdev(1, 3) {
+				got("%s opens", name)
+			}
+			unix.Close(fd)
+		}
+	}
+}
+
+// privileges looks for any that is left.
+func privileges() {
+	for key, want := range map[string]string{"NoNewPrivs": "1", "CapEff": strings.Repeat("0", 16), "CapBnd": strings.Repeat("0", 16), "CapPrm": strings.Repeat("0", 16), "CapInh": strings.Repeat("0", 16), "CapAmb": strings.Repeat("0", 16)} {
+		if why := statusIs(key, want)(); why != "" {
+			got("%s is %s", key, why)
 		}
 	}
 }
