@@ -233,6 +233,8 @@ func TestR03_DisturbedEventsAreTakenOnce(t *testing.T) {
 			t.Errorf("%q was taken at %s", in.Text, in.To)
 		}
 	}
+	r.j.mu.Lock() // the connection still lives
+	defer r.j.mu.Unlock()
 	t.Logf("%d offers, %d of them again, %+v", r.j.offers, r.j.again, r.fake.Line())
 }
 
