@@ -43,6 +43,10 @@ func (c *Control) LoginChannel(ctx context.Context, call Call, name, phone strin
 	if _, err := c.channel(name); err != nil {
 		return Login{}, err
 	}
+	// Before the attempt: who gets the code may link, whatever becomes of us.
+	if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogin, map[string]any{"channel": name, "phone": phone != ""})); err != nil {
+		return Login{}, err
+	}
 	l, err := c.House.Login(name, phone)
 	if err != nil || l.State != LoginWaiting || l.QR+l.Code != "" {
 		return l, err
@@ -85,6 +89,9 @@ func (c *Control) LogoutChannel(ctx context.Context, call Call, name string) (Ch
 		return Channel{}, err
 	}
 	if err := c.House.Logout(ctx, name); err != nil {
+		return Channel{}, err
+	}
+	if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogout, map[string]any{"channel": name})); err != nil {
 		return Channel{}, err
 	}
 	return c.channel(name)
