@@ -38,7 +38,10 @@ type conn struct {
 	noise   [32]byte // the client's static key
 }
 
-var errBadFrame = errors.New("bad frame")
+var (
+	errBadFrame = errors.New("bad frame")
+	errGone     = errors.New("read the websocket")
+)
 
 // serveChat is GET /ws/chat.
 func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
@@ -63,7 +66,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	defer s.part(c)
 	payload, err := c.handshake(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, errGone) { // a process that is killed in it says nothing more
 			s.complain("handshake: %v", err)
 		}
 		return
@@ -185,7 +188,7 @@ func key32(b []byte) (*[32]byte, error) {
 func (c *conn) receive(ctx context.Context) ([]byte, error) {
 	kind, data, err := c.ws.Read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the websocket: %w", err)
+		return nil, fmt.Errorf("%w: %w", errGone, err)
 	}
 	if kind != websocket.MessageBinary {
 		return nil, fmt.Errorf("%w: a text message", errBadFrame)
