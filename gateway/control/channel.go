@@ -83,7 +83,7 @@ func (c *Control) channel(name string) (Channel, error) {
 
 // standing is how the connection is, as a finding.
 func standing(ch Channel) Finding {
-	f := Finding{What: "the connection is " + string(ch.State), Hint: ch.Hint}
+	f := Finding{What: inWords(ch.State), Hint: ch.Hint}
 	switch ch.State {
 	case channels.Ready, channels.Idle:
 		f.OK = true
@@ -94,4 +94,22 @@ func standing(ch Channel) Finding {
 		f.What += ": " + ch.Cause
 	}
 	return f
+}
+
+func inWords(s channels.State) string {
+	switch s {
+	case channels.Ready:
+		return "it is connected"
+	case channels.Idle:
+		return "it is well, and nobody is there"
+	case channels.Connecting:
+		return "it is connecting"
+	case channels.Deaf:
+		return "it is connected, and hears nothing"
+	case channels.Needs:
+		return "it waits for a person"
+	case channels.Failed:
+		return "it cannot go on"
+	}
+	return "it is " + string(s)
 }
