@@ -52,6 +52,7 @@ type sign struct {
 
 type signTimes struct{ typing, placeholder time.Duration }
 
+// newSign makes the signs of a turn; none is shown before watch.
 func newSign(d *deliver, l *line, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
 	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
 	if len(t.Inputs) > 0 {
@@ -61,9 +62,15 @@ func newSign(d *deliver, l *line, room workspace.Room, run workspace.RunID, t *l
 		if streamer, ok := channels.As[channels.Streamer](l.channel); ok && l.stream && open == nil {
 			s.grows = &growth{streamer: streamer, send: l.channel.Send, who: s.asked.Data.User, traits: l.traits}
 		}
-		s.timer = time.AfterFunc(when.typing, s.start)
 	}
 	return s
+}
+
+// watch lets the signs begin once they are due. What stands above the lock in sign does not change any more.
+func (s *sign) watch() {
+	if s.line != nil {
+		s.timer = time.AfterFunc(s.when.typing, s.start)
+	}
 }
 
 // see takes the turn's events.

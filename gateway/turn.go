@@ -279,7 +279,8 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
-	rec.sign.job = rec.job
+	rec.sign.job, rec.sign.thinks = rec.job, over.Reasoning == "on"
+	rec.sign.watch()
 	t := &rec.turn
 	t.Run, t.Session, t.SessionID, t.Agent = rec.run.ID, rec.key, rec.run.SessionID, agent.ID
 	t.Requester = workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role, Name: in.Sender}
@@ -290,7 +291,6 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
 	was, _ := ts.sessions.weight(rec.mem)
 	t.Summary = was.summary
-	rec.sign.thinks = over.Reasoning == "on"
 	t.Known = &rec.mem.told
 	t.Channel, t.Route = in.Data.Channel, in.Binding.Rule
 	ts.furnishWork(rec, agent)
