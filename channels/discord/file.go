@@ -135,7 +135,7 @@ func (r *rest) download(ctx context.Context, address string, limit int64) (io.Re
 		_ = resp.Body.Close()
 		return nil, fmt.Errorf("download a file of %d bytes: %w", resp.ContentLength, channels.ErrTooLarge)
 	}
-	return &capped{body: resp.Body, left: limit}, nil
+	return channels.Capped(bare{resp.Body}, limit), nil
 }
 
 func (r *rest) trusts(host string) bool {
@@ -150,26 +150,13 @@ func (r *rest) trusts(host string) bool {
 	return false
 }
 
-// capped fails, and does not merely end, when there is more than was said.
-type capped struct {
-	body io.ReadCloser
-	left int64 // bytes that may still come
-}
+// bare is a download whose errors do not tell its address.
+type bare struct{ io.ReadCloser }
 
-func (c *capped) Read(p []byte) (int, error) {
-	if int64(len(p)) > c.left+1 {
-		p = p[:c.left+1]
-	}
-	n, err := c.body.Read(p)
-	if int64(n) > c.left {
-		n, c.left = int(c.left), 0
-		return n, fmt.Errorf("read attachment: %w", channels.ErrTooLarge)
-	}
-	c.left -= int64(n)
+func (b bare) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("read attachment: %w", plain(err))
 	}
 	return n, err
 }
-
-func (c *capped) Close() error { return c.body.Close() }

@@ -174,26 +174,5 @@ func (c *Channel) download(ctx context.Context, address, mime string, limit int6
 		resp.Body.Close()
 		return nil, fmt.Errorf("open attachment of %d bytes: %w", resp.ContentLength, channels.ErrTooLarge)
 	}
-	return &capped{body: resp.Body, left: limit}, nil
+	return channels.Capped(resp.Body, limit), nil
 }
-
-// capped fails, and does not merely end, when there is more than was said.
-type capped struct {
-	body io.ReadCloser
-	left int64 // bytes that may still come
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	if int64(len(p)) > c.left+1 {
-		p = p[:c.left+1]
-	}
-	n, err := c.body.Read(p)
-	if int64(n) > c.left {
-		n, c.left = int(c.left), 0
-		return n, fmt.Errorf("read attachment: %w", channels.ErrTooLarge)
-	}
-	c.left -= int64(n)
-	return n, err
-}
-
-func (c *capped) Close() error { return c.body.Close() }

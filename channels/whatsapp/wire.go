@@ -3,7 +3,6 @@ package whatsapp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -56,7 +55,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusRequestEntityTooLarge, Status: "413 too large", Header: http.Header{},
 				Body: http.NoBody, Request: req, Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor}, nil
 		}
-		resp.Body = &capped{resp.Body, most}
+		resp.Body = channels.Capped(resp.Body, most)
 	}
 	return resp, err
 }
@@ -274,24 +273,3 @@ func (l *line) Close() error {
 
 // mostKey is the context's key of the most bytes that an answer may have.
 type mostKey struct{}
-
-// capped fails, and does not merely end, when there is more than was said.
-type capped struct {
-	body io.ReadCloser
-	left int64
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	if int64(len(p)) > c.left+1 {
-		p = p[:c.left+1]
-	}
-	n, err := c.body.Read(p)
-	if int64(n) > c.left {
-		n, c.left = int(c.left), 0
-		return n, fmt.Errorf("read a file: %w", channels.ErrTooLarge)
-	}
-	c.left -= int64(n)
-	return n, err
-}
-
-func (c *capped) Close() error { return c.body.Close() }
