@@ -1,7 +1,6 @@
 package channels
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,16 +80,4 @@ type ManifestAsk struct {
 	Name     string     // of the bot
 	URL      string     // where the network posts events; empty: the gateway fetches them
 	Commands []MenuItem // beside the one that takes all names
-}
-
-// Sleep waits for d or until ctx ends, and says whether it waited to the end.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

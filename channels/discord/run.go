@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -186,14 +185,8 @@ func (r *receiver) fatal(err error, hint string) error {
 	return &channels.Error{Class: channels.Fatal, Err: err}
 }
 
-// backoff doubles from the first pause to the longest, with jitter over its upper half.
-func (p pace) backoff(try int) time.Duration {
-	d := p.longest
-	if try < 8 {
-		d = min(p.first<<try, p.longest)
-	}
-	return d/2 + rand.N(d/2+1)
-}
+// backoff is the pause after the try-th failure in a row.
+func (p pace) backoff(try int) time.Duration { return channels.Backoff(try, p.first, p.longest) }
 
 // takeAll takes events out of the queue, in order, until ctx ends.
 func (r *receiver) takeAll(ctx context.Context) {
@@ -260,7 +253,7 @@ func (r *receiver) deliver(ctx context.Context, b *batch) {
 		return
 	}
 	for try := 0; ctx.Err() == nil; try++ {
-		err := r.offer(ctx, b.in)
+		err := channels.Offer(ctx, r.in, r.c.log, b.in...)
 		if err == nil {
 			for _, f := range b.after {
 				f()
@@ -279,17 +272,6 @@ func (r *receiver) deliver(ctx context.Context, b *batch) {
 		})
 		channels.Sleep(ctx, min(50*time.Millisecond<<min(try, 7), 5*time.Second))
 	}
-}
-
-// offer hands the batch over once. A panic of the other side takes nothing, like an error.
-func (r *receiver) offer(ctx context.Context, in []channels.Inbound) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.c.log.Error("panic while a batch was taken", "err", p, "stack", string(debug.Stack()))
-			err = errors.New("the gateway failed while it took the batch")
-		}
-	}()
-	return r.in.Receive(ctx, in...)
 }
 
 // ready tells that all is well, and what the bot was not granted.

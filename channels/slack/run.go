@@ -3,9 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -110,7 +107,7 @@ func (r *receiver) failed(ctx context.Context, end ending, try int) error {
 	if end.kind == refreshed && end.ready {
 		return nil // at once: it was asked for
 	}
-	wait := backoff(try)
+	wait := channels.Backoff(try, backoffMin, backoffMax)
 	var e *channels.Error
 	if errors.As(end.err, &e) {
 		wait = max(wait, e.After)
@@ -154,15 +151,6 @@ func advice(code string) string {
 		return "The token was revoked or has expired: install the app again and set its new token."
 	}
 	return "Slack refuses the token: copy it again from https://api.slack.com/apps and set it in the configuration."
-}
-
-// backoff doubles, with jitter over its upper half so that many gateways do not come as one.
-func backoff(try int) time.Duration {
-	d := backoffMax
-	if try < 8 {
-		d = min(backoffMin<<try, backoffMax)
-	}
-	return d/2 + rand.N(d/2+1)
 }
 
 // report tells the state when it changed.
@@ -234,21 +222,10 @@ func (r *receiver) posted(ctx context.Context) error {
 	return nil
 }
 
-// offer hands a batch over. A panic of the other side takes nothing, like an error.
-func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.c.log.Error("panic while events were taken", "err", fmt.Sprint(p), "stack", string(debug.Stack()))
-			err = errors.New("the gateway failed while it took the events")
-		}
-	}()
-	return r.in.Receive(ctx, batch...)
-}
-
 // handIn offers a batch until it is taken; an error says that ctx ended before.
 func (r *receiver) handIn(ctx context.Context, batch []channels.Inbound) error {
 	for try := 0; ; try++ {
-		err := r.offer(ctx, batch)
+		err := channels.Offer(ctx, r.in, r.c.log, batch...)
 		if err == nil {
 			if try > 0 {
 				r.ready("", "")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -159,7 +158,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 		batch = append(batch, got.in)
 	}
 	if len(batch) > 0 {
-		if err := r.offer(ctx, batch); err != nil {
+		if err := channels.Offer(ctx, r.in, r.c.log, batch...); err != nil {
 			return &refused{err}
 		}
 	}
@@ -197,17 +196,6 @@ var (
 	errNoID  = errors.New("telegram getUpdates: no update of the batch has an id")
 	errStale = errors.New("telegram getUpdates: what was confirmed comes again and again")
 )
-
-// offer hands the batch over. A panic of the other side takes nothing, like an error.
-func (r *receiver) offer(ctx context.Context, batch []channels.Inbound) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.c.log.Error("panic while a batch was taken", "err", p, "stack", string(debug.Stack()))
-			err = errors.New("the gateway failed while it took the batch")
-		}
-	}()
-	return r.in.Receive(ctx, batch...)
-}
 
 // refused says that the journal did not take a batch.
 type refused struct{ err error }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -111,7 +110,7 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 	}
 	w.failures++
 	w.answered = false
-	wait := backoff(w.failures-1, 500*time.Millisecond, 30*time.Second)
+	wait := channels.Backoff(w.failures-1, 500*time.Millisecond, 30*time.Second)
 	var e *channels.Error
 	if errors.As(err, &e) {
 		wait = max(wait, e.After)
@@ -128,7 +127,7 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 	case codeOf(err) == http.StatusConflict:
 		s.State = channels.Needs
 		s.Hint = "Another program uses this token: stop it, or make a new token with @BotFather."
-		wait = backoff(w.failures, time.Second, 30*time.Second)
+		wait = channels.Backoff(w.failures, time.Second, 30*time.Second)
 	case errors.Is(err, errDeaf), now.Sub(w.since) >= deafAfter:
 		s.State = channels.Deaf
 		s.Hint = "Check the network between this machine and the Bot API server; it is tried on."
@@ -151,16 +150,7 @@ func (w *watch) turnedAway(err error) time.Duration {
 		State: channels.Deaf, Cause: err.Error(), Err: err,
 		Hint: "Nothing is lost; messages are taken as soon as the gateway can write and has room again.",
 	})
-	return backoff(w.refusals-1, 50*time.Millisecond, 5*time.Second)
-}
-
-// backoff doubles from base to ceiling, with jitter over its upper half so that many gateways do not come as one.
-func backoff(try int, base, ceiling time.Duration) time.Duration {
-	d := ceiling
-	if try < 16 {
-		d = min(base<<try, ceiling)
-	}
-	return d/2 + rand.N(d/2+1)
+	return channels.Backoff(w.refusals-1, 50*time.Millisecond, 5*time.Second)
 }
 
 // webhookInfo is a part of https://core.telegram.org/bots/api#webhookinfo.

@@ -2,9 +2,7 @@ package whatsapp
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -39,7 +37,7 @@ func (s *session) message(evt *events.Message) bool {
 	s.note(evt, &in) // before the answer can be on its way
 	since := s.c.clock.Now()
 	for try := 0; ; try++ {
-		err := s.offer(in)
+		err := channels.Offer(s.life, s.w.in, s.c.log, in)
 		if err == nil {
 			if try > 0 {
 				s.report(channels.Status{State: channels.Ready})
@@ -55,21 +53,10 @@ func (s *session) message(evt *events.Message) bool {
 			s.signal(errRefused)
 			return false
 		}
-		if !channels.Sleep(s.life, backoff(try, 50*time.Millisecond, 5*time.Second)) {
+		if !channels.Sleep(s.life, channels.Backoff(try, 50*time.Millisecond, 5*time.Second)) {
 			return false
 		}
 	}
-}
-
-// offer hands one event over. A panic of the other side takes nothing, like an error.
-func (s *session) offer(in channels.Inbound) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.c.log.Error("panic while a message was taken", "err", p, "stack", string(debug.Stack()))
-			err = errors.New("the gateway failed while it took the message")
-		}
-	}()
-	return s.w.in.Receive(s.life, in)
 }
 
 // read turns an event into what to journal; keep is false for what concerns nobody. What cannot be read, or panics while

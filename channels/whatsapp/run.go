@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	wastore "go.mau.fi/whatsmeow/store"
@@ -268,16 +267,7 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 		status.Hint = "Check the network between this machine and web.whatsapp.com; it is tried on."
 	}
 	s.report(status)
-	return backoff(tries, 200*time.Millisecond, time.Minute), nil
-}
-
-// backoff doubles from base to ceiling, with jitter over its upper half.
-func backoff(try int, base, ceiling time.Duration) time.Duration {
-	d := ceiling
-	if try < 16 {
-		d = min(base<<try, ceiling)
-	}
-	return d/2 + rand.N(d/2+1)
+	return channels.Backoff(tries, 200*time.Millisecond, time.Minute), nil
 }
 
 // plain is an address without agent and device, with the hosted twins of the two kinds of people folded into them.
