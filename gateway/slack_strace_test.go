@@ -71,7 +71,9 @@ var tracedEnvelope = regexp.MustCompile(`^env-[A-Za-z0-9]+`)
 func (s *socketReader) got(r *reader, p pending, data string) {
 	const name = `envelope_id\":\"`
 	data = s.tail[p.fd] + data
-	s.tail[p.fd] = data[max(0, strings.LastIndex(data, name)):]
+	if s.tail[p.fd] = data[max(0, len(data)-len(name)):]; strings.Contains(data, name) {
+		s.tail[p.fd] = data[strings.LastIndex(data, name):]
+	}
 	parts := strings.Split(data, name)
 	for _, part := range parts[1:] {
 		if id := tracedEnvelope.FindString(part); id != "" && strings.Contains(part, "client_msg_id") {
