@@ -50,10 +50,11 @@ workspace/*               -> workspace channels
 workspace                 -> channels
 channels/all              -> channels channels/*
 channels/channeltest      -> channels channels/markup
+channels/channeltest/stage ->
 channels/markup           -> channels
 channels/webchat          -> channels channels/markup channels/webchat/ui
 channels/webchat/ui       ->
-channels/*/*              -> channels
+channels/*/*              -> channels channels/channeltest/stage
 channels/*                -> channels channels/markup
 channels                  ->
 `

@@ -223,7 +223,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request, rest string) 
 		s.writeError(w, errUnauthorized)
 		return
 	}
-	if h, hit := s.faults.take("file"); hit && !s.before(w, r, h) {
+	if !s.faults.Take("file").Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	_, id, _ := strings.Cut(path, "/")

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"parley/channels/channeltest/stage"
 )
 
 // maxPoll is the longest that getUpdates waits.
@@ -29,7 +31,7 @@ type Redelivery struct {
 
 // queue holds the updates of the bot.
 type queue struct {
-	watch *watchers
+	watch *stage.Watch
 	mu    sync.Mutex
 	pend  []*update
 	next  int64
@@ -50,8 +52,8 @@ type poller struct {
 	why   *apiError
 }
 
-func newQueue(first int64, seed uint64, w *watchers) *queue {
-	return &queue{watch: w, next: first, rng: newRand(seed)}
+func newQueue(first int64, seed uint64, w *stage.Watch) *queue {
+	return &queue{watch: w, next: first, rng: stage.Rand(seed)}
 }
 
 // Redeliver sets how bad delivery is from now on.
@@ -67,7 +69,7 @@ func (s *Server) Raw(kind, object string) int64 { return s.queue.put(kind, []byt
 
 func (q *queue) put(kind string, object []byte) int64 {
 	id := q.add(kind, object)
-	q.watch.changed()
+	q.watch.Changed()
 	return id
 }
 
@@ -117,7 +119,7 @@ func getUpdates(c *call) *apiError {
 		if q.batch(c, limit, p, wait > 0) {
 			return nil
 		}
-		c.s.watch.changed() // Polling
+		c.s.watch.Changed() // Polling
 		select {
 		case <-p.wake:
 		case <-deadline.C:
@@ -129,7 +131,7 @@ func getUpdates(c *call) *apiError {
 		case <-c.ctx.Done():
 			q.drop(p)
 			return errGone
-		case <-c.s.done:
+		case <-c.s.Done():
 			q.drop(p)
 			return errGone
 		}

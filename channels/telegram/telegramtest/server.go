@@ -5,21 +5,18 @@
 // It is not a Telegram client and stores nothing on disk. MarkdownV2 and Markdown texts are taken unparsed; only HTML
 // is checked.
 //
-// Goroutines: one HTTP server per Server, ended by Close, which also waits for handlers that hang in a long poll or a
-// fault.
+// Goroutines: those of its stage.Host, ended by Close, which also waits for handlers that hang in a long poll or a fault.
 package telegramtest
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"parley/channels/channeltest/stage"
 )
 
 // DefaultToken is the token of a Server that was not given one.
@@ -52,6 +49,8 @@ type Options struct {
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
+	*stage.Host // its URL is the base to give to a client as its api_url
+
 	opts    Options
 	token   atomic.Pointer[string]
 	revoked atomic.Bool
@@ -59,22 +58,14 @@ type Server struct {
 	chats   [shards]shard
 	queue   *queue
 	flood   *flood
-	faults  faults
-	watch   watchers
+	faults  *stage.Faults[Fault]
+	watch   stage.Watch
 	bufs    sync.Pool
 
 	files     files
 	commands  commandStore
 	callbacks callbackStore
 	albums    atomic.Int64
-
-	mu     sync.Mutex
-	addr   string
-	srv    *http.Server
-	active int
-	closed bool
-	done   chan struct{} // closed by Close: everything that hangs lets go
-	idle   chan struct{} // closed when closed and no handler is left
 }
 
 // New makes the fake and listens at once, like httptest.NewServer; it panics when it cannot.
@@ -92,41 +83,26 @@ func New(opts Options) *Server {
 	if opts.FirstUpdate == 0 {
 		opts.FirstUpdate = 871000001
 	}
-	s := &Server{opts: opts, done: make(chan struct{}), idle: make(chan struct{}), addr: opts.Addr}
+	s := &Server{opts: opts}
+	s.Host = stage.New(opts.Addr, s.serve, nil)
 	s.token.Store(&opts.Token)
 	s.queue = newQueue(opts.FirstUpdate, opts.Seed, &s.watch)
 	s.flood = newFlood(opts)
-	s.faults.rng = newRand(opts.Seed + 1)
+	s.faults = stage.NewFaults[Fault](opts.Seed+1, s.Done())
 	s.methods = methodTable()
 	s.bufs.New = func() any { b := make([]byte, 0, 2048); return &b }
-	if s.addr == "" {
-		s.addr = "127.0.0.1:0"
-	}
 	if err := s.Up(); err != nil {
 		panic(fmt.Sprintf("telegramtest: %v", err))
 	}
 	return s
 }
 
-// TB is the part of testing.TB that Start needs.
-type TB interface {
-	Helper()
-	Cleanup(func())
-}
-
 // Start is New for tests: the server is closed when the test ends.
-func Start(t TB, opts Options) *Server {
+func Start(t stage.TB, opts Options) *Server {
 	t.Helper()
 	s := New(opts)
 	t.Cleanup(s.Close)
 	return s
-}
-
-// URL is the base to give to a client as its api_url.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return "http://" + s.addr
 }
 
 // Token is the token that the server takes.
@@ -134,78 +110,6 @@ func (s *Server) Token() string { return *s.token.Load() }
 
 // Bot is the bot's own user.
 func (s *Server) Bot() User { return s.opts.Bot }
-
-// Up listens again on the same address after Down.
-func (s *Server) Up() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.srv != nil || s.closed {
-		return nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.addr, err)
-	}
-	s.addr = l.Addr().String()
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.srv = srv
-	go func() { _ = srv.Serve(l) }() // returns ErrServerClosed after Down or Close
-	return nil
-}
-
-// Down stops listening and cuts every connection: clients get "connection refused" until Up.
-func (s *Server) Down() {
-	s.mu.Lock()
-	srv := s.srv
-	s.srv = nil
-	s.mu.Unlock()
-	if srv != nil {
-		_ = srv.Close() // cutting is the purpose
-	}
-}
-
-// Cut drops every connection and keeps listening.
-func (s *Server) Cut() error {
-	s.Down()
-	return s.Up()
-}
-
-// Close ends the server and waits for its handlers.
-func (s *Server) Close() {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		<-s.idle
-		return
-	}
-	s.closed = true
-	close(s.done)
-	if s.active == 0 {
-		close(s.idle)
-	}
-	s.mu.Unlock()
-	s.Down()
-	<-s.idle
-}
-
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active++
-	return true
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active--
-	if s.closed && s.active == 0 {
-		close(s.idle)
-	}
-}
 
 // Revoke makes the token invalid, as BotFather's /revoke does: every call answers 401, also a poll that waits.
 func (s *Server) Revoke() {
@@ -218,12 +122,8 @@ func (s *Server) Revoke() {
 // Restore takes the token again.
 func (s *Server) Restore() { s.revoked.Store(false) }
 
-// ServeHTTP answers /bot<token>/<method> and /file/bot<token>/<path>.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler)
-	}
-	defer s.leave()
+// serve answers /bot<token>/<method> and /file/bot<token>/<path>.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/file/bot"); ok {
 		s.serveFile(w, r, rest)
@@ -248,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	m.calls.Add(1)
-	defer s.watch.changed()
+	defer s.watch.Changed()
 	s.run(w, r, m)
 }
 
@@ -257,8 +157,8 @@ func (s *Server) authorized(token string) bool {
 }
 
 func (s *Server) run(w http.ResponseWriter, r *http.Request, m *method) {
-	f, hit := s.faults.take(m.name)
-	if hit && !s.before(w, r, f) {
+	hit := s.faults.Take(m.name)
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	buf := s.bufs.Get().(*[]byte)
@@ -271,9 +171,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, m *method) {
 	if fail == errGone {
 		panic(http.ErrAbortHandler) // the client left during a long poll
 	}
-	if hit {
-		s.after(w, f, c.out)
-	}
+	hit.After(w, c.out)
 	if fail != nil {
 		s.writeError(w, fail)
 		return
