@@ -64,8 +64,8 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 		writeFailure(w, fail("unknown_method"))
 		return
 	}
-	f, hit := s.faults.take(name)
-	if hit && !s.before(w, r, f) {
+	hit := s.faults.Take(name)
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	c := &call{s: s, name: name}
@@ -77,9 +77,7 @@ func (s *Server) serveMethod(w http.ResponseWriter, r *http.Request, name string
 	for _, tell := range c.sent {
 		tell()
 	}
-	if hit {
-		s.after(w, f)
-	}
+	hit.After(w, []byte(someAnswer))
 	if bad != nil {
 		writeFailure(w, bad)
 		return

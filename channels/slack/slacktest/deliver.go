@@ -88,7 +88,7 @@ func (s *Server) deliver(d *Delivery) {
 	s.events.all[d.ID] = d
 	s.events.order = append(s.events.order, d)
 	s.forget()
-	s.watch.changed()
+	s.watch.Changed()
 	if n := s.events.mode.Reorder; n > 1 && d.Kind == EventsAPI {
 		s.events.held = append(s.events.held, d)
 		if len(s.events.held) >= n {
@@ -116,7 +116,7 @@ func (s *Server) forget() {
 
 // offer makes one attempt. The caller holds s.mu.
 func (s *Server) offer(d *Delivery, reason string) {
-	if s.closed {
+	if s.closed() {
 		return
 	}
 	if s.post.url != "" {
@@ -151,7 +151,7 @@ func (s *Server) offer(d *Delivery, reason string) {
 func (s *Server) expire(d *Delivery, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || d.Acked || d.Lost || len(d.Attempts) != n {
+	if s.closed() || d.Acked || d.Lost || len(d.Attempts) != n {
 		return
 	}
 	s.retry(d, "timeout")
@@ -162,14 +162,14 @@ func (s *Server) retry(d *Delivery, reason string) {
 	n := len(d.Attempts)
 	if d.Kind != EventsAPI || n > len(s.opts.Retries) {
 		d.Lost = true
-		s.watch.changed()
+		s.watch.Changed()
 		return
 	}
 	d.stopTimers()
 	d.timer = time.AfterFunc(s.opts.Retries[n-1], func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.closed && !d.Acked && !d.Lost && len(d.Attempts) == n {
+		if !s.closed() && !d.Acked && !d.Lost && len(d.Attempts) == n {
 			s.offer(d, reason)
 		}
 	})
@@ -179,7 +179,7 @@ func (s *Server) retry(d *Delivery, reason string) {
 func (s *Server) acknowledge(envelope string, response json.RawMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.watch.changed()
+	defer s.watch.Changed()
 	for _, d := range slices.Backward(s.events.order) {
 		for i := range d.Attempts {
 			if d.Attempts[i].Envelope == envelope {

@@ -27,7 +27,7 @@ func (s *Server) wireFile(f *File, shares bool) reply {
 	if size == 0 {
 		size = len(f.Data)
 	}
-	u := s.url() + "/files-pri/" + f.Team + "-" + f.ID + "/"
+	u := s.URL() + "/files-pri/" + f.Team + "-" + f.ID + "/"
 	out := reply{"id": f.ID, "name": f.Name, "title": f.Title, "mimetype": f.MIME, "filetype": strings.TrimPrefix(path.Ext(f.Name), "."),
 		"user": f.User, "size": size, "mode": "hosted", "is_external": false, "is_public": false, "created": 1700000000,
 		"url_private": u + f.Name, "url_private_download": u + "download/" + f.Name}
@@ -82,13 +82,13 @@ func uploadURL(c *call) (reply, *failure) {
 	c.s.files[f.ID] = f
 	secret := c.s.id("CwABAAAA")
 	c.s.tickets[secret] = &ticket{f}
-	return reply{"upload_url": c.s.url() + "/upload/v1/" + secret, "file_id": f.ID}, nil
+	return reply{"upload_url": c.s.URL() + "/upload/v1/" + secret, "file_id": f.ID}, nil
 }
 
 // serveUpload takes the bytes, raw or as a form, and answers in plain text.
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
-	f, hit := s.faults.take("upload")
-	if hit && !s.before(w, r, f) {
+	hit := s.faults.Take("upload")
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	data, err := uploaded(r)
@@ -106,9 +106,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.mu.Unlock()
-	if hit {
-		s.after(w, f)
-	}
+	hit.After(w, []byte(someAnswer))
 	if !known {
 		http.Error(w, "upload failed", http.StatusBadRequest)
 		return
@@ -199,8 +197,8 @@ func (c *call) share(ch *Channel, files []*File) *failure {
 
 // serveFile gives the bytes of url_private to whoever shows the workspace's token.
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
-	f, hit := s.faults.take("download")
-	if hit && !s.before(w, r, f) {
+	hit := s.faults.Take("download")
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/files-pri/"), "/")

@@ -117,7 +117,7 @@ func (s *Server) request(ctx context.Context, kind string, body []byte, change f
 func (s *Server) postLoop(ctx context.Context) {
 	for {
 		select {
-		case <-s.done:
+		case <-s.Done():
 			return
 		case <-s.post.wake:
 		}
@@ -150,9 +150,9 @@ func (s *Server) postOne(ctx context.Context, j job) {
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.watch.changed()
+	defer s.watch.Changed()
 	switch {
-	case s.closed:
+	case s.closed():
 	case errors.Is(err, context.DeadlineExceeded):
 		s.retry(d, "http_timeout")
 	case err != nil:

@@ -27,7 +27,7 @@ func (s *Server) responseURL(kind string, u responseURL) string {
 	u.born = s.opts.Now()
 	path := "/" + kind + "/" + u.team + "/" + s.id("5555") + "/" + s.id("AbCdEfGhIjKl")
 	s.urls[path] = &u
-	return s.url() + path
+	return s.URL() + path
 }
 
 // said is the body of a response.
@@ -41,8 +41,8 @@ type said struct {
 }
 
 func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
-	f, hit := s.faults.take("response_url")
-	if hit && !s.before(w, r, f) {
+	hit := s.faults.Take("response_url")
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
 		return
 	}
 	raw, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
@@ -54,9 +54,7 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	bad := s.respond(r.URL.Path, what)
 	s.mu.Unlock()
-	if hit {
-		s.after(w, f)
-	}
+	hit.After(w, []byte(someAnswer))
 	if bad != nil {
 		status := http.StatusOK
 		if bad.code == "used_url" || bad.code == "expired_url" {

@@ -5,21 +5,20 @@
 // It is not a Slack client and stores nothing on disk. It knows no Enterprise Grid, no canvases, lists or workflows, and
 // it renders nothing: a message keeps the text, Markdown and blocks that it was given.
 //
-// Goroutines: one HTTP server per Server, two per socket, one that posts to the request URL, and timers for what was not
+// Goroutines: those of its stage.Host, one more per socket, one that posts to the request URL, and timers for what was not
 // acknowledged. Close ends them all and waits.
 package slacktest
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"parley/channels/channeltest/stage"
 )
 
 // Options of a Server. The zero value is one workspace with Slack's published limits.
@@ -57,10 +56,12 @@ type Options struct {
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
+	*stage.Host
+
 	opts    Options
 	methods map[string]*method
-	faults  faults
-	watch   watchers
+	faults  *stage.Faults[Fault]
+	watch   stage.Watch
 	limits  *limits
 
 	mu       sync.Mutex // guards all below
@@ -82,15 +83,8 @@ type Server struct {
 	frozen   bool
 	post     poster
 
-	addr   string
-	srv    *http.Server
-	listen net.Listener
-	active int
-	closed bool
-	done   chan struct{} // closed by Close: everything that hangs lets go
-	stop   func()        // ends the posting loop
-	idle   chan struct{} // closed when closed and no handler is left
-	work   sync.WaitGroup
+	stop func() // ends the posting loop
+	work sync.WaitGroup
 }
 
 // New makes the fake and listens at once, like httptest.NewServer; it panics when it cannot.
@@ -108,12 +102,13 @@ func New(opts Options) *Server {
 		opts.Retries = []time.Duration{0, time.Minute, 5 * time.Minute}
 	}
 	s := &Server{
-		opts: opts, addr: opts.Addr, rng: newRand(opts.Seed), app: defaultApp(), methods: methodTable(),
+		opts: opts, rng: stage.Rand(opts.Seed), app: defaultApp(), methods: methodTable(),
 		users: map[string]*User{}, chans: map[string]*Channel{}, files: map[string]*File{}, urls: map[string]*responseURL{},
-		tickets: map[string]*ticket{}, links: map[string]bool{}, done: make(chan struct{}), idle: make(chan struct{}),
+		tickets: map[string]*ticket{}, links: map[string]bool{},
 	}
+	s.Host = stage.New(opts.Addr, s.serve, s.CutSockets)
 	s.limits = newLimits(opts)
-	s.faults.rng = newRand(opts.Seed + 1)
+	s.faults = stage.NewFaults[Fault](opts.Seed+1, s.Done())
 	s.events.all = map[string]*Delivery{}
 	s.post.wake = make(chan struct{}, 1)
 	if len(opts.Teams) == 0 {
@@ -121,9 +116,6 @@ func New(opts Options) *Server {
 	}
 	for _, t := range opts.Teams {
 		s.install(t)
-	}
-	if s.addr == "" {
-		s.addr = "127.0.0.1:0"
 	}
 	if err := s.Up(); err != nil {
 		panic(fmt.Sprintf("slacktest: %v", err))
@@ -134,118 +126,42 @@ func New(opts Options) *Server {
 	return s
 }
 
-// TB is the part of testing.TB that Start needs.
-type TB interface {
-	Helper()
-	Cleanup(func())
-}
-
 // Start is New for tests: the server is closed when the test ends.
-func Start(t TB, opts Options) *Server {
+func Start(t stage.TB, opts Options) *Server {
 	t.Helper()
 	s := New(opts)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// URL is where the server listens, without a slash at its end.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.url()
-}
-
-func (s *Server) url() string { return "http://" + s.addr }
-
 // APIURL is the base to give to a client as its api_url.
 func (s *Server) APIURL() string { return s.URL() + "/api/" }
 
-// Up listens again on the same address after Down.
-func (s *Server) Up() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.srv != nil || s.closed {
-		return nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.addr, err)
-	}
-	s.addr = l.Addr().String()
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.srv, s.listen = srv, l
-	s.work.Go(func() { _ = srv.Serve(l) }) // returns ErrServerClosed after Down or Close
-	return nil
-}
-
-// Down stops listening and cuts every connection and socket: clients get "connection refused" until Up.
-func (s *Server) Down() {
-	s.mu.Lock()
-	srv, l := s.srv, s.listen
-	s.srv = nil
-	s.mu.Unlock()
-	if srv != nil {
-		_ = l.Close()   // the server knows its listener only once it serves
-		_ = srv.Close() // cutting is the purpose
-	}
-	s.CutSockets()
-}
-
-// Cut drops every connection and socket and keeps listening.
-func (s *Server) Cut() error {
-	s.Down()
-	return s.Up()
-}
-
 // Close ends the server and waits for everything it started.
 func (s *Server) Close() {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		<-s.idle
-		return
-	}
-	s.closed = true
-	close(s.done)
 	s.stop()
-	for _, d := range s.events.all {
+	s.Host.Close()
+	s.mu.Lock()
+	for _, d := range s.events.all { // no timer is set any more
 		d.stopTimers()
 	}
-	if s.active == 0 {
-		close(s.idle)
-	}
 	s.mu.Unlock()
-	s.Down()
-	<-s.idle
 	s.work.Wait()
 }
 
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+// closed says that Close has begun: nothing is offered any more.
+func (s *Server) closed() bool {
+	select {
+	case <-s.Done():
+		return true
+	default:
 		return false
 	}
-	s.active++
-	return true
 }
 
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active--
-	if s.closed && s.active == 0 {
-		close(s.idle)
-	}
-}
-
-// ServeHTTP answers the Web API, sockets, files, uploads and response URLs.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler)
-	}
-	defer s.leave()
-	defer s.watch.changed()
+// serve answers the Web API, sockets, files, uploads and response URLs.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	defer s.watch.Changed()
 	path := r.URL.Path
 	switch {
 	case strings.HasPrefix(path, "/api/"):

@@ -18,7 +18,7 @@ const maxSockets = 10
 func connectionsOpen(c *call) (reply, *failure) {
 	ticket := c.s.id("ticket-")
 	c.s.links[ticket] = true
-	return reply{"url": "ws" + strings.TrimPrefix(c.s.url(), "http") + "/link/?ticket=" + ticket + "&app_id=" + c.s.app.ID}, nil
+	return reply{"url": "ws" + strings.TrimPrefix(c.s.URL(), "http") + "/link/?ticket=" + ticket + "&app_id=" + c.s.app.ID}, nil
 }
 
 // socket is one connection of the app. Its queue is guarded by the server's lock.
@@ -50,7 +50,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if frozen {
-		s.before(w, r, hit{Fault: Fault{Do: Hang}})
+		s.faults.Hang(r)
 	}
 	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
 	conn, err := up.Upgrade(w, r, nil)
@@ -71,7 +71,7 @@ func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request) {
 func (s *Server) attach(conn *websocket.Conn) *socket {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.srv == nil {
+	if !s.Listening() {
 		return nil
 	}
 	s.socketN++
@@ -84,7 +84,7 @@ func (s *Server) attach(conn *websocket.Conn) *socket {
 	s.sockets = append(s.sockets, sock)
 	sock.send(frame{text: mustJSON(reply{"type": "hello", "num_connections": len(s.sockets),
 		"connection_info": reply{"app_id": s.app.ID}, "debug_info": debug})})
-	s.watch.changed()
+	s.watch.Changed()
 	return sock
 }
 
@@ -93,10 +93,10 @@ func (s *Server) detach(sock *socket) {
 	defer s.mu.Unlock()
 	sock.end()
 	s.sockets = slices.DeleteFunc(s.sockets, func(o *socket) bool { return o == sock })
-	if !s.closed {
+	if !s.closed() {
 		s.lostSocket(sock.n)
 	}
-	s.watch.changed()
+	s.watch.Changed()
 }
 
 // end lets the writer go. The caller holds the lock.

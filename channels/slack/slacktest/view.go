@@ -2,10 +2,7 @@ package slacktest
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 )
 
 // View reads what the server has seen. What it returns are copies.
@@ -139,60 +136,9 @@ func (v View) Strays() int {
 	return v.s.events.strays
 }
 
-// watchers wakes WaitFor. Nobody waiting costs one atomic read per change.
-type watchers struct {
-	n   atomic.Int32
-	mu  sync.Mutex
-	all map[chan struct{}]bool
-}
-
-func (w *watchers) changed() {
-	if w.n.Load() == 0 {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for c := range w.all {
-		select {
-		case c <- struct{}{}:
-		default: // it has a wake-up waiting
-		}
-	}
-}
-
-func (w *watchers) add() chan struct{} {
-	c := make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.all == nil {
-		w.all = map[chan struct{}]bool{}
-	}
-	w.all[c] = true
-	w.n.Add(1)
-	return c
-}
-
-func (w *watchers) remove(c chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.all, c)
-	w.n.Add(-1)
-}
-
 // WaitFor blocks until cond holds. It is asked again after every call of the app and every event.
 func (s *Server) WaitFor(ctx context.Context, cond func(View) bool) error {
-	c := s.watch.add()
-	defer s.watch.remove(c)
-	for {
-		if cond(s.View()) {
-			return nil
-		}
-		select {
-		case <-c:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the fake: %w", ctx.Err())
-		}
-	}
+	return s.watch.Wait(ctx, func() bool { return cond(s.View()) })
 }
 
 // WaitSent waits until the bot has n messages in a channel, and returns them.
