@@ -127,7 +127,7 @@ func (s *Server) Gateway(change func(*GatewayFault)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.gate.fault)
-	s.note()
+	s.watch.Changed()
 	s.wakeAll()
 }
 
@@ -155,14 +155,11 @@ func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.gate.conns[c] = true
-	s.note()
+	s.watch.Changed()
 	s.mu.Unlock()
 	var end sync.WaitGroup
 	end.Go(c.write)
-	s.life.Lock()
-	late := s.life.srv == nil || s.life.closed // Down has been by while we shook hands
-	s.life.Unlock()
-	if !late {
+	if s.Listening() { // else Down has been by while we shook hands
 		c.run(r.URL.Query())
 	}
 	c.drop()
@@ -175,7 +172,7 @@ func (s *Server) serveGateway(w http.ResponseWriter, r *http.Request) {
 			delete(s.gate.sessions, c.session.id)
 		}
 	}
-	s.note()
+	s.watch.Changed()
 	s.mu.Unlock()
 }
 
@@ -233,17 +230,15 @@ func (c *conn) faults() GatewayFault {
 // thaw waits while the gateway is frozen; false: the connection ended meanwhile.
 func (c *conn) thaw() bool {
 	for {
-		c.s.mu.Lock()
-		frozen, changed := c.s.gate.fault.Frozen, c.s.changed
-		c.s.mu.Unlock()
-		if !frozen {
+		changed := c.s.watch.Next()
+		if !c.faults().Frozen {
 			return true
 		}
 		select {
 		case <-changed:
 		case <-c.gone:
 			return false
-		case <-c.s.life.done:
+		case <-c.s.Done():
 			return false
 		}
 	}
@@ -314,7 +309,7 @@ func (c *conn) identify(d json.RawMessage) (int, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gate.identifies++
-	s.note()
+	s.watch.Changed()
 	now := s.opts.Now()
 	switch {
 	case !s.knows(p.Token):
@@ -376,7 +371,7 @@ func (c *conn) resume(d json.RawMessage) (int, string) {
 	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note()
+	s.watch.Changed()
 	if !s.knows(p.Token) {
 		return closeAuth, "Authentication failed."
 	}
@@ -506,7 +501,7 @@ func (c *conn) flush() {
 		if half {
 			c.s.gate.fault.HalfFrame--
 		}
-		c.s.note()
+		c.s.watch.Changed()
 		c.s.mu.Unlock()
 		if half {
 			c.half(raw)

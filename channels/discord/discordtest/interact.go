@@ -51,7 +51,7 @@ func (s *Server) interact(kind int, ch *channel, who *User, data obj, source *Me
 		o["message"] = s.json(source, false) // components carry their message whole
 	}
 	s.dispatch(event{name: "INTERACTION_CREATE", guild: ch.Guild, channel: ch.ID, data: func(int) any { return o }})
-	s.note()
+	s.watch.Changed()
 	return i
 }
 

@@ -317,7 +317,7 @@ func (s *Server) post(ch *channel, m *Message) {
 	if m.For == "" {
 		s.tell(m, "MESSAGE_CREATE")
 	}
-	s.note()
+	s.watch.Changed()
 }
 
 // tell dispatches a message event.
@@ -388,7 +388,7 @@ func (s *Server) edit(m *Message, p *payload, files []File) (any, *apiError) {
 	if m.For == "" {
 		s.tell(m, "MESSAGE_UPDATE")
 	}
-	s.note()
+	s.watch.Changed()
 	return s.json(m, false), nil
 }
 
@@ -477,7 +477,7 @@ func (s *Server) remove(m *Message) {
 	m.Deleted = true
 	s.dispatch(event{name: "MESSAGE_DELETE", guild: m.Guild, channel: m.Channel, intents: either(m.Guild, IntentGuildMessages, IntentDirectMessages),
 		data: func(int) any { return withGuild(obj{"id": m.ID, "channel_id": m.Channel}, m.Guild) }})
-	s.note()
+	s.watch.Changed()
 }
 
 func withGuild(o obj, guild string) obj {
@@ -521,5 +521,5 @@ func (s *Server) removeAll(ch *channel, ids []string) {
 	}
 	s.dispatch(event{name: "MESSAGE_DELETE_BULK", guild: ch.Guild, channel: ch.ID, intents: either(ch.Guild, IntentGuildMessages, IntentDirectMessages),
 		data: func(int) any { return withGuild(obj{"ids": ids, "channel_id": ch.ID}, ch.Guild) }})
-	s.note()
+	s.watch.Changed()
 }

@@ -22,7 +22,7 @@ func (s *Server) AddGuild(g Guild) {
 	g.Members, g.Nick = maps.Clone(g.Members), maps.Clone(g.Nick)
 	s.guilds[g.ID] = &g
 	s.dispatch(event{name: "GUILD_CREATE", guild: g.ID, intents: IntentGuilds, data: func(int) any { return s.guildJSON(&g, true) }})
-	s.note()
+	s.watch.Changed()
 }
 
 // AddChannel makes a channel or conversation; a conversation is not told of, as Discord tells bots of it with its first message.
@@ -42,7 +42,7 @@ func (s *Server) AddChannel(c Channel) string {
 
 func (s *Server) channelEvent(ch *channel, name string) {
 	s.dispatch(event{name: name, guild: ch.Guild, channel: ch.ID, intents: IntentGuilds, data: func(int) any { return s.channelJSON(ch) }})
-	s.note()
+	s.watch.Changed()
 }
 
 // Rename gives a channel another name; RemoveChannel deletes it.
@@ -88,7 +88,7 @@ func (s *Server) Kick(guild string) {
 			ch.denied.See = true
 		}
 	}
-	s.note()
+	s.watch.Changed()
 }
 
 // SetRoles changes a member's roles.
@@ -98,7 +98,7 @@ func (s *Server) SetRoles(guild, user string, roles ...string) {
 	g := s.guilds[guild]
 	g.Members[user] = roles
 	s.dispatch(event{name: "GUILD_MEMBER_UPDATE", guild: guild, intents: IntentMembers, data: func(int) any { return withGuild(s.member(g, user, true), guild) }})
-	s.note()
+	s.watch.Changed()
 }
 
 // In is a message of a person or another bot.
@@ -144,7 +144,7 @@ func (s *Server) Preview(chat, id string) {
 	if m := s.message(chat, id); m != nil {
 		m.Embeds = append(m.Embeds, json.RawMessage(`{"type":"link","url":"https://example.org/","title":"Example"}`))
 		s.tell(m, "MESSAGE_UPDATE")
-		s.note()
+		s.watch.Changed()
 	}
 }
 
@@ -186,7 +186,7 @@ func (s *Server) Raw(name, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dispatch(event{name: name, data: func(int) any { return json.RawMessage(data) }})
-	s.note()
+	s.watch.Changed()
 }
 
 // Messages are all messages of a channel, from people and the bot, oldest first, deleted and ephemeral ones included.
@@ -277,21 +277,7 @@ func (s *Server) Line() Line {
 }
 
 // WaitFor blocks until cond, which may call every method, holds. It is asked again after every change.
-func (s *Server) WaitFor(ctx context.Context, cond func() bool) error {
-	for {
-		s.mu.Lock()
-		changed := s.changed
-		s.mu.Unlock()
-		if cond() {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the fake: %w", ctx.Err())
-		}
-	}
-}
+func (s *Server) WaitFor(ctx context.Context, cond func() bool) error { return s.watch.Wait(ctx, cond) }
 
 // WaitSent waits until the bot has n messages in a channel, and returns them.
 func (s *Server) WaitSent(ctx context.Context, chat string, n int) ([]Message, error) {

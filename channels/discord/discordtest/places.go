@@ -260,7 +260,7 @@ func (s *Server) react(m *Message, user, emoji string, on bool) {
 		}
 		return o
 	}})
-	s.note()
+	s.watch.Changed()
 }
 
 func threadFromMessage(c *call) (any, *apiError) {
@@ -322,7 +322,7 @@ func (s *Server) newThread(ch *channel, from *Message, name string, kind int) *c
 		o["newly_created"] = true
 		return o
 	}})
-	s.note()
+	s.watch.Changed()
 	return made
 }
 
@@ -485,14 +485,14 @@ func signature(id string, expires int64) string {
 func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls["GET /attachments"]++
-	f, hit := s.fault("GET /attachments")
+	hit := s.faults.Take("GET /attachments")
 	leaked := r.Header.Get("Authorization") != ""
 	if leaked {
 		s.calls["token at the CDN"]++
 	}
-	s.note()
+	s.watch.Changed()
 	s.mu.Unlock()
-	if hit && !s.before(w, r, f) {
+	if !hit.Before(r, func(f Fault) { s.answer(w, f) }) {
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/attachments/"), "/")
@@ -508,9 +508,7 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This content is no longer available.", http.StatusNotFound)
 		return
 	}
-	if hit {
-		s.after(w, f, data)
-	}
+	hit.After(w, data)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	_, _ = w.Write(data) // the client may be gone

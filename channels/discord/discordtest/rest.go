@@ -162,12 +162,8 @@ next:
 	return nil, nil, other
 }
 
-// ServeHTTP answers /api/v9, /api/v10, the gateway and the CDN.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler)
-	}
-	defer s.leave()
+// serve answers /api/v9, /api/v10, the gateway and the CDN.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	switch {
 	case path == "/gateway" || path == "/gateway/" || path == "/resume" || path == "/resume/":
@@ -200,16 +196,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, errNotFound)
 		return
 	}
-	s.serve(w, r, rt, args)
+	s.serveRoute(w, r, rt, args)
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route, args map[string]string) {
+func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request, rt *route, args map[string]string) {
 	s.mu.Lock()
 	s.calls[rt.name]++
-	f, hit := s.fault(rt.name)
-	s.note()
+	hit := s.faults.Take(rt.name)
+	s.watch.Changed()
 	s.mu.Unlock()
-	if hit && !s.before(w, r, f) {
+	if !hit.Before(r, func(f Fault) { s.answer(w, f) }) {
 		return
 	}
 	c := &call{s: s, r: r, args: args}
@@ -226,14 +222,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route, args m
 		out, fail = rt.run(c)
 	}
 	body, err := json.Marshal(out)
-	s.note()
+	s.watch.Changed()
 	s.mu.Unlock()
 	if err != nil {
 		panic(err) // of values that are made here
 	}
-	if hit {
-		s.after(w, f, body)
-	}
+	hit.After(w, body)
 	switch {
 	case fail != nil:
 		s.refuse(w, fail)

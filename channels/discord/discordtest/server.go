@@ -6,19 +6,17 @@
 // It is no Discord client and stores nothing on disk. Voice, stickers, polls, webhooks of servers, audit logs and the
 // permissions of roles are not played; a permission is refused where a test denies it (Deny).
 //
-// Goroutines: one HTTP server per Server, two per gateway connection. Close ends them and waits for handlers that hang.
+// Goroutines: those of its stage.Host, two per gateway connection. Close ends them and waits for handlers that hang.
 package discordtest
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"log"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"parley/channels/channeltest/stage"
 )
 
 // DefaultToken is the token of a Server that was not given one.
@@ -69,8 +67,12 @@ type Options struct {
 
 // Server is the fake. All methods are safe for concurrent use.
 type Server struct {
+	*stage.Host
+
 	opts   Options
 	routes []route
+	faults *stage.Faults[Fault]
+	watch  stage.Watch
 
 	mu       sync.Mutex // of all below
 	last     uint64     // the newest snowflake
@@ -85,20 +87,6 @@ type Server struct {
 	buckets  map[string]*bucket
 	calls    map[string]int
 	gate     gate
-	faults   []*Fault
-	hang     chan struct{} // closed by ClearFaults
-	changed  chan struct{} // closed and replaced at every change
-
-	life struct {
-		sync.Mutex
-		addr   string
-		srv    *http.Server
-		listen net.Listener
-		active int
-		closed bool
-		done   chan struct{} // closed by Close: everything that hangs lets go
-		idle   chan struct{} // closed when closed and no handler is left
-	}
 }
 
 // New makes the fake and listens at once, like httptest.NewServer; it panics when it cannot.
@@ -127,40 +115,24 @@ func New(opts Options) *Server {
 	}
 	s := &Server{opts: opts, rng: rand.New(rand.NewPCG(opts.Seed, 0x64697363)), users: map[string]*User{}, guilds: map[string]*Guild{},
 		channels: map[string]*channel{}, files: map[string][]byte{}, commands: map[string][]obj{}, acts: map[string]*interaction{},
-		buckets: map[string]*bucket{}, calls: map[string]int{}, changed: make(chan struct{}), hang: make(chan struct{})}
+		buckets: map[string]*bucket{}, calls: map[string]int{}}
+	s.Host = stage.New(opts.Addr, s.serve, s.DropAll)
+	s.faults = stage.NewFaults[Fault](opts.Seed, s.Done())
 	s.routes = table()
 	s.gate = gate{sessions: map[string]*session{}, conns: map[*conn]bool{}, starts: opts.Starts}
 	s.users[opts.Bot.ID] = &opts.Bot
-	s.life.addr = opts.Addr
-	s.life.done, s.life.idle = make(chan struct{}), make(chan struct{})
-	if s.life.addr == "" {
-		s.life.addr = "127.0.0.1:0"
-	}
 	if err := s.Up(); err != nil {
 		panic(fmt.Sprintf("discordtest: %v", err))
 	}
 	return s
 }
 
-// TB is the part of testing.TB that Start needs.
-type TB interface {
-	Helper()
-	Cleanup(func())
-}
-
 // Start is New for tests: the server is closed when the test ends.
-func Start(t TB, opts Options) *Server {
+func Start(t stage.TB, opts Options) *Server {
 	t.Helper()
 	s := New(opts)
 	t.Cleanup(s.Close)
 	return s
-}
-
-// Addr is host:port.
-func (s *Server) Addr() string {
-	s.life.Lock()
-	defer s.life.Unlock()
-	return s.life.addr
 }
 
 // URL is the REST base to give to a client as its api_url, such as http://127.0.0.1:4711/api/v10/.
@@ -191,87 +163,12 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Up listens again on the same address after Down.
-func (s *Server) Up() error {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.life.srv != nil || s.life.closed {
-		return nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.life.addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.life.addr, err)
-	}
-	s.life.addr = l.Addr().String()
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.life.srv, s.life.listen = srv, l
-	go func() { _ = srv.Serve(l) }() // returns ErrServerClosed after Down or Close
-	return nil
-}
-
-// Down stops listening and cuts every connection: clients get "connection refused" until Up. Gateway sessions can be
-// resumed afterwards.
-func (s *Server) Down() {
-	s.life.Lock()
-	srv, l := s.life.srv, s.life.listen
-	s.life.srv = nil
-	s.life.Unlock()
-	if srv != nil {
-		_ = l.Close()   // the server knows its listener only once it serves
-		_ = srv.Close() // cutting is the purpose
-	}
-	s.DropAll()
-}
-
-// Cut drops every connection and keeps listening.
-func (s *Server) Cut() error {
-	s.Down()
-	return s.Up()
-}
-
-// Close ends the server and waits for its handlers. A second Close only waits.
-func (s *Server) Close() {
-	s.life.Lock()
-	if s.life.closed {
-		s.life.Unlock()
-		<-s.life.idle
-		return
-	}
-	s.life.closed = true
-	close(s.life.done)
-	if s.life.active == 0 {
-		close(s.life.idle)
-	}
-	s.life.Unlock()
-	s.Down()
-	<-s.life.idle
-}
-
-func (s *Server) enter() bool {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.life.closed {
-		return false
-	}
-	s.life.active++
-	return true
-}
-
-func (s *Server) leave() {
-	s.life.Lock()
-	defer s.life.Unlock()
-	s.life.active--
-	if s.life.closed && s.life.active == 0 {
-		close(s.life.idle)
-	}
-}
-
 // Revoke makes the token invalid, as "Reset Token" in the portal does: REST answers 401, the gateway closes with 4004.
 func (s *Server) Revoke() {
 	s.mu.Lock()
 	s.revoked = true
 	s.gate.sessions = map[string]*session{}
-	s.note()
+	s.watch.Changed()
 	s.mu.Unlock()
 	s.CloseAll(closeAuth)
 }
@@ -281,12 +178,6 @@ func (s *Server) Restore() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revoked = false
-}
-
-// note wakes WaitFor. The caller holds s.mu.
-func (s *Server) note() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // id is a new snowflake: milliseconds since 2015 and a counter (https://discord.com/developers/docs/reference#snowflakes).
