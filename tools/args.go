@@ -123,7 +123,9 @@ func kindName(t reflect.Type) string {
 		return "text"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Float64:
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
 		return "a number"
 	case reflect.Slice:
 		return "a list"

@@ -121,7 +121,13 @@ func argsMatch(pattern, args []string) bool {
 }
 
 // runners run what other text or a file tells them: what a line comes to with one of these in it cannot be read from it.
-var runners = regexp.MustCompile(`^(ash|awk|bash|busybox|chroot|command|csh|dash|deno|doas|ed|env|eval|ex|exec|expect|fish|gawk|gdb|java|julia|ksh|ld\.so|ld-linux.*|lua.*|make|mawk|mksh|nice|node|nohup|nsenter|parallel|perl.*|php.*|python.*|pypy.*|rbash|ruby.*|script|sed|setsid|sh|source|stdbuf|su|sudo|tclsh.*|time|timeout|unshare|vim?|watch|xargs|yash|zsh|\.)$`)
+var runners = regexp.MustCompile(`^(alias|ant|awk|builtin|bun|bunx|cargo|chroot|chrt|cmake|command|composer|dc|deno|doas|dotnet|ed|env|eval|ex|exec|expect|flock|gawk|gdb|getopts|go|gradle|groovy|guile|hash|ionice|java|julia|just|ld\.so|ld-linux.*|ltrace|lua.*|m4|make|mapfile|mawk|mvn|nice|ninja|nohup|npm|npx|nsenter|parallel|pipx?|pip3|pnpm|pnpx|pytest|rake|read|readarray|run-parts|script|sed|setsid|socat|source|ssh|start-stop-daemon|stdbuf|strace|su|sudo|taskset|tclsh.*|time|timeout|tox|trap|ts-node|tsx|unshare|uv|uvx|vim?|nvim|emacs|watch|xargs|yarn|\.)$`)
+
+// shells are runners that count wherever in a line they are named, since other programs start them: git -c alias.x=!sh.
+var shells = regexp.MustCompile(`^!?(ash|bash|busybox|csh|dash|fish|ksh|mksh|node|perl[0-9.]*|php[0-9.]*|pypy[0-9.]*|python[0-9.]*|rbash|ruby[0-9.]*|sh|tcsh|yash|zsh)$`)
+
+// starters are options by which programs are told what to start: find, git, tar, sort, split, rsync.
+var starters = regexp.MustCompile(`^(-exec|-ok|--exec|--to-command|--checkpoint-action|--use-compress-program|--compress-program|--rsh|--filter|--rsync-path|--upload-pack|--receive-pack|--config-env|--pager|--open-files-in-pager)`)
 
 var tokens = regexp.MustCompile(`[^\s'"` + "`" + `;&|<>()={},:\\$]+`)
 
@@ -154,6 +160,16 @@ func read(line string) spoken {
 			s.call(n)
 		case *syntax.FuncDecl:
 			s.opaque = true
+		case *syntax.DeclClause, *syntax.LetClause: // export PATH=
+			s.opaque = true
+		case *syntax.WordIter: // for PATH in
+			s.opaque = s.opaque || strings.ToUpper(n.Name.Value) == n.Name.Value
+		case *syntax.ParamExp: // ${PATH:=x}
+			s.opaque = s.opaque || n.Exp != nil && (n.Exp.Op == syntax.AssignUnset || n.Exp.Op == syntax.AssignUnsetOrNull)
+		case *syntax.BinaryArithm: // $((PATH=7))
+			s.opaque = s.opaque || strings.HasSuffix(n.Op.String(), "=") && n.Op != syntax.Eql && n.Op != syntax.Neq && n.Op != syntax.Leq && n.Op != syntax.Geq
+		case *syntax.UnaryArithm:
+			s.opaque = s.opaque || n.Op == syntax.Inc || n.Op == syntax.Dec
 		}
 		return true
 	})
@@ -161,22 +177,28 @@ func read(line string) spoken {
 }
 
 func (s *spoken) call(c *syntax.CallExpr) {
+	if len(c.Assigns) > 0 {
+		s.opaque = true // PATH, LD_PRELOAD
+	}
 	if len(c.Args) == 0 {
 		return
 	}
 	name, whole := said(c.Args[0])
+	base := path.Base(name)
 	switch {
-	case !whole, runners.MatchString(path.Base(name)):
+	case !whole, runners.MatchString(base), shells.MatchString(base):
 		s.opaque = true
 	case strings.Contains(name, "/") && !strings.HasPrefix(name, "/usr/") && !strings.HasPrefix(name, "/bin/") && !strings.HasPrefix(name, "/sbin/"):
 		s.opaque = true // a file of the work folder: whatever was written there
 	}
-	if len(c.Assigns) > 0 {
-		s.opaque = true // PATH, LD_PRELOAD
-	}
-	for _, w := range c.Args[1:] { // find -exec, git --exec-path …
-		if text, _ := said(w); strings.HasPrefix(text, "-exec") || strings.HasPrefix(text, "--exec") {
+	for _, w := range c.Args[1:] {
+		text, _ := said(w)
+		switch {
+		case starters.MatchString(text), base == "git" && strings.HasPrefix(text, "-c"), base == "printf" && strings.HasPrefix(text, "-v"):
 			s.opaque = true
+		}
+		for _, t := range tokens.FindAllString(text, -1) {
+			s.opaque = s.opaque || shells.MatchString(path.Base(t))
 		}
 	}
 }

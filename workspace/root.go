@@ -118,7 +118,7 @@ func (r *Root) Resolve(written Path) (string, error) {
 	}
 	for e := range strings.SplitSeq(p, "/") {
 		if e == ".." {
-			return bad("a path may not hold ..")
+			return bad(`a path may not hold ".."`)
 		}
 		if len(e) > maxElement {
 			return bad("a name in the path is too long")
@@ -258,6 +258,11 @@ func (r *Root) List(written Path, limit int) (entries []Info, more bool, err err
 func (r *Root) list(p, clean string, limit int) (entries []Info, more bool, err error) {
 	// Not os.Root.OpenRoot, which would wait for the other end of a FIFO.
 	dir, err := r.root.OpenFile(clean, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENOTDIR) {
+		if fi, statErr := r.root.Lstat(clean); statErr == nil && !fi.IsDir() && fi.Mode()&fs.ModeSymlink == 0 {
+			return nil, false, refuse(p, ErrDenied, "it is a file, not a folder")
+		}
+	}
 	if err != nil {
 		return nil, false, openError(p, err)
 	}

@@ -168,6 +168,8 @@ func TestReadFilePagesByLines(t *testing.T) {
 	d.gives("read_file", `{"path":"poem","offset":4}`, "four")
 	d.gives("read_file", `{"path":"poem","offset":5}`, "(the file ends at line 4)")
 	d.gives("read_file", `{"path":"empty"}`, "(the file is empty)")
+	d.write("dos", "one\r\ntwo\r\n")
+	d.gives("read_file", `{"path":"dos"}`, "one\ntwo")
 	d.refuses("read_file", `{"path":"poem","offset":-1}`, "1 or more")
 	d.refuses("read_file", `{"path":"none"}`, "no such file")
 	d.refuses("read_file", `{"path":"."}`, "a folder")
@@ -242,6 +244,9 @@ func TestListDirShowsKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.gives("list_dir", `{"path":"."}`, "a/\nb.txt  5\nlink@\npipe  (special file)\n")
+	d.refuses("list_dir", `{"path":"b.txt"}`, "it is a file, not a folder")
+	d.refuses("list_dir", `{"path":"pipe"}`, "it is a file, not a folder")
+	d.refuses("list_dir", `{"path":"b.txt/x"}`, "a part of the path is not a folder")
 	for i := range maxEntries + 1 {
 		d.write(fmt.Sprintf("many/%04d", i), "")
 	}

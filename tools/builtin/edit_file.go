@@ -54,6 +54,8 @@ func (editFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	text, old, next := string(data), args.OldText, args.NewText
 	if strings.Contains(text, "\r\n") && !strings.Contains(text, old) { // read_file shows such lines without their CR
 		old, next = withCR(old), withCR(next)
+	} else if strings.Contains(text, "\r\n") && strings.Count(text, "\r\n") == strings.Count(text, "\n") {
+		next = withCR(next) // all its lines end so, and the new ones too
 	}
 	at := strings.Index(text, old)
 	if at < 0 {

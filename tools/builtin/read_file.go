@@ -88,6 +88,9 @@ func page(text string, first, limit int) string {
 	if text == "" {
 		return "(the file is empty)"
 	}
+	if body, ok := strings.CutSuffix(text, "\r\n"); ok { // the CR belongs to the line feed
+		text = body
+	}
 	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
 	if first > len(lines) {
 		return fmt.Sprintf("(the file ends at line %d)", len(lines))

@@ -74,6 +74,8 @@ func TestEditFileSaysWhatItDid(t *testing.T) {
 	d.write("dos", "a\r\nb\r\nc\r\n")
 	d.gives("edit_file", argsOf(t, "path", "dos", "old_text", "a\nb\n", "new_text", "x\ny\nz\n"), "Changed dos at line 1.")
 	d.holds("dos", "x\r\ny\r\nz\r\nc\r\n")
+	d.gives("edit_file", argsOf(t, "path", "dos", "old_text", "z", "new_text", "1\n2"), "Changed dos at line 3.")
+	d.holds("dos", "x\r\ny\r\n1\r\n2\r\nc\r\n")
 	d.write("bin", "\x00\x01")
 	d.refuses("edit_file", argsOf(t, "path", "bin", "old_text", "\x01", "new_text", "x"), "is not text")
 	d.holds("tabs", "if x {\n\treturn  1\n}\n")
@@ -112,7 +114,7 @@ func TestOwnersFoldersAreReadAndWrittenUnderTheirNames(t *testing.T) {
 	}
 	d.refuses("read_file", `{"path":"code/l"}`, "leads out")
 	d.refuses("write_file", argsOf(t, "path", "code/l", "content", "z"), "is a link")
-	d.refuses("read_file", `{"path":"code/../notes/f"}`, "may not hold ..")
+	d.refuses("read_file", `{"path":"code/../notes/f"}`, `may not hold ".."`)
 }
 
 func TestSendFileCopiesWhatTheConversationTakes(t *testing.T) {
