@@ -308,7 +308,7 @@ func (w *writer) call(c workspace.Content) {
 	w.b = append(w.b, `{"id":`...)
 	w.b = wire.AppendString(w.b, w.id(c.CallID))
 	w.b = append(w.b, `,"type":"function","function":{"name":`...)
-	w.b = wire.AppendString(w.b, c.Name)
+	w.b = wire.AppendString(w.b, toolName(c.Name))
 	w.b = append(w.b, `,"arguments":`...)
 	args := string(c.Args)
 	if c.Error || args == "" {
@@ -368,9 +368,32 @@ func (w *writer) toolImages() {
 
 // id is the call's id, or nine letters and digits made from it where the server wants that.
 func (w *writer) id(id string) string {
-	if w.q&shortIDs == 0 || len(id) == 9 {
+	if w.q&shortIDs == 0 && len(id) <= maxCallID || len(id) == 9 {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
+	if w.q&shortIDs == 0 {
+		return "call_" + hex.EncodeToString(sum[:12])
+	}
 	return hex.EncodeToString(sum[:5])[:9]
+}
+
+// What OpenAI takes of a history, in bytes; it refuses a request with more, and so each later one of the session.
+const (
+	maxCallID   = 40
+	maxToolName = 64
+)
+
+// toolName is a name as some model made it up, in the letters that OpenAI takes, ^[a-zA-Z0-9_-]{1,64}$.
+func toolName(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), maxToolName)]
 }

@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/llmtest"
+	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
 
@@ -139,5 +140,37 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 			t.Fatalf("turn %d: the second call does not go on from the first:\n%s\n%s", turn, body, again)
 		}
 		req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.Text, Text: "done"}}})
+	}
+}
+
+// TestAHistoryHoldsOnlyWhatOpenAITakes: one call with a name or id that another server let through would have every
+// later request of the session refused.
+func TestAHistoryHoldsOnlyWhatOpenAITakes(t *testing.T) {
+	t.Parallel()
+	m := &Model{o: Options{Model: "m"}, prefixes: wire.Prefixes{Encode: encodePrefix}}
+	long := strings.Repeat("i", 41)
+	body := m.body(llm.Request{Messages: []llm.Message{
+		{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Text, Text: "hi"}}},
+		{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.ToolCall, CallID: long, Name: "read file\n" + strings.Repeat("x", 90), Args: json.RawMessage(`{}`)}}},
+		{Role: llm.ToolRole, Content: []workspace.Content{{Kind: workspace.ToolResult, CallID: long, Text: "no such tool"}}},
+	}}, 0)
+	var got struct {
+		Messages []struct {
+			Calls []struct {
+				ID       string
+				Function struct{ Name string }
+			} `json:"tool_calls"`
+			CallID string `json:"tool_call_id"`
+		}
+	}
+	if err := json.Unmarshal(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	call := got.Messages[1].Calls[0]
+	if len(call.ID) > 40 || call.ID != got.Messages[2].CallID {
+		t.Errorf("ids %q and %q", call.ID, got.Messages[2].CallID)
+	}
+	if want := "read_file_" + strings.Repeat("x", 54); call.Function.Name != want {
+		t.Errorf("name %q, want %q", call.Function.Name, want)
 	}
 }
