@@ -231,6 +231,9 @@ func TestT10_T11_InAGroupOnlyAnOwnersButtonDecides(t *testing.T) {
 	r.stored("the approval", `SELECT state FROM approvals`, "pending")
 	r.tg.Press(group.ID, q.ID, user(11), button(t, q, "Once"))
 	r.said(group, "acted 1")
+	r.until("nothing said to those who may not decide", func(v telegramtest.View) bool {
+		return !slices.ContainsFunc(v.Sent(group.ID), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "There is no approval") })
+	})
 }
 
 // T11: 50 answers at one moment, by every way: one holds, and all others are told who decided.
