@@ -51,9 +51,7 @@ func (g *Gateway) checkSandbox(ctx context.Context, c *configs.Config) []Finding
 		return []Finding{good("commands are off: sandbox.backend is none")}
 	}
 	g.openSandbox(c)
-	ctx, cancel := context.WithTimeout(ctx, checkWithin)
-	defer cancel()
-	r := g.sandbox.Probe(ctx)
+	r := g.sandbox.Probe(ctx) // which sets itself a limit
 	if r.Tier == sandbox.TierNone {
 		hint := "Agents work without commands; docs/sandbox.md says what one needs. sandbox.backend: none ends this finding."
 		if runtime.GOOS != "linux" {

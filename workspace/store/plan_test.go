@@ -17,7 +17,8 @@ import (
 // big tables are read by an index that fits, or by a partial index that holds open rows only.
 var whole = regexp.MustCompile(`^SCAN (inputs|i|entries|e|steps|runs|r|outbound|o|parts|approvals)\b`)
 
-func TestNoQueryReadsAWholeTable(t *testing.T) {
+// TestSQLitePassesTheSuiteAndNoQueryReadsAWholeTable looks, after the suite, at the plan of each query that it used.
+func TestSQLitePassesTheSuiteAndNoQueryReadsAWholeTable(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	seen := map[string]bool{}
