@@ -149,47 +149,57 @@ func (a *approvals) close(ap workspace.Approval) {
 			a.log.Error("a question cannot be told its answer", "approval", ap.ID, "room", r.Room, "err", err)
 			continue
 		}
+		a.mu.Lock()
 		for _, one := range o {
-			a.mu.Lock()
-			prev := a.jobs[one.ID]
+			a.g.deliver.Push(one, false, a.jobs[one.ID])
 			delete(a.jobs, one.ID)
-			a.mu.Unlock()
-			a.g.deliver.Push(one, false, prev)
+		}
+		a.mu.Unlock()
+	}
+}
+
+// push sends messages that ask, each by one job: a second one would send it twice, or believe it cancelled, and its
+// buttons would stay when it is answered.
+func (a *approvals) push(list []workspace.Outbound) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range list {
+		if o.State != workspace.OutOpen {
+			a.g.deliver.Push(o, false, nil)
+		} else if a.jobs[o.ID] == nil {
+			a.jobs[o.ID] = a.g.deliver.Push(o, false, nil)
 		}
 	}
 }
 
-// push sends messages that ask.
-func (a *approvals) push(list []workspace.Outbound) {
-	for _, o := range list {
-		j := a.g.deliver.Push(o, false, nil)
-		if o.State == workspace.OutOpen {
-			a.mu.Lock()
-			a.jobs[o.ID] = j
-			a.mu.Unlock()
-		}
+// leftovers are the questions of earlier boots.
+type leftovers struct {
+	open     []workspace.Approval
+	messages []workspace.Outbound // that ask
+}
+
+// left reads the questions of earlier boots and sends what was not sent of them. It is done before any run goes on: what
+// one asks from then on is this boot's, and must not be taken up as well.
+func (a *approvals) left() (l leftovers, err error) {
+	if l.open, err = a.store.OpenApprovals(); err != nil {
+		return l, fmt.Errorf("read open questions: %w", err)
 	}
+	if l.messages, err = a.store.OpenQuestions(); err != nil {
+		return l, fmt.Errorf("read messages that ask: %w", err)
+	}
+	a.push(l.messages)
+	return l, nil
 }
 
 // recover takes up the questions of earlier boots. Their runs are parked already.
-func (a *approvals) recover() error {
-	open, err := a.store.OpenApprovals()
-	if err != nil {
-		return fmt.Errorf("read open questions: %w", err)
-	}
-	for _, ap := range open {
+func (a *approvals) recover(l leftovers) {
+	for _, ap := range l.open {
 		if ap.State == workspace.ApprovalPending {
 			a.watch(ap)
 			a.handOver(ap)
 		}
 	}
-	list, err := a.store.OpenQuestions()
-	if err != nil {
-		return fmt.Errorf("read messages that ask: %w", err)
-	}
-	a.push(list)
-	a.sweep(list)
-	return nil
+	a.sweep(l.messages)
 }
 
 // sweep closes messages that ask about what is answered, where a crash or a full disk came between.

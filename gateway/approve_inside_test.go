@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/channels"
 	"parley/tools"
 	"parley/workspace"
 )
@@ -128,4 +129,41 @@ func TestT11_ASessionGrantEndsWithTheSession(t *testing.T) {
 	hears("Approved, once", "The tool answered")
 	say("tool")
 	hears("Answer yes or no to this very message")
+}
+
+// Taking up what an earlier boot left leaves alone what this one asks: a question that a resumed turn is just sending is
+// sent once. A second job for it would send it again, or hold it for cancelled, and its buttons would stay for good.
+func TestAQuestionUnderWayIsNotTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, "a")
+	sending, taken := make(chan struct{}, 10), make(chan struct{})
+	p.send = func(post channels.Post) (channels.MessageID, error) {
+		if strings.Contains(post.Plain, "May I do this?") {
+			sending <- struct{}{}
+			<-taken
+		}
+		return "", nil
+	}
+	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
+	g.roster().loop.Tools = askAbout{g.roster().loop.Tools, "list_dir"}
+	p.hear(p.says("7", "1", "tool"))
+	<-sending
+	left, err := g.approvals.left()
+	if err != nil || len(left.open) != 1 || len(left.messages) != 1 {
+		t.Fatalf("%+v %v", left, err)
+	}
+	g.approvals.recover(left)
+	close(taken)
+	if got := p.next(); !strings.Contains(got, "May I do this?") {
+		t.Errorf("heard %q", got)
+	}
+	p.hear(p.says("7", "2", "/approve "+workspace.Short(left.open[0].ID)+" once"))
+	for range 2 {
+		if got := p.next(); !strings.Contains(got, "Approved, once") && !strings.Contains(got, "The tool answered") {
+			t.Errorf("heard %q", got)
+		}
+	}
+	if got := query(t, g, `SELECT parts.state, tries FROM parts JOIN outbound ON id = outbound_id WHERE kind = 'approval'`); !slices.Equal(got, []string{"sent|1"}) {
+		t.Errorf("the question is %q", got)
+	}
 }

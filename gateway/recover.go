@@ -52,12 +52,14 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 			g.deliver.Push(o, false, nil)
 		}
 	}
+	questions, err := g.approvals.left()
+	if err != nil {
+		return err
+	}
 	if err := g.resumeAll(ctx, live, open); err != nil {
 		return err
 	}
-	if err := g.approvals.recover(); err != nil {
-		return err
-	}
+	g.approvals.recover(questions)
 	for _, in := range queued {
 		g.offer(in)
 	}
