@@ -23,6 +23,8 @@ type commands struct {
 	control *control.Control
 	deliver *deliver
 	feed    *api.Feed
+	stray   func(workspace.Input)      // a message of ours was pressed
+	private func(workspace.Input) bool // its sender alone reads the answer
 	log     *slog.Logger
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -100,7 +102,8 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	}()
 	do := command.Run
 	if in.Kind == channels.KindButton {
-		do = command.Press
+		do, call.Private = command.Press, c.private(in)
+		defer c.stray(in)
 	}
 	if err := do(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)

@@ -25,7 +25,8 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 		return d.found(ctx, r, line, o, p, p.RemoteID)
 	}
 	fresh := line.traits.SameFor == 0 || d.now().Sub(o.Created) < line.traits.SameFor
-	if line.traits.Idempotent && fresh || o.State == workspace.OutOpen {
+	asks := asking(o) // a second one would keep its buttons, whatever is answered
+	if line.traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
 		return d.again(p, errors.New("same token"))
 	}
 	if finder, ok := channels.As[channels.Finder](line.channel); ok && r.finds < maxFinds {
@@ -44,6 +45,9 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 		case sure:
 			return d.again(p, errors.New("surely absent"))
 		}
+	}
+	if asks {
+		return d.again(p, errors.New("a question is asked twice rather than never"))
 	}
 	if o.OnUnknown == workspace.DropUnknown {
 		return d.settle(p, store.Move{To: workspace.PartDead, Error: droppedDoubt})
@@ -99,7 +103,7 @@ func (d *deliver) edit(ctx context.Context, r *room, line *line, o *workspace.Ou
 		var e *channels.Error
 		switch {
 		case err == nil:
-			return d.settle(p, store.Move{To: workspace.PartSent})
+			return d.settle(p, store.Move{To: workspace.PartSent, Remote: p.RemoteID})
 		case errors.As(err, &e) && (e.Class == channels.BadMessage || e.Class == channels.PeerGone):
 			return d.resend(r, o, p, e)
 		case d.enough(o, try):

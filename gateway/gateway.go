@@ -290,7 +290,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.parking = newParking(g)
 	g.deliver.parking = g.parking
 	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Now: g.opt.Now}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, stray: g.approvals.stray, private: g.deliver.private}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()
 		g.commands.wait()

@@ -33,7 +33,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		post.Files = []channels.File{document(o, path)}
 		return post, nil
 	}
-	asks := o.State == workspace.OutOpen && o.Kind == workspace.OutApproval
+	asks := asking(o)
 	if o.State == workspace.OutOpen && !asks {
 		post.Text, post.Plain = placeholder, placeholder
 		return post, nil
@@ -47,6 +47,11 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		post.Actions = d.buttons(o)
 	}
 	return post, nil
+}
+
+// asking says that a message is a question to people that has no answer yet.
+func asking(o *workspace.Outbound) bool {
+	return o.State == workspace.OutOpen && o.Kind == workspace.OutApproval
 }
 
 // handle is what the answer to one event goes through, on networks that give such and while it holds.
@@ -65,4 +70,14 @@ func (d *deliver) handle(l *line, o *workspace.Outbound) (h channels.ReplyHandle
 		return h
 	}
 	return channels.ReplyHandle{}
+}
+
+// private says whether the answer to an event goes to its sender alone.
+func (d *deliver) private(in workspace.Input) bool {
+	addr, err := d.Address(in.RoomID)
+	if err != nil {
+		return false
+	}
+	l := d.lines.find(addr)
+	return l != nil && d.handle(l, &workspace.Outbound{Key: "input:" + string(in.ID)}).Secret != ""
 }

@@ -1,12 +1,15 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/channels"
+	"parley/channels/markup"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -247,6 +250,13 @@ func pressed(value string) string {
 	return "/approve " + id + " " + say
 }
 
+// pressedID is the question that such a command is about.
+func pressedID(line string) workspace.ApprovalID {
+	rest, _ := strings.CutPrefix(line, "/approve ")
+	id, _, _ := strings.Cut(rest, " ")
+	return workspace.ApprovalID(id)
+}
+
 // yesOrNo is what a quoted reply to a question says; empty: neither.
 func yesOrNo(text string) string {
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(text), ".!")) {
@@ -299,6 +309,55 @@ func (a *approvals) closing(ap workspace.Approval, r workspace.AskedRoom, text s
 		spans = []store.Span{{To: len(first)}}
 	}
 	return append(files, spans...)
+}
+
+// stray closes a pressed message that asked about what is answered by now and that is none of those we know of: the network
+// took it without saying so, and it was sent again, or given up. Its buttons would stay for good. Who presses it again has
+// this tried again.
+func (a *approvals) stray(in workspace.Input) {
+	ap, err := a.store.Approval(pressedID(in.Text))
+	if err != nil || ap.State == workspace.ApprovalPending {
+		return
+	}
+	addr, err := a.g.deliver.Address(in.RoomID)
+	if err != nil {
+		return
+	}
+	id, ok := strings.CutPrefix(in.TargetKey, "m:"+string(addr.Peer)+":")
+	if !ok || a.knows(ap, channels.MessageID(id)) {
+		return
+	}
+	l := a.g.lines.find(addr)
+	if l == nil {
+		return
+	}
+	editor, ok := channels.As[channels.Editor](l.channel)
+	if !ok {
+		return
+	}
+	text := a.answered(ap, in.RoomID)
+	if len(cut(text, l.traits)) != 1 {
+		text = a.verdict(ap)
+	}
+	post := channels.Post{To: addr}
+	post.Text, post.Plain = markup.Render(text, markup.Span{To: len(text)}, l.traits.Dialect)
+	post.Text, post.Plain = a.g.hide().Redact(post.Text), a.g.hide().Redact(post.Plain)
+	a.begin(func(ctx context.Context) {
+		if err := editor.Edit(ctx, channels.MessageID(id), post); err != nil && ctx.Err() == nil {
+			a.log.Warn("a stray question keeps its buttons", "approval", ap.ID, "room", addr.String(), "err", err)
+		}
+	})
+}
+
+// knows says whether a message is one by which a question was asked.
+func (a *approvals) knows(ap workspace.Approval, id channels.MessageID) bool {
+	for _, r := range ap.Body.Rooms {
+		o, err := a.store.OutboundByKey(ap.QuestionKey(r.Room))
+		if err == nil && slices.ContainsFunc(o.Parts, func(p workspace.Part) bool { return p.RemoteID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // quotedAnswer is the command that a yes or no stands for which answers a message of ours that asked; empty: it is none.

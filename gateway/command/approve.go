@@ -67,7 +67,7 @@ func Press(ctx context.Context, c *control.Control, call control.Call, line stri
 	if !ok {
 		return err
 	}
-	if call.Kind != channels.DM && (errors.Is(err, workspace.ErrDenied) || errors.Is(err, workspace.ErrNotFound)) { // not theirs to see either
+	if call.Kind != channels.DM && !call.Private && (errors.Is(err, workspace.ErrDenied) || errors.Is(err, workspace.ErrNotFound)) { // not theirs to see either
 		call.Room = ""
 	}
 	return c.Refuse(call, sentence)

@@ -39,6 +39,8 @@ type Call struct {
 	Via string
 	// Read says that the room's people read its transcript, where every reply stands: it is not sent to them besides.
 	Read bool
+	// Private says that whoever calls reads the reply alone, in a group too.
+	Private bool
 	// Render writes the chat's reply from the verb's value. It must be pure.
 	Render func(value any) string
 
