@@ -212,6 +212,7 @@ type Traits struct {
 	MaxUnits    int // per message, after rendering; 0: no limit
 	Dialect     Dialect
 	Threads     bool
+	Branches    bool // in a room a reply begins a thread: all that answers one message is a reply to it
 	Buttons     bool
 	Handles     bool          // some events (native commands) are answered through a handle of theirs: Inbound.Handle, Post.Handle
 	Ack         string        // emoji put on a message while it is worked on, where typing cannot be shown; empty: none

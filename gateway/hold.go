@@ -98,7 +98,7 @@ func (ts *turns) Behind(key string, in workspace.Input, why string) {
 		text = fmt.Sprintf("Your message waits: I am at work for somebody else here, and %s.", why)
 	}
 	n := notice(fmt.Sprintf("run:%s:behind:%d:%s", run.ID, len(steps), in.RoomID), in.RoomID, workspace.OutNotice, text)
-	out, err := ts.store.Outbound(n)
+	out, err := ts.store.Outbound(ts.replying(n, in))
 	if err != nil {
 		if !errors.Is(err, store.ErrClosed) {
 			ts.log.Error("sender cannot be told that a message waits", "session", key, "err", err)

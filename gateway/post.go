@@ -19,7 +19,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		}
 	}()
 	post = channels.Post{To: d.where(r), Token: p.Token}
-	if p.N == 0 {
+	if p.N == 0 || line.traits.Branches {
 		post.ReplyTo = o.ReplyTo
 	}
 	if post.Handle = d.handle(line, o); post.Handle.Secret != "" {

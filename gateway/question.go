@@ -35,7 +35,7 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 			return false
 		}
 		asked[room] = true
-		rooms, list = append(rooms, workspace.AskedRoom{Room: room, Whole: whole}), append(list, q)
+		rooms, list = append(rooms, workspace.AskedRoom{Room: room, Whole: whole}), append(list, r.replying(q))
 		return true
 	}
 	surfaces := a.g.roster().domains[ap.Domain].Surfaces
@@ -45,7 +45,7 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 		a.people(*ap, r, here, own, ask)
 	}
 	if here && !asked[r.room.ID] {
-		list = append(list, notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap, len(rooms))))
+		list = append(list, r.replying(notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap, len(rooms)))))
 	}
 	return rooms, list
 }

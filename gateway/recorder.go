@@ -327,9 +327,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	if r.roster.staleAfter > 0 && streamed == nil {
 		out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
 	}
-	if r.room.Kind != channels.DM && len(r.lane.Inputs) > 0 {
-		out.ReplyTo = r.lane.Inputs[0].Data.Message
-	}
+	*out = r.replying(*out)
 	var traits channels.Traits
 	if r.line != nil {
 		traits = r.line.traits
@@ -359,6 +357,14 @@ func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
 		return spans
 	}
 	return []store.Span{spans[0], {Blob: ref}}
+}
+
+// replying is a message of the turn as a reply to what it answers.
+func (r *recorder) replying(n store.NewOutbound) store.NewOutbound {
+	if len(r.lane.Inputs) == 0 {
+		return n
+	}
+	return r.ts.replying(n, r.lane.Inputs[0])
 }
 
 // cut divides a text into what a network takes as one message each.

@@ -12,6 +12,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/channels"
 	"parley/gateway/api"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -324,7 +325,8 @@ func (ts *turns) Waits(key string, inputs []workspace.Input, why string) {
 	if len(inputs) == 0 || inputs[0].RoomID == "" {
 		return // /v1/status says it
 	}
-	out, err := ts.store.Outbound(notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+"."))
+	n := notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+".")
+	out, err := ts.store.Outbound(ts.replying(n, inputs[0]))
 	if err != nil {
 		ts.log.Error("sender cannot be told of the wait", "session", key, "err", err)
 		return
@@ -343,7 +345,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 		}
 		if in.RoomID != "" {
 			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"
-			notices = append(notices, notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text))
+			notices = append(notices, ts.replying(notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text), in))
 		}
 	}
 	out, err := ts.store.EndInputs(ends, notices...)
@@ -366,4 +368,13 @@ func firstLine(s string) string {
 // notice is a short answer of one part.
 func notice(key string, room workspace.RoomID, kind workspace.OutboundKind, text string) store.NewOutbound {
 	return store.NewOutbound{Key: key, RoomID: room, Kind: kind, Text: text, Spans: []store.Span{{To: len(text)}}}
+}
+
+// replying is a message about what a person wrote, as a reply to it where others write too: where threads grow from
+// messages, it stands in that one's.
+func (ts *turns) replying(n store.NewOutbound, in workspace.Input) store.NewOutbound {
+	if addr, err := ts.deliver.Address(n.RoomID); err == nil && addr.Kind != channels.DM && in.RoomID == n.RoomID {
+		n.ReplyTo = in.Data.Message
+	}
+	return n
 }

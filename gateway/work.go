@@ -222,7 +222,7 @@ func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
 			if r.roster.staleAfter > 0 {
 				out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
 			}
-			list = append(list, out)
+			list = append(list, r.replying(out))
 		}
 	}
 	return list

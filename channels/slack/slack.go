@@ -188,7 +188,7 @@ func (c *Channel) Account() channels.AccountID {
 func (c *Channel) Traits() channels.Traits {
 	return channels.Traits{
 		Unit: channels.UTF16, MaxUnits: maxText, Dialect: channels.Slack,
-		Threads: true, Buttons: true, Handles: true, Ack: "👀",
+		Threads: true, Branches: true, Buttons: true, Handles: true, Ack: "👀",
 		EditEvery: 1500 * time.Millisecond, EditGroup: 3 * time.Second, SendEvery: time.Second,
 		MaxFile: maxFile, MaxParts: 5,
 	}
