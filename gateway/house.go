@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -149,6 +151,21 @@ func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 		return control.Agent{ID: id, Name: string(id)}, false
 	}
 	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == r.fallback}, true
+}
+
+// Output opens a file in the work folder that a turn had.
+func (h house) Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error) {
+	a, ok := h.g.roster().agents[key.Agent]
+	if !ok {
+		return nil, fmt.Errorf("agent %s: %w", key.Agent, workspace.ErrNotFound)
+	}
+	root, err := workspace.OpenRoot(a.Files.WorkDir(a.Scope, key, actor, h.g.turns.at(inputs)))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, _, err := root.Open(workspace.At(name))
+	return f, err
 }
 
 func (h house) Tools(id workspace.AgentID) (tools.Set, bool) {

@@ -93,6 +93,7 @@ func routes() []route {
 		{"GET /v1/runs/{id}", false, (*server).getRun},
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
 		{"GET /v1/runs/{id}/log", false, (*server).runLog},
+		{"GET /v1/runs/{id}/steps/{call}/output", false, (*server).runOutput},
 		{"POST /v1/runs/{id}/stop", false, (*server).stopRun},
 		{"POST /v1/runs/{id}/pause", false, pausing(true)},
 		{"POST /v1/runs/{id}/resume", false, pausing(false)},

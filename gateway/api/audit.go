@@ -1,20 +1,26 @@
 package api
 
 import (
+	"math"
 	"net/http"
 	"strconv"
 
 	"parley/gateway/control"
 )
 
-// listAudit lists the newest rows of the audit log, or those behind ?after=, oldest first.
+// listAudit lists the newest rows of the audit log, or those behind ?after=, oldest first; with ?before= or ?kind= newest
+// first, a page behind the other.
 func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	p, err := pageOf(r)
 	if err != nil {
 		return err
 	}
+	q := r.URL.Query()
+	if q.Get("before") != "" || q.Get("kind") != "" {
+		return s.auditBack(w, r, p.limit)
+	}
 	after := int64(-1)
-	if r.URL.Query().Get("after") != "" {
+	if q.Get("after") != "" {
 		if after, err = number(r, "after"); err != nil {
 			return err
 		}
@@ -27,6 +33,27 @@ func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if after >= 0 && len(found) == p.limit {
 		next := strconv.FormatInt(found[len(found)-1].N, 10)
 		l.Next = &next
+	}
+	reply(w, http.StatusOK, l)
+	return nil
+}
+
+func (s *server) auditBack(w http.ResponseWriter, r *http.Request, limit int) error {
+	before := int64(math.MaxInt64)
+	if r.URL.Query().Get("before") != "" {
+		var err error
+		if before, err = number(r, "before"); err != nil {
+			return err
+		}
+	}
+	found, next, err := s.opt.Control.AuditBack(r.Context(), s.call(r), before, r.URL.Query().Get("kind"), limit)
+	if err != nil {
+		return err
+	}
+	l := list[control.AuditItem]{Items: found}
+	if next > 0 {
+		text := strconv.FormatInt(next, 10)
+		l.Next = &text
 	}
 	reply(w, http.StatusOK, l)
 	return nil

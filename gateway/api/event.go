@@ -48,6 +48,7 @@ type part struct {
 	Error  bool            `json:"error,omitempty"`
 	MIME   string          `json:"mime,omitempty"`
 	Blob   string          `json:"blob,omitempty"`
+	Size   int64           `json:"size,omitempty"` // bytes of the file
 }
 
 type itemData struct {
@@ -166,7 +167,7 @@ func partsOf(content []workspace.Content) []part {
 	parts := []part{}
 	for _, c := range content {
 		if c.Kind != workspace.Reasoning {
-			parts = append(parts, part{Type: string(c.Kind), Text: c.Text, Name: c.Name, CallID: c.CallID, Args: valid(c.Args), Error: c.Error, MIME: c.MIME, Blob: c.Blob})
+			parts = append(parts, part{Type: string(c.Kind), Text: c.Text, Name: c.Name, CallID: c.CallID, Args: valid(c.Args), Error: c.Error, MIME: c.MIME, Blob: c.Blob, Size: c.Size})
 		}
 	}
 	return parts

@@ -53,12 +53,13 @@ func operations() map[string]operation {
 
 func talk() map[string]operation {
 	return map[string]operation{
-		"POST /v1/messages":        {"messages", "Say something", "", messageRequest{}, map[int]any{200: runView{}, 202: accepted{}}, ""},
-		"GET /v1/runs":             {"runs", "List runs, newest first", "agent session state requester limit after", nil, one(200, list[runItem]{}), ""},
-		"GET /v1/runs/{id}":        {"runs", "Read a run: why it was, what it did and when", "", nil, one(200, runDetail{}), ""},
-		"GET /v1/runs/{id}/events": {"runs", "Follow a run to its end", "after", nil, one(200, event{}), sseMedia},
-		"GET /v1/runs/{id}/log":    {"runs", "Read what happened in a run, a line a piece", "offset limit", nil, one(200, list[logLine]{}), ""},
-		"POST /v1/runs/{id}/stop":  {"runs", "Stop a run and what waits behind it", "", emptyRequest{}, one(200, control.Stopped{}), ""},
+		"POST /v1/messages":                     {"messages", "Say something", "", messageRequest{}, map[int]any{200: runView{}, 202: accepted{}}, ""},
+		"GET /v1/runs":                          {"runs", "List runs, newest first", "agent session state requester limit after", nil, one(200, list[runItem]{}), ""},
+		"GET /v1/runs/{id}":                     {"runs", "Read a run: why it was, what it did and when", "", nil, one(200, runDetail{}), ""},
+		"GET /v1/runs/{id}/events":              {"runs", "Follow a run to its end", "after", nil, one(200, event{}), sseMedia},
+		"GET /v1/runs/{id}/log":                 {"runs", "Read what happened in a run, a line a piece", "offset limit", nil, one(200, list[logLine]{}), ""},
+		"GET /v1/runs/{id}/steps/{call}/output": {"runs", "Read all that a command wrote, where its result holds only the beginning and the end", "", nil, map[int]any{200: rawBody{}, 206: rawBody{}}, anyMedia},
+		"POST /v1/runs/{id}/stop":               {"runs", "Stop a run and what waits behind it", "", emptyRequest{}, one(200, control.Stopped{}), ""},
 	}
 }
 
@@ -91,7 +92,7 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/usage":                       {"usage", "Sum what runs cost", "by from to agent person model", nil, one(200, usageView{}), ""},
 		"GET /v1/logs":                        {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, list[logItem]{}), ""},
 		"GET /v1/logs/events":                 {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
-		"GET /v1/audit":                       {"gateway", "List rows of the audit log, oldest first; the newest when after is left out", "limit after", nil, one(200, list[control.AuditItem]{}), ""},
+		"GET /v1/audit":                       {"gateway", "List rows of the audit log, oldest first, the newest when after is left out; newest first with before or kind", "limit after before=rows kind", nil, one(200, list[control.AuditItem]{}), ""},
 		"GET /v1/audit/verify":                {"gateway", "Check the whole audit log", "head", nil, one(200, control.AuditCheck{}), ""},
 		"GET /v1/config":                      {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
 		"POST /v1/config/reload":              {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},

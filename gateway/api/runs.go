@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -8,6 +9,24 @@ import (
 	"parley/gateway/control"
 	"parley/workspace"
 )
+
+// runOutput sends all that a command wrote. It is a stranger's text, so no page.
+func (s *server) runOutput(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.opt.Control.RunOutput(r.Context(), s.call(r), r.PathValue("id"), r.PathValue("call"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	http.ServeContent(w, r, "", time.Time{}, f)
+	return nil
+}
 
 // runItem is a run in a list, with whose it is.
 type runItem struct {

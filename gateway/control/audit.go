@@ -16,6 +16,7 @@ type AuditItem struct {
 	Time  time.Time      `json:"time"`
 	Kind  string         `json:"kind"`
 	Actor string         `json:"actor,omitempty"` // a person's id; left out: the gateway itself
+	Name  string         `json:"actor_name,omitempty"`
 	Via   string         `json:"via,omitempty"`   // the surface
 	What  map[string]any `json:"what"`
 	Chain string         `json:"chain"`
@@ -55,11 +56,55 @@ func (c *Control) Audit(_ context.Context, call Call, after int64, limit int) ([
 	if err != nil {
 		return nil, err
 	}
+	return c.auditItems(rows)
+}
+
+// AuditBack lists rows of the audit log before a number, newest first; kind, where it is not empty, is the only kind that
+// is wanted, or its part before the dot. next is where to go on, also when the page is not full; 0: there is no more.
+func (c *Control) AuditBack(ctx context.Context, call Call, before int64, kind string, limit int) (list []AuditItem, next int64, err error) {
+	if err := c.may(call, "audit"); err != nil {
+		return nil, 0, err
+	}
+	list = []AuditItem{}
+	for looked := 0; looked < lookMost; looked += lookAt {
+		rows, err := c.Store.AuditBefore(before, lookAt)
+		if err != nil {
+			return nil, 0, err
+		}
+		items, err := c.auditItems(rows)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, item := range items {
+			if kind != "" && item.Kind != kind && !strings.HasPrefix(item.Kind, kind+".") {
+				continue
+			}
+			if len(list) == limit {
+				return list, list[len(list)-1].N, nil
+			}
+			list = append(list, item)
+		}
+		if len(rows) < lookAt {
+			return list, 0, nil
+		}
+		before = rows[len(rows)-1].N
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+	}
+	return list, before, nil
+}
+
+func (c *Control) auditItems(rows []workspace.AuditEntry) ([]AuditItem, error) {
 	list := make([]AuditItem, 0, len(rows))
+	names := map[workspace.PersonID]string{}
 	for _, e := range rows {
 		item := AuditItem{N: e.N, Chain: e.Chain, Prev: e.Prev, Hash: e.Hash, Body: string(e.Body), What: map[string]any{}}
 		if row, err := e.Row(); err == nil { // else it is shown as it stands, and the check names it
 			item.Time, item.Kind, item.Actor, item.Via, item.What = row.At.UTC(), row.Kind, string(row.Actor), row.Via, row.What
+			if item.Name, err = c.nameOf(names, row.Actor); err != nil {
+				return nil, err
+			}
 		}
 		list = append(list, item)
 	}

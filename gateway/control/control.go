@@ -9,6 +9,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"parley/agentloop"
@@ -73,6 +74,8 @@ type House interface {
 	LoginStep(ctx context.Context, name string, after int) (Login, error)
 	CancelLogin(name string) error
 	Logout(ctx context.Context, name string) error
+	// Output opens a file in the work folder that a run of this session by this actor had.
+	Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error)
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent

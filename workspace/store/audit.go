@@ -193,12 +193,20 @@ func (s *Store) noteHead(h workspace.AuditHead) {
 	}
 }
 
+// AuditBefore lists rows of the chain before a number, newest first.
+func (s *Store) AuditBefore(n int64, limit int) ([]workspace.AuditEntry, error) {
+	return s.auditRows(`n < ? ORDER BY n DESC LIMIT ?`, n, limit)
+}
+
 // AuditAfter lists rows of the chain behind a number, oldest first; with n < 0 the newest limit of them.
 func (s *Store) AuditAfter(n int64, limit int) ([]workspace.AuditEntry, error) {
-	where, args := `n > ? ORDER BY n LIMIT ?`, []any{n, limit}
 	if n < 0 {
-		where, args = `n > (SELECT COALESCE(MAX(n), 0) FROM audit) - ? ORDER BY n`, []any{limit}
+		return s.auditRows(`n > (SELECT COALESCE(MAX(n), 0) FROM audit) - ? ORDER BY n`, limit)
 	}
+	return s.auditRows(`n > ? ORDER BY n LIMIT ?`, n, limit)
+}
+
+func (s *Store) auditRows(where string, args ...any) ([]workspace.AuditEntry, error) {
 	var list []workspace.AuditEntry
 	err := s.many(`SELECT chain, n, prev, hash, body FROM audit WHERE chain = (SELECT value FROM settings WHERE name = '`+auditChain+`') AND `+where, args,
 		func(scan func(...any) error) error {

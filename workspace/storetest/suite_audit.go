@@ -40,6 +40,10 @@ func auditChain(t *testing.T, s *store.Store) {
 	if err != nil || len(got) != each*writers || len(newest) != 3 || newest[2].Hash != got[len(got)-1].Hash || newest[0].N != got[len(got)-3].N {
 		t.Fatalf("%d rows, newest %+v, %v", len(got), newest, err)
 	}
+	back, err := s.AuditBefore(newest[1].N, 2)
+	if err != nil || len(back) != 2 || back[0].N != newest[0].N || back[1].N != newest[0].N-1 || back[0].Hash != newest[0].Hash {
+		t.Fatalf("before %d: %+v, %v", newest[1].N, back, err)
+	}
 	for i, e := range got {
 		if e.N != int64(i+1) || i > 0 && e.Prev != got[i-1].Hash {
 			t.Fatalf("row %d: %+v", i, e)

@@ -100,6 +100,7 @@ export type AuditItem = {
   kind: string
   /** a person's id; left out: the gateway itself */
   actor?: string
+  actor_name?: string
   /** the surface */
   via?: string
   what: Record<string, unknown>
@@ -422,6 +423,8 @@ export type Part = {
   error?: boolean
   mime?: string
   blob?: string
+  /** bytes of the file */
+  size?: number
 }
 
 export type Paused = {
