@@ -35,11 +35,13 @@ const UsagePage = lazyPage(() => import('./usage'), 'UsagePage')
 const usage = createRoute({ getParentRoute: () => root, path: '/usage', validateSearch: only('by', 'days', 'agent'), component: function Sum() { return <UsagePage search={usage.useSearch()} /> } })
 const LogsPage = lazyPage(() => import('./logs'), 'LogsPage')
 const logs = createRoute({ getParentRoute: () => root, path: '/logs', validateSearch: only('level', 'q'), component: function Log() { return <LogsPage search={logs.useSearch()} /> } })
+const AuditPage = lazyPage(() => import('./audit'), 'AuditPage')
+const audit = createRoute({ getParentRoute: () => root, path: '/audit', validateSearch: only('kind'), component: function Rows() { return <AuditPage search={audit.useSearch()} /> } })
 const config = createRoute({ getParentRoute: () => root, path: '/config', component: lazyPage(() => import('./config'), 'ConfigPage') })
 const needs = createRoute({ getParentRoute: () => root, path: '/needs', component: lazyPage(() => import('./needs'), 'NeedsPage') })
 
 export const router = createRouter({
-  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, channels, runs, run, usage, logs, config, needs]),
+  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, channels, runs, run, usage, logs, audit, config, needs]),
   defaultPreload: 'intent',
 })
 

@@ -24,7 +24,7 @@ export default {
     await page.waitForURL(/\/runs\/\w+/)
     await page.reload() // an address of its own
     await main(page).getByText('list_dir').first().click()
-    await main(page).getByText('Arguments').waitFor()
+    await main(page).getByRole('region', { name: 'Arguments' }).waitFor()
     await page.getByRole('tab', { name: 'Timeline' }).press('ArrowRight')
     await main(page).getByText('May speak').waitFor()
     await page.getByRole('tab', { name: 'Why' }).press('ArrowRight')

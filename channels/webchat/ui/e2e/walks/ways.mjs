@@ -9,7 +9,7 @@ const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-cor
 // picture is a PNG of 1×1, and so no picture that anybody could complain of.
 const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
 
-export const pages = ['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'config']
+export const pages = ['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'audit', 'config']
 
 // sound fails on what axe-core calls serious or critical.
 async function sound(page, what, found) {

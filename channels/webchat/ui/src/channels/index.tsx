@@ -7,6 +7,7 @@ import { useAct, useApi } from '../api/use'
 import { Button } from '../ui/button'
 import { Pairings } from '../needs/pairings'
 import { Letters } from '../needs/letters'
+import { shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
@@ -46,7 +47,7 @@ export function ChannelCard({ channel: c }: { channel: Channel }) {
     <article className="card stack">
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
       <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
-      {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause}{c.cause && c.hint && <br />}{c.hint && <strong>{c.hint}</strong>}</Note>}
+      {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause && <bdi>{shown(c.cause)}</bdi>}{c.cause && c.hint && <br />}{c.hint && <strong>{shown(c.hint)}</strong>}</Note>}
       {c.type === 'whatsapp' && <LinkPhone channel={c} />}
       <Test channel={c} />
     </article>
@@ -62,7 +63,7 @@ function Test({ channel: c }: { channel: Channel }) {
       {test.error && <Failed error={test.error} />}
       {tested && (
         <ul className="findings small" aria-label={`What the test of ${c.name} found`} role="status">
-          {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span>{f.what}{f.hint && <><br /><span className="soft">{f.hint}</span></>}</span></li>)}
+          {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span><bdi>{shown(f.what)}</bdi>{f.hint && <><br /><span className="soft">{shown(f.hint)}</span></>}</span></li>)}
         </ul>
       )}
       <div className="row"><Button kind="small" icon="again" busy={test.busy} onClick={() => { void test.run() }}>{tested ? 'Test again' : 'Test'}</Button></div>

@@ -21,7 +21,7 @@ import type { Row } from '../store/rows'
 import { put, sessions } from '../store/sessions'
 import { textOf } from '../store/transcript'
 import { Button, IconButton } from '../ui/button'
-import { cost, tokens } from '../ui/format'
+import { cost, shown, tokens } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { useTitle } from '../ui/page'
 import { Failed, Note } from '../ui/states'
@@ -84,7 +84,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const { t } = view
   const running = search.gen ? undefined : t.run
   const last = t.lines[t.lines.length - 1]?.sequence ?? 0
-  const title = session?.name || (view.state === 'ready' && !t.lines.length ? 'New chat' : key.split(':').pop() ?? key)
+  const title = shown(session?.name || (view.state === 'ready' && !t.lines.length ? 'New chat' : key.split(':').pop() ?? key))
   useTitle(title)
   useSeen(key, search.gen ? '' : t.sessionId, last, atEnd)
   useLooking(sent, view.state === 'ready' && online && !running)

@@ -54,4 +54,5 @@ export async function again(f: FileRef): Promise<FileRef> {
   return call<FileRef>(`/v1/files?name=${encodeURIComponent(f.name)}`, { method: 'POST', raw: await res.blob(), headers: { 'Content-Type': f.mime || 'application/octet-stream' } })
 }
 
-export const fileURL = (ref: string) => `/v1/files/${encodeURIComponent(ref)}`
+// fileURL is where a file is; name is what to call it where the gateway's record does not say.
+export const fileURL = (ref: string, name?: string) => `/v1/files/${encodeURIComponent(ref)}${name ? `?name=${encodeURIComponent(name)}` : ''}`

@@ -62,6 +62,6 @@ function plainOf(n: Node): string {
 }
 
 // Unseen is a text with what is invisible in it shown by number.
-export function Unseen({ text }: { text: string }) {
+export const Unseen = memo(function Unseen({ text }: { text: string }) {
   return <span dangerouslySetInnerHTML={{ __html: revealed(text) }} />
-}
+})

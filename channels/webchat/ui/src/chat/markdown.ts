@@ -27,7 +27,8 @@ function link(href: string, inside: string): string {
 }
 
 // invisible are characters that change how text looks without being seen: they hide what a command or a path says.
-const invisible = /[\u00AD\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B-\u200F\u202A-\u202E\u2060-\u2064\u2066-\u206F\u3164\uFEFF\uFFA0\u{E0000}-\u{E007F}]/gu
+// So do control characters and all that a terminal or a font draws as nothing. A CR before a line feed is only its line's end.
+const invisible = /\r(?!\n)|[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u00AD\u034F\u061C\u115F\u1160\u17B4\u17B5\u180E\u200B-\u200F\u2028-\u202E\u2060-\u2064\u2066-\u206F\u2800\u3164\uFE00-\uFE0E\uFEFF\uFFA0\uFFF9-\uFFFB\u{1D173}-\u{1D17A}\u{E0000}-\u{E01EF}]/gu
 
 // revealed is code as HTML, with what is invisible in it shown by number.
 export function revealed(code: string): string {

@@ -5,7 +5,7 @@ import type { Sent } from '../store/outbox'
 import { textOf } from '../store/transcript'
 import { Button, IconButton } from '../ui/button'
 import { Copy } from '../ui/copy'
-import { cost, exact, lasted, tokens } from '../ui/format'
+import { bytes, cost, exact, lasted, shown, tokens } from '../ui/format'
 import { Icon } from '../ui/icon'
 import { useNow } from '../ui/time'
 import { fileURL } from './files'
@@ -48,7 +48,7 @@ function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
   const files = (row.item.parts ?? []).filter(p => p.blob || p.ref)
   return (
     <article className="msg user" aria-label={`${(acts.names && row.item.name) || 'You'}, ${clock(row.at)}`}>
-      {row.item.name && acts.names && <div className="msg-name small faint">{row.item.name}</div>}
+      {row.item.name && acts.names && <div className="msg-name small faint"><bdi>{shown(row.item.name)}</bdi></div>}
       <Quoted parts={row.item.quoted} />
       <Files parts={files} />
       {text && <Bubble text={text} />}
@@ -87,8 +87,12 @@ function Branches({ b }: { b: ReturnType<Acts['branches']> }) {
 
 function Quoted({ parts }: { parts: Part[] | undefined }) {
   if (!parts?.length) return null
-  return <blockquote className="quoted" aria-label="Said before">{parts.map((p, i) => <p key={i} dir="auto">{p.name && <b>{p.name}: </b>}{p.text}</p>)}</blockquote>
+  return <blockquote className="quoted" aria-label="Said before">{parts.map((p, i) => <p key={i} dir="auto">{p.name && <b><bdi>{shown(p.name)}</bdi>: </b>}{p.text}</p>)}</blockquote>
 }
+
+// pictures are the types that the gateway lets a browser draw (gateway/api, harmless): nothing in them runs. An SVG is a
+// document with scripts, so it is a file to save like any other.
+const pictures = /^image\/(?:png|jpeg|gif|webp|avif|bmp)$/
 
 export function Files({ parts }: { parts: Part[] }) {
   if (!parts.length) return null
@@ -96,10 +100,10 @@ export function Files({ parts }: { parts: Part[] }) {
     <div className="files">
       {parts.map((p, i) => {
         const ref = p.ref ?? p.blob ?? ''
-        const label = p.name || p.mime || 'file'
-        return p.mime?.startsWith('image/')
-          ? <a key={i} className="picture" href={fileURL(ref)} target="_blank" rel="noopener noreferrer"><img src={fileURL(ref)} alt={p.name ? `Picture ${p.name}` : 'Picture'} loading="lazy" /></a>
-          : <a key={i} className="chip" href={fileURL(ref)} download={p.name} rel="noopener"><Icon name="file" /><span className="truncate">{label}</span></a>
+        const name = shown((p.name || p.mime || 'file').slice(0, 200))
+        return pictures.test(p.mime ?? '')
+          ? <a key={i} className="picture" href={fileURL(ref, p.name)} target="_blank" rel="noopener noreferrer"><img src={fileURL(ref)} alt={p.name ? `Picture ${name}` : 'Picture'} loading="lazy" /></a>
+          : <a key={i} className="chip file" href={fileURL(ref, p.name)} download={p.name || true} rel="noopener" title={`Save ${name}`}><Icon name="file" /><bdi className="truncate">{name}</bdi><span className="faint small num">{[p.mime, p.size ? bytes(p.size) : ''].filter(Boolean).join(' · ')}</span><span className="sr-only">, save the file</span></a>
       })}
     </div>
   )

@@ -5,6 +5,7 @@ import type { RunItem } from '../api/types.gen'
 import { usePages } from '../api/use'
 import { signed } from '../store/app'
 import { useAtom } from '../store/atom'
+import { shown } from '../ui/format'
 import { Button } from '../ui/button'
 import { Page } from '../ui/page'
 import { Empty, Failed, Skeleton } from '../ui/states'
@@ -51,7 +52,7 @@ export function RunsPage({ search }: { search: Search }) {
 export function RunTable({ rows, caption = 'Runs' }: { rows: RunItem[]; caption?: string }) {
   return (
     <Table caption={caption} rows={rows} id={r => r.id} columns={[
-      { head: 'Run', cell: r => <Link className="said truncate" to="/runs/$run" params={{ run: r.id }} title={r.said}><bdi>{r.said || `Run ${r.id.slice(-6)}`}</bdi></Link> },
+      { head: 'Run', cell: r => <Link className="said truncate" to="/runs/$run" params={{ run: r.id }} title={r.said}><bdi>{shown(r.said || `Run ${r.id.slice(-6)}`)}</bdi></Link> },
       { head: 'State', cell: r => <StateBadge state={r.state} />, nowrap: true },
       { head: 'Agent', cell: r => <AgentLink agent={r.agent} /> },
       { head: 'Session', cell: r => <SessionLink session={r.session} source={r.source} /> },

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { lasted } from '../ui/format'
+import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
 import { Failed, Note, Skeleton } from '../ui/states'
 import { Took } from './parts'
@@ -21,13 +21,13 @@ export function RunPanel({ run }: { run: string }) {
         <dt>Model</dt><dd>{data.model || '–'}</dd>
         <dt>Tokens</dt><dd><Tokens usage={data.usage} /></dd>
         <dt>Cost</dt><dd><Cost usage={data.usage} /></dd>
-        {m && <><dt>Asked by</dt><dd>{m.sender || m.person} <span className="soft">({m.role})</span></dd>
+        {m && <><dt>Asked by</dt><dd><bdi>{shown(m.sender || m.person)}</bdi> <span className="soft">({m.role})</span></dd>
           <dt>Route</dt><dd>{m.route.fallback ? 'fallback: no route matched' : <code>{m.route.rule}</code>}</dd></>}
       </dl>
       {data.steps.length > 0 && <ol className="steps-short" aria-label="Steps">
         {data.steps.map(s => (
-          <li key={s.n} className="row small"><Icon name={s.kind === 'tool' ? 'tool' : 'agent'} /><span className="grow truncate">{s.tool || s.model || s.kind}</span>
-            {s.state !== 'done' && <span className="badge bad">{s.state}</span>}<span className="soft num">{lasted(s.duration_ms)}</span></li>
+          <li key={s.n} className="row small"><Icon name={s.kind === 'tool' ? 'tool' : 'agent'} /><span className="grow truncate">{shown(s.tool || s.model || s.kind)}</span>
+            {s.state !== 'done' && <span className={s.state === 'refused' || s.state === 'planned' ? 'badge warn' : 'badge bad'}>{s.state === 'planned' ? 'not begun' : s.state}</span>}<span className="soft num">{lasted(s.duration_ms)}</span></li>
         ))}
       </ol>}
       <Link className="button" to="/runs/$run" params={{ run: data.id }}>Open the run</Link>

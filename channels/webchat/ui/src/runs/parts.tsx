@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { lasted } from '../ui/format'
+import { lasted, shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { useNow } from '../ui/time'
 import { live } from './state'
@@ -15,7 +15,7 @@ export function tail(key: string): string {
 export function SessionLink({ session, source, name }: { session: string; source?: string; name?: string }) {
   return (
     <Link to="/chat/$key" params={{ key: session }} title={session} className="row key-link">
-      <Icon name={networkIcon(source)} /><span className="truncate">{name || tail(session)}</span>
+      <Icon name={networkIcon(source)} /><span className="truncate"><bdi>{shown(name || tail(session))}</bdi></span>
     </Link>
   )
 }
@@ -26,7 +26,7 @@ export function AgentLink({ agent }: { agent: string }) {
 
 export function PersonName({ id, name }: { id: string; name?: string }) {
   if (!id) return <span className="faint">–</span>
-  return <span title={id} className="nowrap">{name || id.slice(-6)}</span>
+  return <span title={id} className="nowrap"><bdi>{shown(name || id.slice(-6))}</bdi></span>
 }
 
 // Took is how long something lasted, or has lasted so far.

@@ -5,10 +5,11 @@ import { useAct, usePages } from '../api/use'
 import { ApprovalCard } from '../approvals/card'
 import { approvals } from '../store/approvals'
 import { useAtom } from '../store/atom'
+import { Given, mainOf, Piece, WholeOutput } from '../chat/call'
 import { Unseen } from '../chat/markdown-view'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
-import { lasted, short } from '../ui/format'
+import { lasted, short, shown } from '../ui/format'
 import { Icon, type IconName } from '../ui/icon'
 import { Page } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
@@ -29,7 +30,7 @@ export function RunPage({ run }: { run: string }) {
   if (error && !data) return <Page title={title}><Failed error={error} retry={reload} /></Page>
   if (!data) return <Page title={title}><Skeleton lines={8} /></Page>
   return (
-    <Page title={title} lead={<bdi>{data.messages[0]?.text.slice(0, 280)}</bdi>} acts={
+    <Page title={title} lead={<bdi>{shown(data.messages[0]?.text.slice(0, 280) ?? '')}</bdi>} acts={
       <><StateBadge state={data.state} /><Copy text={data.id} label="Copy the run’s id" />
         {data.state === 'paused' ? <Button icon="run" busy={pause.busy} onClick={() => { void pause.run('resume') }}>Go on</Button>
           : live(data.state) && data.state !== 'queued' && <Button busy={pause.busy} onClick={() => { void pause.run('pause') }}>Pause</Button>}
@@ -83,7 +84,7 @@ function Timeline({ run }: { run: RunDetail }) {
       {run.timeline.map((m, i) => {
         const step = m.step ? run.steps.find(s => s.n === m.step) : undefined
         const line = <MomentLine m={m} step={step} begin={begin} span={span} />
-        return <li key={i}>{step ? <details><summary>{line}</summary><StepBody step={step} /></details> : line}</li>
+        return <li key={i}>{step ? <details><summary>{line}</summary><StepBody step={step} run={run.id} /></details> : line}</li>
       })}
       {live(run.state) && <li><div className="moment"><span className="at" /><Icon name="spinner" className="spin" /><span className="soft">Under way</span></div></li>}
     </ol>
@@ -98,7 +99,7 @@ function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; be
     <div className="moment">
       <span className="at">+{lasted(at)}</span>
       <Icon name={bad ? 'warn' : what?.icon ?? 'info'} className={bad ? 'bad' : undefined} />
-      <span className="what truncate">{what?.text(m) ?? m.type}{step?.kind === 'tool' && step.args && <span className="soft mono"> <Unseen text={step.args.slice(0, 80)} /></span>}{step && step.state !== 'done' && <span className="badge bad">{step.state}</span>}</span>
+      <span className="what truncate">{shown(what?.text(m) ?? m.type)}{step?.kind === 'tool' && step.args && <span className="soft mono"> <Unseen text={mainOf(parsed(step.args))} /></span>}{step && step.state !== 'done' && <span className={step.state === 'refused' || step.state === 'planned' ? 'badge warn' : 'badge bad'}>{stepStates[step.state] ?? step.state}</span>}</span>
       <span className="soft small num">{m.duration_ms > 0 && lasted(m.duration_ms)}</span>
       {(m.type === 'model' || m.type === 'tool') && span > 100 && <span className="lane" aria-hidden="true"><i className={bad ? 'bad' : m.type} style={{ left: `${(at / span) * 100}%`, width: `${Math.max(0.5, (m.duration_ms / span) * 100)}%` }} /></span>}
     </div>
@@ -107,33 +108,45 @@ function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; be
 
 const effects: Record<string, string> = { pure: 'reads only', store: 'changes what Parley keeps', outside: 'acts outside: never repeated unasked' }
 
-function StepBody({ step }: { step: RunStep }) {
+function StepBody({ step, run }: { step: RunStep; run: string }) {
   return (
     <div className="moment-body">
       <dl className="facts">
         {step.usage && <><dt>Tokens</dt><dd><Tokens usage={step.usage} /> <span className="soft small num">({step.usage.inputTokens} in, {step.usage.outputTokens} out)</span></dd><dt>Cost</dt><dd><Cost usage={step.usage} /></dd></>}
-        {step.kind === 'tool' && <><dt>Decision</dt><dd><Decision step={step} /></dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{step.state}</dd></>}
+        {step.kind === 'tool' && <><dt>Decision</dt><dd><Decision step={step} /></dd><dt>Effect</dt><dd>{effects[step.effect ?? ''] ?? step.effect}</dd><dt>State</dt><dd>{stepStates[step.state] ?? step.state}</dd>{step.sandbox && <><dt>Ran in</dt><dd>{step.sandbox}</dd></>}</>}
       </dl>
-      {step.args && <div><h3 className="small soft">Arguments</h3><pre className="out" tabIndex={0}><Unseen text={pretty(step.args)} /></pre></div>}
-      {step.text && <div><h3 className="small soft">{step.kind === 'tool' ? 'Result' : 'Said'}</h3><pre className="out" tabIndex={0} dir="auto"><Unseen text={step.text} /></pre></div>}
+      {step.args && <Given name={step.tool ?? ''} args={parsed(step.args)} />}
+      {step.text && <Piece title={step.kind !== 'tool' ? 'Said' : step.state === 'refused' ? 'Refused' : step.failed ? 'Error' : step.tool === 'exec' ? 'Output' : 'Result'} text={step.text} bad={step.failed || step.state === 'refused'}>
+        {step.tool === 'exec' && <WholeOutput run={run} call={step.call_id ?? ''} text={step.text} />}</Piece>}
       {step.cut && <p className="small soft">This is the beginning; the log has all of it.</p>}
       {!step.args && !step.text && <p className="small soft">It said nothing.</p>}
     </div>
   )
 }
 
-const outcomes: Record<string, string> = { allow: 'allowed', ask: 'a person was asked', deny: 'refused' }
+// stepStates say how far a call came.
+export const stepStates: Record<string, string> = { planned: 'not begun', started: 'under way', done: 'done', failed: 'failed', unknown: 'nobody knows how it ended', refused: 'refused: it did not run', cancelled: 'cancelled: it did not run' }
 
-// Decision is what policy said of a call: who decided and why, and behind it what each layer said.
+const outcomes: Record<string, string> = { allow: 'allowed', ask: 'a person was asked', deny: 'denied' }
+
+// reasons are why a call did not run although policy would have let it.
+const reasons: Record<string, string> = {
+  arguments: 'its arguments cannot be meant', 'built-in: repeat': 'the very same call came too often', 'built-in: failing': 'it only failed in this turn', 'built-in: exists': 'there is no such tool',
+  interrupted: 'it had begun before the gateway stopped', stopped: 'the run was stopped',
+}
+
+// Decision is what policy said of a call: the layer, its rule and why, and behind it what each layer said.
 export function Decision({ step }: { step: RunStep }) {
   const p = step.policy
+  const late = step.reason && p?.outcome !== 'deny' ? reasons[step.reason] ?? step.reason : '' // decided behind policy
   return (
     <>
-      <span>{p ? outcomes[p.outcome] ?? p.outcome : step.decision}</span>{p?.domain && <> · domain {p.domain}</>}
-      {(step.reason || p?.rule) && <span className="soft"> · {step.reason || [p?.layer, p?.rule].filter(Boolean).join(': ')}</span>}
+      <span className={p?.outcome === 'deny' ? 'bad-text' : undefined}>{p ? outcomes[p.outcome] ?? p.outcome : step.decision}</span>{p?.domain && <> · domain {p.domain}</>}
+      {p && (p.layer || p.rule) && <span className="soft"> · layer {p.layer || '–'}, rule <code>{p.rule || '–'}</code></span>}
+      {late && <><br /><span className="soft">Then {step.state === 'refused' ? 'refused' : 'decided'}: {late}.</span></>}
       {p?.reason && <><br /><span className="soft">{p.reason}</span></>}
       {p && p.record.length > 0 && (
-        <details className="small"><summary className="soft">{p.record.length} layers judged</summary>
+        <details className="small"><summary className="soft">{p.record.length} {p.record.length === 1 ? 'layer' : 'layers'} judged</summary>
           <ol className="layers">{p.record.map((l, i) => <li key={i}><b>{l.layer}</b> {outcomes[l.outcome] ?? l.outcome}{l.rule && <> · <code>{l.rule}</code></>}{l.reason && <span className="soft"> · {l.reason}</span>}</li>)}</ol>
         </details>
       )}
@@ -141,8 +154,9 @@ export function Decision({ step }: { step: RunStep }) {
   )
 }
 
-function pretty(json: string): string {
-  try { return JSON.stringify(JSON.parse(json), null, 2) } catch { return json }
+// parsed are arguments as a model wrote them; what is no JSON, or was cut, stays text.
+function parsed(json: string): unknown {
+  try { return JSON.parse(json) as unknown } catch { return json }
 }
 
 // Why says which gates each message passed and which rule chose the agent.
@@ -152,7 +166,7 @@ export function Why({ messages }: { messages: RunMessage[] }) {
       {messages.map(m => (
         <dl key={m.id} className="facts card">
           <dt>Message</dt><dd dir="auto">{m.text.length > 400 ? `${m.text.slice(0, 400)}…` : m.text}</dd>
-          <dt>From</dt><dd>{m.sender || m.person} <span className="soft">· {m.role} · by {m.channel || m.source} · <Ago at={m.received} /></span></dd>
+          <dt>From</dt><dd><bdi>{shown(m.sender || m.person)}</bdi> <span className="soft">· {m.role} · by {m.channel || m.source} · <Ago at={m.received} /></span></dd>
           <dt>May speak</dt><dd>{m.decision.allow ? 'Yes' : 'No'} <span className="soft">· rule <code>{m.decision.rule}</code>{m.decision.reason && ` · ${m.decision.reason}`}</span></dd>
           {m.decision.gates.length > 0 && <><dt>Passed</dt><dd>{m.decision.gates.join(', ')}</dd></>}
           <dt>Went to</dt><dd><AgentLink agent={m.route.agent} /> {m.route.fallback
@@ -174,7 +188,7 @@ function Log({ run, seen }: { run: string; seen: number }) {
   return (
     <>
       <ol className="log-lines" aria-label="Log of the run">
-        {data.map(l => <li key={l.n}><span className="n">{l.n}</span><span className="soft">{l.name ? `${l.type} ${l.name}` : l.type}</span><span className="text mono" dir="auto">{l.text}</span></li>)}
+        {data.map(l => <li key={l.n}><span className="n">{l.n}</span><span className="soft">{l.name ? `${l.type} ${l.name}` : l.type}</span><span className="text mono" dir="auto"><Unseen text={l.text ?? ''} /></span></li>)}
       </ol>
       {more && <div className="more"><Button busy={fetching} onClick={more}>More lines</Button></div>}
     </>

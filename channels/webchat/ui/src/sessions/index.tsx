@@ -6,6 +6,7 @@ import { usePages } from '../api/use'
 import { AgentFilter } from '../runs'
 import { AgentLink, PersonName } from '../runs/parts'
 import { Cost, Tokens } from '../runs/state'
+import { shown } from '../ui/format'
 import { Button } from '../ui/button'
 import { Icon, networkIcon } from '../ui/icon'
 import { Page } from '../ui/page'
@@ -53,7 +54,7 @@ export function SessionTable({ rows, caption = 'Sessions' }: { rows: Session[]; 
   return (
     <Table caption={caption} rows={rows} id={s => s.session_id} columns={[
       { head: 'Session', cell: s => (
-        <Link to="/chat/$key" params={{ key: s.key }} title={s.key} className="row key-link"><Icon name={networkIcon(s.network ?? 'webchat')} /><bdi className="truncate">{s.name}</bdi></Link>
+        <Link to="/chat/$key" params={{ key: s.key }} title={s.key} className="row key-link"><Icon name={networkIcon(s.network ?? 'webchat')} /><bdi className="truncate">{shown(s.name)}</bdi></Link>
       ) },
       { head: 'Agent', cell: s => <AgentLink agent={s.agent} /> },
       { head: 'Where', cell: s => s.local ? <span className="soft">here</span> : <span>{s.channel || s.network} <span className="soft">{s.kind}{s.thread && ', thread'}</span></span> },

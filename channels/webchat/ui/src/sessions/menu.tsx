@@ -4,6 +4,7 @@ import { call, segment } from '../api/http'
 import type { Session } from '../api/types'
 import { useAct } from '../api/use'
 import { gone, put } from '../store/sessions'
+import { shown } from '../ui/format'
 import { Button, IconButton } from '../ui/button'
 import { copyText } from '../ui/copy'
 import { Confirm, Dialog } from '../ui/dialog'
@@ -17,7 +18,7 @@ export function SessionMenu({ session: s, quiet }: { session: Session; quiet?: b
   const trigger = useRef<HTMLButtonElement>(null)
   const [open, set] = useState<'rename' | 'delete'>()
   const remove = useAct(() => call(`/v1/sessions/${segment(s.key)}`, { method: 'DELETE' }))
-  const title = s.name || s.key
+  const title = shown(s.name || s.key)
   return (
     <>
       <Menu align="end" label={`Session ${title}`} trigger={<IconButton ref={trigger} icon="more" label={`Options of ${title}`} className={quiet ? 'on-hover' : undefined} onClick={e => { e.preventDefault() }} />}>

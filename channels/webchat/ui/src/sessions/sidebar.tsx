@@ -8,7 +8,7 @@ import { agentChosen, needs, signed, signOut } from '../store/app'
 import { useAtom } from '../store/atom'
 import { isUnread, more, read, seen, sessions } from '../store/sessions'
 import { Button, IconButton } from '../ui/button'
-import { dayOf } from '../ui/format'
+import { dayOf, shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { Menu, MenuChoice, MenuItem, MenuLabel, MenuLine } from '../ui/menu'
 import { Failed, Skeleton } from '../ui/states'
@@ -159,14 +159,14 @@ function One({ session: s, current }: { session: Session; current: boolean }) {
   useAtom(seen)
   const unread = !current && isUnread(s)
   const where = s.local === false || s.channel ? networks[s.network ?? ''] ?? s.network ?? 'WebChat' : 'WebChat'
-  const title = s.name || s.key
+  const title = shown(s.name || s.key)
   return (
     <div className={`side-one${current ? ' current' : ''}${unread ? ' unread' : ''}`}>
       <Link to="/chat/$key" params={{ key: s.key }} aria-current={current ? 'page' : undefined}>
         <Icon name={networkIcon(s.local === false ? s.network : undefined)} />
         <span className="side-words">
           <span className="side-title truncate" dir="auto">{title}</span>
-          <span className="side-preview truncate" dir="auto">{plainly(s.preview ?? '') || where}</span>
+          <span className="side-preview truncate" dir="auto">{shown(plainly(s.preview ?? '')) || where}</span>
         </span>
         <span className="sr-only">{[where, s.running && 'running', s.waiting && `${s.waiting} waiting`, unread && 'unread'].filter(Boolean).join(', ')}</span>
         {s.running ? <span className="pulse" title="Running" /> : unread ? <span className="dot accent" title="Unread" /> : null}

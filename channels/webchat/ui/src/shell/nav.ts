@@ -8,5 +8,6 @@ export const pages = [
   { to: '/runs', label: 'Runs', icon: 'run' },
   { to: '/usage', label: 'Usage', icon: 'usage' },
   { to: '/logs', label: 'Logs', icon: 'log' },
+  { to: '/audit', label: 'Audit', icon: 'audit' },
   { to: '/config', label: 'Config', icon: 'config' },
 ] as const satisfies readonly { to: string; label: string; icon: IconName }[]

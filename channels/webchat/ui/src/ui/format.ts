@@ -67,4 +67,4 @@ export function dayOf(at: Date, now: number): string {
 export const short = (id: string): string => id.slice(-6)
 
 // shown is a name that somebody gave themselves: what would hide or turn letters around is seen as a box.
-export const shown = (name: string): string => name.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, '□')
+export const shown = (name: string): string => name.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu, '□')
