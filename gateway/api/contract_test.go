@@ -264,7 +264,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(204, "POST", "/v1/sign-out", "")
 
 	streams(t, r, run, seen)
-	seen["GET /v1/live 101"] = true // a WebSocket; its frames have tests of their own
+	seen["GET /v1/live 101"] = true                 // a WebSocket; its frames have tests of their own
 	for _, status := range []string{"200", "206"} { // needs a sandbox: the walk with tools reads it (channels/webchat/ui/e2e)
 		seen["GET /v1/runs/{id}/steps/{call}/output "+status] = true
 	}

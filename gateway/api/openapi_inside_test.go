@@ -42,8 +42,8 @@ var named = map[string]any{
 var parameters = map[string]*jsonschema.Schema{
 	"limit": number0("how many at most", 1, 500), "after": text("where to go on: next of the page before"), "offset": number0("line to begin with, counted from 0", 0, 1<<53),
 	"before": number0("only events before this number, the newest of them", 0, 1<<53),
-	"rows": number0("only rows before this number, newest first", 0, 1<<53), "kind": text("only this kind of row, or, as approval, all that begin so before their dot; newest first"),
-	"agent":  text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
+	"rows":   number0("only rows before this number, newest first", 0, 1<<53), "kind": text("only this kind of row, or, as approval, all that begin so before their dot; newest first"),
+	"agent": text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
 	"state":     {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
 	"approvals": {Type: "string", Enum: []any{"pending", "approved", "consumed", "denied", "expired", "cancelled", "unknown"}, Description: "only in this state"},
 	"letters":   {Type: "string", Enum: []any{"dead", "unknown", "parked"}, Description: "only in this state"},

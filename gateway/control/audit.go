@@ -17,7 +17,7 @@ type AuditItem struct {
 	Kind  string         `json:"kind"`
 	Actor string         `json:"actor,omitempty"` // a person's id; left out: the gateway itself
 	Name  string         `json:"actor_name,omitempty"`
-	Via   string         `json:"via,omitempty"`   // the surface
+	Via   string         `json:"via,omitempty"` // the surface
 	What  map[string]any `json:"what"`
 	Chain string         `json:"chain"`
 	Prev  string         `json:"prev"` // hash of the row before; empty: the first
