@@ -48,7 +48,7 @@ func (s *Server) set(f func(*faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(&s.faults)
-	s.changed()
+	s.watch.Changed()
 }
 
 // RefuseNext has the next messages acknowledged with these errors; nobody sees them.
@@ -120,7 +120,7 @@ func (s *Server) thawed(ctx context.Context) bool {
 	case <-frozen:
 		return true
 	case <-ctx.Done():
-	case <-s.done:
+	case <-s.Done():
 	}
 	return false
 }
@@ -152,7 +152,7 @@ func (s *Server) Release(order func(n int) []int) int {
 			}
 		}
 	}
-	s.changed()
+	s.watch.Changed()
 	return count
 }
 
@@ -207,7 +207,7 @@ func (s *Server) LogOut() {
 		}
 	}
 	s.companions = map[uint16]*companion{}
-	s.changed()
+	s.watch.Changed()
 }
 
 // Failure is why a login is refused: the reason (401 logged out, 402 banned for a while, 403 the phone is gone or banned, 405
@@ -253,7 +253,7 @@ func (s *Server) streamError(n waBinary.Node) {
 			s.detach(c)
 		}
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 // Notify sends the client's devices any stanza, which waits for its acknowledgement if it is of a kind that does.

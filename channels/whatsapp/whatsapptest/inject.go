@@ -209,7 +209,7 @@ func (s *Server) say(from *person, in In, chat types.JID, body *waE2E.Message, e
 	for _, d := range s.companions {
 		s.carry(d, m, in, edit)
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 // viewers are the people, the account's phone among them, who see a chat.

@@ -81,7 +81,7 @@ func (s *Server) Adopt(l Linked) {
 func (s *Server) login(c *conn, p *waWa6.ClientPayload) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed()
+	defer s.watch.Changed()
 	s.faults.logins++
 	if f := s.faults.failure; f != nil {
 		c.push(waBinary.Node{Tag: "failure", Attrs: f})

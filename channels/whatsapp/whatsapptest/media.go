@@ -103,7 +103,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.changed()
+	defer s.watch.Changed()
 	if code := pop(&s.media.uploads); code != 0 {
 		w.WriteHeader(code)
 		return
@@ -138,7 +138,7 @@ func (s *Server) serveDownload(w http.ResponseWriter, r *http.Request) {
 	code := pop(&s.media.status)
 	data, ok := s.media.files[r.URL.Path]
 	s.media.fetched++
-	s.changed()
+	s.watch.Changed()
 	s.mu.Unlock()
 	switch {
 	case code != 0:

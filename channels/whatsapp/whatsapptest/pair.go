@@ -138,7 +138,7 @@ func (s *Server) pairSuccess(p *pairing, advSecret []byte) error {
 			{Tag: "platform", Attrs: waBinary.Attrs{"name": "android"}},
 		}},
 	}})
-	s.changed()
+	s.watch.Changed()
 	return nil
 }
 

@@ -113,7 +113,7 @@ func (s *Server) Leave(group types.JID) {
 	if r := s.groups[group]; r != nil {
 		r.members[s.owner.Phone] = false
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 // Unregister ends a person's account: the network knows the number no more.
@@ -121,7 +121,7 @@ func (s *Server) Unregister(phone string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mustKnow(phone).gone = true
-	s.changed()
+	s.watch.Changed()
 }
 
 // Block has a person block the account. The network tells the blocked one nothing: messages are acknowledged and never

@@ -23,7 +23,7 @@ func (s *Server) enqueue(d *companion, n waBinary.Node) {
 	if d.conn != nil && d.active && !s.faults.held {
 		s.transmit(d.conn, st, -1)
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 // transmit sends a stanza; offline is its place in what waited, or -1.

@@ -10,19 +10,18 @@
 // It decrypts what it is sent on behalf of each device of each person, so that a test sees what people see, and complains
 // (Server.Complaints) of everything that the network or a phone would not have taken.
 //
-// Goroutines: one HTTP server, one reader and one writer for each websocket; Close waits for them.
+// Goroutines: those of its stage.Host, a reader and a writer for each websocket; Close waits for them.
 package whatsapptest
 
 import (
 	"context"
 	"fmt"
-	"io"
-	"log"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"parley/channels/channeltest/stage"
 
 	waBinary "go.mau.fi/whatsmeow/binary"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -44,17 +43,13 @@ func DefaultAccount() Person {
 
 // Server is the fake. Its methods may be called from several goroutines.
 type Server struct {
-	opts Options
-	auth *authority
+	*stage.Host // its URL is the address to which a client is led instead of web.whatsapp.com and the media hosts
 
-	mu         sync.Mutex
-	addr       string
-	srv        *http.Server
-	active     int
-	closed     bool
-	done       chan struct{} // closed by Close
-	idle       chan struct{} // closed when closed and nothing runs
-	change     chan struct{} // closed and made anew at every change
+	opts  Options
+	auth  *authority
+	watch stage.Watch
+
+	mu         sync.Mutex    // guards all below
 	shift      time.Duration // of the clock
 	complaints []string
 
@@ -85,14 +80,11 @@ func New(opts Options) *Server {
 	if opts.Account.Phone == "" {
 		opts.Account = DefaultAccount()
 	}
-	if opts.Addr == "" {
-		opts.Addr = "127.0.0.1:0"
-	}
 	s := &Server{
-		opts: opts, addr: opts.Addr, done: make(chan struct{}), idle: make(chan struct{}), change: make(chan struct{}),
-		people: map[string]*person{}, groups: map[types.JID]*room{}, companions: map[uint16]*companion{}, nextDevice: 1,
+		opts: opts, people: map[string]*person{}, groups: map[types.JID]*room{}, companions: map[uint16]*companion{}, nextDevice: 1,
 		conns: map[*conn]bool{}, pairings: map[string]*pairing{}, queries: map[string]int{},
 	}
+	s.Host = stage.New(opts.Addr, s.serve, s.Cut)
 	var err error
 	if s.auth, err = newAuthority(); err != nil {
 		panic(fmt.Sprintf("whatsapptest: %v", err))
@@ -105,25 +97,12 @@ func New(opts Options) *Server {
 	return s
 }
 
-// TB is the part of testing.TB that Start needs.
-type TB interface {
-	Helper()
-	Cleanup(func())
-}
-
 // Start is New for tests: the server is closed when the test ends.
-func Start(t TB, opts Options) *Server {
+func Start(t stage.TB, opts Options) *Server {
 	t.Helper()
 	s := New(opts)
 	t.Cleanup(s.Close)
 	return s
-}
-
-// URL is the base address to which a client is led instead of web.whatsapp.com and the media hosts.
-func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return "http://" + s.addr
 }
 
 // Client is an HTTP client that leads every host to the fake, for whatsmeow's SetWebsocketHTTPClient and its neighbours.
@@ -139,42 +118,12 @@ type leading struct {
 func (l *leading) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.URL.Scheme = "http"
-	r.URL.Host = strings.TrimPrefix(l.s.URL(), "http://")
+	r.URL.Host = l.s.Addr()
 	return l.base.RoundTrip(r)
 }
 
 // CloseIdleConnections serves http.Client.CloseIdleConnections.
 func (l *leading) CloseIdleConnections() { l.base.CloseIdleConnections() }
-
-// Up listens again on the same address after Down.
-func (s *Server) Up() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.srv != nil || s.closed {
-		return nil
-	}
-	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", s.addr)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", s.addr, err)
-	}
-	s.addr = l.Addr().String()
-	srv := &http.Server{Handler: s, ReadHeaderTimeout: 30 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
-	s.srv = srv
-	go func() { _ = srv.Serve(l) }() // returns ErrServerClosed after Down or Close
-	return nil
-}
-
-// Down stops listening and cuts every connection: clients get "connection refused" until Up.
-func (s *Server) Down() {
-	s.mu.Lock()
-	srv := s.srv
-	s.srv = nil
-	s.mu.Unlock()
-	if srv != nil {
-		_ = srv.Close() // cutting is the purpose
-	}
-	s.Cut() // websockets were taken over from the HTTP server, which does not know them any more
-}
 
 // Cut drops every websocket, without a goodbye, and keeps listening. It returns when the server has forgotten them.
 func (s *Server) Cut() {
@@ -186,49 +135,8 @@ func (s *Server) Cut() {
 	}
 }
 
-// Close ends the server and waits for what runs in it.
-func (s *Server) Close() {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		<-s.idle
-		return
-	}
-	s.closed = true
-	close(s.done)
-	if s.active == 0 {
-		close(s.idle)
-	}
-	s.mu.Unlock()
-	s.Down()
-	<-s.idle
-}
-
-func (s *Server) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.active++
-	return true
-}
-
-func (s *Server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active--
-	if s.closed && s.active == 0 {
-		close(s.idle)
-	}
-}
-
-// ServeHTTP serves the chat websocket and the media.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
-		panic(http.ErrAbortHandler)
-	}
-	defer s.leave()
+// serve serves the chat websocket and the media.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.thawed(r.Context()) {
 		panic(http.ErrAbortHandler)
 	}
@@ -248,11 +156,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) join(c *conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.srv == nil {
+	if !s.Listening() {
 		return false
 	}
 	s.conns[c] = true
-	s.changed()
+	s.watch.Changed()
 	return true
 }
 
@@ -274,7 +182,7 @@ func (s *Server) forget(c *conn) {
 	if c.pairing != nil {
 		c.pairing.drop(s)
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 // outgoing gives what is to be written now; ending says that the connection is to be closed after it.
@@ -297,7 +205,7 @@ func (s *Server) Advance(d time.Duration) {
 	defer s.mu.Unlock()
 	s.shift += d
 	s.expire()
-	s.changed()
+	s.watch.Changed()
 }
 
 func (s *Server) complain(format string, args ...any) {
@@ -308,7 +216,7 @@ func (s *Server) complain(format string, args ...any) {
 
 func (s *Server) complainLocked(format string, args ...any) {
 	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
-	s.changed()
+	s.watch.Changed()
 }
 
 // Complaints are all that a client did which the network or a phone would not have taken. A good client leaves none.
@@ -318,28 +226,8 @@ func (s *Server) Complaints() []string {
 	return append([]string(nil), s.complaints...)
 }
 
-// changed wakes who waits. Under the lock.
-func (s *Server) changed() {
-	close(s.change)
-	s.change = make(chan struct{})
-}
-
 // Wait blocks until cond, which reads the fake's views, holds, or ctx ends.
-func (s *Server) Wait(ctx context.Context, cond func() bool) error {
-	for {
-		s.mu.Lock()
-		change := s.change
-		s.mu.Unlock()
-		if cond() {
-			return nil
-		}
-		select {
-		case <-change:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
+func (s *Server) Wait(ctx context.Context, cond func() bool) error { return s.watch.Wait(ctx, cond) }
 
 // receive takes one stanza of a client.
 func (s *Server) receive(c *conn, n *waBinary.Node) {
@@ -348,7 +236,7 @@ func (s *Server) receive(c *conn, n *waBinary.Node) {
 	if !s.conns[c] || c.ending || s.faults.frozen != nil {
 		return
 	}
-	defer s.changed()
+	defer s.watch.Changed()
 	switch n.Tag {
 	case "iq":
 		s.takeIQ(c, n)

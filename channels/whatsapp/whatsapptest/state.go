@@ -86,7 +86,7 @@ func (s *Server) Greet(old ...Old) {
 	for _, d := range s.companions {
 		s.greet(d, old)
 	}
-	s.changed()
+	s.watch.Changed()
 }
 
 func (s *Server) greet(d *companion, old []Old) {
