@@ -118,7 +118,7 @@ func (c *Channel) shared(ctx context.Context, peer channels.PeerID, file string)
 				}
 			}
 		}
-		if !channels.Sleep(ctx, backoffMin<<min(try, 3)/4) {
+		if !channels.Sleep(ctx, c.pace.first<<min(try, 3)/4) {
 			break
 		}
 	}

@@ -113,7 +113,7 @@ func (r *receiver) backfill(ctx context.Context) {
 			err := r.missed(ctx, string(peer), string(id))
 			var e *channels.Error
 			if errors.As(err, &e) && e.Class == channels.Retry && try < missedTries {
-				channels.Sleep(ctx, max(e.After, channels.Backoff(try, backoffMin, backoffMax)))
+				channels.Sleep(ctx, max(e.After, r.c.pace.backoff(try)))
 				continue
 			}
 			if err != nil && ctx.Err() == nil {

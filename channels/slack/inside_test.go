@@ -70,7 +70,7 @@ func TestASilentSocketIsDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.quiet = 2 * time.Second
+	c.pace.quiet = 2 * time.Second
 	in := &states{changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -88,6 +88,7 @@ func bind(t *testing.T, s *slacktest.Server, f channels.Factory, change func(*sl
 	if err != nil {
 		t.Fatal(err)
 	}
+	ch.(*slack.Channel).Hurry()
 	b.ch = ch
 	t.Cleanup(b.tr.CloseIdleConnections)
 	return b

@@ -10,11 +10,22 @@ import (
 	"parley/channels"
 )
 
-const (
-	backoffMin = 500 * time.Millisecond
-	backoffMax = time.Minute
-	watchEvery = 5 * time.Minute // in mode http: how often the token is tried
-)
+const watchEvery = 5 * time.Minute // in mode http: how often the token is tried
+
+// pace is how long Slack is waited for.
+type pace struct {
+	first    time.Duration // after the first failure, doubled with each further one
+	longest  time.Duration
+	disabled time.Duration // at least, while Socket Mode is switched off
+	crowded  time.Duration // at least, while the app has too many sockets
+	quiet    time.Duration // how long a socket may be silent: Slack pings every few seconds; beyond it the line counts as dead
+}
+
+func usualPace() pace {
+	return pace{first: 500 * time.Millisecond, longest: time.Minute, disabled: 5 * time.Second, crowded: 30 * time.Second, quiet: 45 * time.Second}
+}
+
+func (p pace) backoff(try int) time.Duration { return channels.Backoff(try, p.first, p.longest) }
 
 // Run receives until ctx ends. It returns a Fatal error when Slack refuses the app for good, and nil after ctx ended.
 func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
@@ -107,7 +118,7 @@ func (r *receiver) failed(ctx context.Context, end ending, try int) error {
 	if end.kind == refreshed && end.ready {
 		return nil // at once: it was asked for
 	}
-	wait := channels.Backoff(try, backoffMin, backoffMax)
+	wait := r.c.pace.backoff(try)
 	var e *channels.Error
 	if errors.As(end.err, &e) {
 		wait = max(wait, e.After)
@@ -124,10 +135,10 @@ func (r *receiver) failed(ctx context.Context, end ending, try int) error {
 		s.State, s.Hint = channels.Deaf, "Nothing can arrive; a new connection is being made. Check the network if this stays."
 	case end.kind == disabled:
 		s.State, s.Hint = channels.Needs, "Socket Mode was switched off: switch it on at https://api.slack.com/apps, or use mode: http."
-		wait = max(wait, 5*time.Second)
+		wait = max(wait, r.c.pace.disabled)
 	case end.kind == crowded:
 		s.State, s.Hint = channels.Needs, "Ten programs are connected with this app: stop those that should not be."
-		wait = max(wait, 30*time.Second)
+		wait = max(wait, r.c.pace.crowded)
 	case says(end.err, "ratelimited") || e != nil && e.After > 0:
 		s.Hint = "Slack asks to wait; the connection is tried again then."
 	case try > 3:

@@ -61,7 +61,7 @@ type Channel struct {
 	live  atomic.Pointer[receiver] // nil unless Run is at work
 	names *names
 	marks *marks
-	quiet time.Duration // how long a socket may be silent
+	pace  pace
 }
 
 var (
@@ -110,7 +110,7 @@ func newChannel(name string, o Options, d channels.Deps, h *hub) (*Channel, erro
 	stay := *d.HTTP
 	stay.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	c := &Channel{opts: o, base: base, http: &stay, log: d.Log.With("channel", name), clock: d.Clock, clean: o.redactor(), hub: h,
-		names: newNames(), marks: newMarks(), quiet: pingWithin}
+		names: newNames(), marks: newMarks(), pace: usualPace()}
 	h.add(c)
 	return c, nil
 }

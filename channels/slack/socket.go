@@ -19,7 +19,6 @@ import (
 
 const (
 	helloWithin  = 15 * time.Second
-	pingWithin   = 45 * time.Second // Slack pings every few seconds; beyond it the line counts as dead
 	writeWithin  = 10 * time.Second
 	maxFrame     = 4 << 20 // bytes
 	batchMost    = 32      // envelopes in one commit
@@ -124,7 +123,7 @@ func (r *receiver) dial(ctx context.Context) (*socket, greeting, error) {
 		return nil, hello, err
 	}
 	s := &socket{conn: conn, frames: make(chan []byte, framesWaited)}
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(r.c.quiet)) } // fails with the connection
+	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(r.c.pace.quiet)) } // fails with the connection
 	alive()
 	conn.SetPingHandler(func(data string) error {
 		alive()

@@ -31,7 +31,11 @@ func open(s *slacktest.Server, d channels.Deps) (channels.Channel, error) {
 	f := slack.Factory()
 	o := f.Options().(*slack.Options)
 	o.BotToken, o.AppToken, o.APIURL = channels.Secret(s.Team(0).Token), channels.Secret(s.App().Token), s.APIURL()
-	return f.New("work", o, d)
+	ch, err := f.New("work", o, d)
+	if err == nil {
+		ch.(*slack.Channel).Hurry()
+	}
+	return ch, err
 }
 
 // harness joins the suite to the adapter over the fake Slack. open makes the adapter.
