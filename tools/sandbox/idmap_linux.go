@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // As root the gateway gives its sandboxes a user of their own on the host, and shows them its folders through mounts that
@@ -56,7 +58,7 @@ func newSpace(uid, gid int) (f *os.File, err error) {
 	}
 	defer hold.Close()
 	defer in.Close()
-	p, err := os.StartProcess("/proc/self/exe", []string{roleHolder}, &os.ProcAttr{Files: []*os.File{in}, Env: []string{}, Sys: &syscall.SysProcAttr{
+	p, err := os.StartProcess("/proc/self/exe", []string{cell.RoleHolder}, &os.ProcAttr{Files: []*os.File{in}, Env: cell.Environ(), Sys: &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: sandboxID, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: sandboxID, Size: 1}},
@@ -86,9 +88,9 @@ func (m *mapper) mapped(host string, rw bool) (f *os.File, dir bool, err error) 
 		return nil, false, fmt.Errorf("copy the mount: %w", err)
 	}
 	f = os.NewFile(uintptr(fd), host)
-	attr := unix.MountAttr{Attr_set: attrSafe}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if !rw {
-		attr.Attr_set |= attrRO
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
 	if st.Uid != sandboxID {
 		space, err := m.space(int(st.Uid), int(st.Gid))

@@ -25,9 +25,10 @@ type ns struct {
 	calls atomic.Uint64
 	weak  weakness // tests alone
 
-	find   sync.Once
-	groups *cgroups // nil: none
-	whyNot error    // no cgroup
+	filters [2]func() ([]byte, error) // made once: without a cgroup, with one
+	find    sync.Once
+	groups  *cgroups // nil: none
+	whyNot  error    // no cgroup
 
 	mu   sync.Mutex
 	last Report
@@ -52,6 +53,9 @@ func newNS(cfg Config, deps Deps) *ns {
 		cfg.Concurrent = 2 * runtime.NumCPU()
 	}
 	n := &ns{cfg: cfg, log: deps.Log, way: deps.Egress, slots: make(chan struct{}, cfg.Concurrent), root: privileged(), last: Report{Tier: TierNone}}
+	for i := range n.filters {
+		n.filters[i] = sync.OnceValues(func() ([]byte, error) { return program(i == 1) })
+	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -74,6 +78,14 @@ func (n *ns) look() {
 			n.whyNot = fmt.Errorf("no cgroup")
 		}
 	})
+}
+
+// filter is the filter of system calls. With a cgroup it is the kernel that counts memory.
+func (n *ns) filter(bounded bool) ([]byte, error) {
+	if bounded {
+		return n.filters[1]()
+	}
+	return n.filters[0]()
 }
 
 func (n *ns) Tier() Tier { return n.Last().Tier }

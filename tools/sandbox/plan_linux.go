@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // proxyPort is where the proxy is inside.
@@ -31,8 +33,9 @@ var (
 
 // plan makes of a command what init is told, and opens the folders that the gateway must open itself. The files are the
 // caller's to close, also after an error.
-func (n *ns) plan(c *Command, h how) (*spec, []*os.File, error) {
-	s := &spec{UID: insideID, Bounded: n.groups != nil, Weak: h.weak, Processes: c.Limits.Processes}
+func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
+	bounded := n.groups != nil
+	s := &cell.Spec{UID: insideID, Weak: h.weak, Processes: c.Limits.Processes}
 	if h.weak.NoProcesses {
 		s.Processes = 0
 	}
@@ -63,8 +66,13 @@ func (n *ns) plan(c *Command, h how) (*spec, []*os.File, error) {
 	if h.weak.KeepEnv {
 		s.Env = append(s.Env, os.Environ()...)
 	}
+	if !h.weak.NoSeccomp {
+		if s.Filter, err = n.filter(bounded); err != nil {
+			return nil, files, err
+		}
+	}
 	s.Tmp, s.Shm = min(c.Limits.Memory/4, 256<<20), min(c.Limits.Memory/8, 64<<20)
-	s.Rlimits = rlimits(c.Limits, s.Bounded || h.self != "", h.weak) // this program may be built with a detector that maps terabytes
+	s.Rlimits = rlimits(c.Limits, bounded || h.self != "", h.weak) // this program may be built with a detector that maps terabytes
 	return s, files, nil
 }
 
@@ -118,20 +126,20 @@ func below(p, dir string) bool {
 }
 
 // folders fills in the mounts and what of them is covered.
-func (n *ns) folders(c *Command, s *spec, self string) (files []*os.File, err error) {
+func (n *ns) folders(c *Command, s *cell.Spec, self string) (files []*os.File, err error) {
 	show := func(host, as string, rw bool) error {
 		if !filepath.IsAbs(host) || filepath.Clean(host) != host || host == "/" {
 			return fmt.Errorf("%w: %s is no absolute clean path of a folder", ErrRefused, as)
 		}
 		if !n.root || s.Weak.HostRoot {
-			s.Mounts = append(s.Mounts, mountSpec{Host: host, As: as, RW: rw})
+			s.Mounts = append(s.Mounts, cell.Mount{Host: host, As: as, RW: rw})
 			return nil
 		}
 		f, dir, err := n.maps.mapped(host, rw)
 		if err != nil {
 			return fmt.Errorf("show %s: %w", as, err)
 		}
-		s.Mounts = append(s.Mounts, mountSpec{FD: len(files), As: as, RW: rw, File: !dir})
+		s.Mounts = append(s.Mounts, cell.Mount{FD: len(files), As: as, RW: rw, File: !dir})
 		files = append(files, f)
 		return nil
 	}
@@ -203,7 +211,7 @@ func exists(name string) bool {
 }
 
 // coverHidden covers the gateway's own files wherever a shown folder holds them.
-func (n *ns) coverHidden(s *spec, c *Command) {
+func (n *ns) coverHidden(s *cell.Spec, c *Command) {
 	if s.Weak.HostRoot {
 		return
 	}
@@ -224,7 +232,7 @@ func (n *ns) coverHidden(s *spec, c *Command) {
 }
 
 // environ is the whole environment of a command: what is set here, and what of add is harmless.
-func environ(add []string, s *spec) ([]string, error) {
+func environ(add []string, s *cell.Spec) ([]string, error) {
 	env := []string{
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "TMPDIR=/tmp", "SHELL=/bin/sh", "USER=agent", "LOGNAME=agent",
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "EDITOR=/bin/false", "VISUAL=/bin/false", "DEBIAN_FRONTEND=noninteractive",
@@ -247,22 +255,22 @@ func environ(add []string, s *spec) ([]string, error) {
 }
 
 // rlimits bounds each process. Without a cgroup they bound memory too: each process by itself, and all together by the watch.
-func rlimits(l Limits, bounded bool, weak weakness) []rlimitSpec {
-	list := []rlimitSpec{
-		{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_MEMLOCK, 64 << 10}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_RTPRIO, 0},
-		{unix.RLIMIT_SIGPENDING, 1024},
+func rlimits(l Limits, bounded bool, weak weakness) []cell.Rlimit {
+	list := []cell.Rlimit{
+		{Resource: unix.RLIMIT_CORE, Value: 0}, {Resource: unix.RLIMIT_MEMLOCK, Value: 64 << 10}, {Resource: unix.RLIMIT_MSGQUEUE, Value: 0}, {Resource: unix.RLIMIT_NICE, Value: 0}, {Resource: unix.RLIMIT_RTPRIO, Value: 0},
+		{Resource: unix.RLIMIT_SIGPENDING, Value: 1024},
 	}
 	if !weak.NoTimeout {
-		list = append(list, rlimitSpec{unix.RLIMIT_CPU, uint64(l.Timeout.Seconds()*4) + 60})
+		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_CPU, Value: uint64(l.Timeout.Seconds()*4) + 60})
 	}
 	if !weak.NoFiles {
-		list = append(list, rlimitSpec{unix.RLIMIT_NOFILE, 512})
+		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_NOFILE, Value: 512})
 	}
 	if !weak.NoDisk {
-		list = append(list, rlimitSpec{unix.RLIMIT_FSIZE, uint64(l.Disk)})
+		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_FSIZE, Value: uint64(l.Disk)})
 	}
 	if !bounded && !weak.NoMemory {
-		list = append(list, rlimitSpec{unix.RLIMIT_DATA, uint64(max(l.Memory, 192<<20))}, rlimitSpec{unix.RLIMIT_AS, uint64(max(8*l.Memory, 8<<30))})
+		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_DATA, Value: uint64(max(l.Memory, 192<<20))}, cell.Rlimit{Resource: unix.RLIMIT_AS, Value: uint64(max(8*l.Memory, 8<<30))})
 	}
 	return list
 }

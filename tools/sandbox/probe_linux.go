@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // probePath is where this program is shown to itself for the self-test.
@@ -47,7 +49,7 @@ func (n *ns) Probe(ctx context.Context) Report {
 
 // facts says on what the tier rests.
 func (n *ns) facts() []string {
-	list := []string{"Landlock ABI " + strconv.Itoa(landlockABI())}
+	list := []string{"Landlock ABI " + strconv.Itoa(cell.LandlockABI())}
 	if n.groups != nil {
 		list = append(list, "cgroup v"+strconv.Itoa(n.groups.version))
 	} else {
@@ -186,6 +188,17 @@ func (l *lures) close() {
 	if l.scratch != "" {
 		_ = os.Remove(l.scratch) // unless another probe is in it
 	}
+}
+
+// list gives the names in a folder; none if it cannot be read.
+func list(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1) // what can be read of it
+	return names
 }
 
 // probeInside is the self-test's other half, inside. It prints a line for each attempt.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // how a call is run: what only Probe and the tests of this package choose.
@@ -74,7 +76,7 @@ func closeAll(files []*os.File) {
 type call struct {
 	n      *ns
 	c      *Command
-	s      *spec
+	s      *cell.Spec
 	how    how
 	number uint64
 	began  time.Time
@@ -159,13 +161,13 @@ func (k *call) start() (err error) {
 	if k.how.stdin != nil {
 		stdin = k.how.stdin
 	}
-	attr := &os.ProcAttr{Dir: "/", Env: []string{}, Files: append([]*os.File{stdin, k.ours[1], k.ours[1], k.ours[2]}, k.how.inherit...), Sys: k.attributes()}
+	attr := &os.ProcAttr{Dir: "/", Env: cell.Environ(), Files: append([]*os.File{stdin, k.ours[1], k.ours[1], k.ours[2]}, k.how.inherit...), Sys: k.attributes()}
 	if k.how.weak.KeepEnv {
-		attr.Env = os.Environ()
+		attr.Env = append(os.Environ(), attr.Env...)
 	}
 	launch := func() error {
 		var err error
-		k.process, err = os.StartProcess("/proc/self/exe", []string{roleInit}, attr)
+		k.process, err = os.StartProcess("/proc/self/exe", []string{cell.RoleInit}, attr)
 		return err
 	}
 	switch {
@@ -321,15 +323,15 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 			case !ok:
 				k.kill("lost") // or for want of memory: wait knows
 				return nil
-			case m.kind == saidFailed:
+			case m.kind == cell.SaidFailed:
 				return fmt.Errorf("start a sandbox: %s", m.body)
-			case m.kind == saidNoExec:
+			case m.kind == cell.SaidNoExec:
 				k.outcome.Code, k.notice = 127, append(m.body, '\n')
 				return nil
-			case m.kind == saidEnded && len(m.body) == 4:
+			case m.kind == cell.SaidEnded && len(m.body) == 4:
 				k.ended(syscall.WaitStatus(binary.LittleEndian.Uint32(m.body)))
 				return nil
-			case m.kind == saidReady:
+			case m.kind == cell.SaidReady:
 				ready = true
 				if !k.how.weak.NoTimeout {
 					limit.Reset(k.c.Limits.Timeout)

@@ -2,9 +2,9 @@
 // It is the boundary, not the policy: who may run what is decided before Run is called, and nothing that a model or a
 // chat writes picks or changes a backend. Beside it, egress is the one way out to the network.
 //
-// The backend ns re-executes this very program as the first process of new namespaces, so every program that calls
-// New must call Init before anything else. A Backend owns, while a command runs, the goroutines that feed, read, watch
-// and end it, and none between commands.
+// The backend ns re-executes this very program as the first process of new namespaces: package cell is its life there. Every
+// program that calls New must call Init before anything else. A Backend owns, while a command runs, the goroutines that
+// feed, read, watch and end it, and none between commands.
 package sandbox
 
 import (

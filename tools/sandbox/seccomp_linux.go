@@ -3,9 +3,8 @@
 package sandbox
 
 import (
+	"encoding/binary"
 	"fmt"
-	"runtime"
-	"unsafe"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -185,28 +184,21 @@ func (r argRule) block(load func(uint32) bpf.Instruction, answer func(unix.Errno
 	return append(b, load(dataNumber))
 }
 
-// restrictCalls puts the filter on every thread of the process. It needs no_new_privs.
-func restrictCalls(bounded bool) error {
+// program is the filter as the kernel takes it: struct sock_filter, one after the other.
+func program(bounded bool) ([]byte, error) {
 	list, err := filter(auditArch, bounded)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	raw, err := bpf.Assemble(list)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	code := make([]unix.SockFilter, len(raw))
-	for i, r := range raw {
-		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	var code []byte
+	for _, r := range raw {
+		code = binary.LittleEndian.AppendUint16(code, r.Op)
+		code = append(code, r.Jt, r.Jf)
+		code = binary.LittleEndian.AppendUint32(code, r.K)
 	}
-	prog := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&prog)))
-	runtime.KeepAlive(code)
-	switch {
-	case errno != 0:
-		return errno
-	case thread != 0:
-		return fmt.Errorf("thread %d could not be restricted", thread)
-	}
-	return nil
+	return code, nil
 }

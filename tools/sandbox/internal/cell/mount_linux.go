@@ -1,19 +1,17 @@
-package sandbox
+package cell
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"strconv"
-	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
+	"unsafe"
 )
 
 // Attributes of mounts (mount_setattr(2)).
 const (
-	attrRO   = unix.MOUNT_ATTR_RDONLY
-	attrSafe = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	attrRO   = mountReadOnly
+	attrSafe = mountNoSuid | mountNoDev
 )
 
 // systemDirs gives the folders with programs and libraries. Where they are links into /usr, as on most systems, the link is made.
@@ -49,6 +47,14 @@ func made(uid int) map[string]string {
 	}
 }
 
+// inside is a path of the new root while it is being built, from there.
+func inside(p string) string {
+	if p != "" && p[0] == '/' {
+		return p[1:]
+	}
+	return p
+}
+
 // tree is a detached mount with its place inside.
 type tree struct {
 	fd   int
@@ -59,64 +65,68 @@ type tree struct {
 // open takes a copy of a mount and narrows it before it can be seen anywhere. Symbolic links in path are followed: it is
 // for places that no command can write.
 func open(path string, attr uint64) (fd int, dir bool, err error) {
-	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	at, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return -1, false, err
 	}
-	defer unix.Close(at)
+	defer syscall.Close(at)
 	return openAt(at, attr)
 }
 
 // openStrictly is open for a place below which a command may have made links: it follows none.
 func openStrictly(path string, attr uint64) (fd int, dir bool, err error) {
-	at, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	at, err := openat2(atFDCWD, path, openHow{flags: oPath | syscall.O_CLOEXEC, resolve: resolveNoSymlinks | resolveNoMagic})
 	if err != nil {
 		return -1, false, err
 	}
-	defer unix.Close(at)
+	defer syscall.Close(at)
 	return openAt(at, attr)
 }
 
 func openAt(at int, attr uint64) (fd int, dir bool, err error) {
-	var st unix.Stat_t
-	if err := unix.Fstat(at, &st); err != nil {
+	var st syscall.Stat_t
+	if err := syscall.Fstat(at, &st); err != nil {
 		return -1, false, err
 	}
-	fd, err = unix.OpenTree(at, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	fd, err = onPath(sysOpenTree, at, "", openTreeClone|openTreeCloexec|atEmptyPath|atRecursive)
 	if err != nil {
-		return -1, false, fmt.Errorf("copy the mount: %w", err)
+		return -1, false, wrap("copy the mount", err)
 	}
 	if attr != 0 {
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
-			unix.Close(fd)
-			return -1, false, fmt.Errorf("narrow the mount: %w", err)
+		if err := setAttr(fd, "", atEmptyPath|atRecursive, attr); err != nil {
+			syscall.Close(fd)
+			return -1, false, wrap("narrow the mount", err)
 		}
 	}
-	return fd, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+	return fd, st.Mode&syscall.S_IFMT == syscall.S_IFDIR, nil
 }
 
 // fresh makes a detached mount of a file system that has no device.
 func fresh(kind string, attr int, options ...string) (int, error) {
-	fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+	name, err := syscall.BytePtrFromString(kind)
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(fs)
-	for _, o := range options {
-		k, v, _ := strings.Cut(o, "=")
-		if err := unix.FsconfigSetString(fs, k, v); err != nil {
-			return -1, fmt.Errorf("%s of %s: %w", o, kind, err)
-		}
-	}
-	if err := unix.FsconfigCreate(fs); err != nil {
+	fs, err := sys(sysFsopen, uintptr(unsafe.Pointer(name)), fsopenCloexec)
+	if err != nil {
 		return -1, err
 	}
-	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, attr)
+	defer syscall.Close(fs)
+	for _, o := range options {
+		k, v, _ := cut(o, '=')
+		if err := fsSet(fs, k, v); err != nil {
+			return -1, wrap(o+" of "+kind, err)
+		}
+	}
+	if _, err := sys(sysFsconfig, uintptr(fs), fsconfigCreate); err != nil {
+		return -1, err
+	}
+	return sys(sysFsmount, uintptr(fs), fsmountCloexec, uintptr(attr))
 }
 
 // buildRoot makes the view of files that the command has and enters it. Nothing of the host's is reachable afterwards.
-func buildRoot(s *spec, fds []int) (step string, err error) {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+func buildRoot(s *Spec, fds []int) (step string, err error) {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return "make the mounts private", err
 	}
 	trees, err := system(s)
@@ -147,7 +157,7 @@ func buildRoot(s *spec, fds []int) (step string, err error) {
 		return "make /proc", err
 	}
 	for _, c := range s.Covers {
-		if err := cover(strings.TrimPrefix(c, "/")); err != nil {
+		if err := cover(inside(c)); err != nil {
 			return "cover " + c, err
 		}
 	}
@@ -155,22 +165,22 @@ func buildRoot(s *spec, fds []int) (step string, err error) {
 }
 
 // system opens what every command sees of the host.
-func system(s *spec) (trees []tree, err error) {
+func system(s *Spec) (trees []tree, err error) {
 	attr := uint64(attrRO | attrSafe)
 	if s.Weak.RWSystem {
 		attr = attrSafe
 	}
 	if s.Weak.NoNewPrivOff {
-		attr &^= unix.MOUNT_ATTR_NOSUID
+		attr &^= mountNoSuid
 	}
 	for _, d := range systemDirs() {
-		var st unix.Stat_t
-		if unix.Lstat("/"+d, &st) != nil || st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		var st syscall.Stat_t
+		if syscall.Lstat("/"+d, &st) != nil || st.Mode&syscall.S_IFMT == syscall.S_IFLNK {
 			continue // enterEmpty makes the links
 		}
 		fd, _, err := open("/"+d, attr)
 		if err != nil {
-			return nil, fmt.Errorf("/%s: %w", d, err)
+			return nil, wrap("/"+d, err)
 		}
 		trees = append(trees, tree{fd: fd, at: d})
 	}
@@ -180,9 +190,9 @@ func system(s *spec) (trees []tree, err error) {
 		}
 	}
 	for _, d := range devices() {
-		fd, _, err := open("/dev/"+d, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		fd, _, err := open("/dev/"+d, mountNoSuid|mountNoExec)
 		if err != nil {
-			return nil, fmt.Errorf("/dev/%s: %w", d, err)
+			return nil, wrap("/dev/"+d, err)
 		}
 		trees = append(trees, tree{fd: fd, at: "dev/" + d, file: true})
 	}
@@ -193,7 +203,7 @@ func system(s *spec) (trees []tree, err error) {
 func matching(dir string, names []string) (found []string) {
 	var listing []string
 	for _, n := range names {
-		if !strings.Contains(n, "*") {
+		if _, _, pattern := cut(n, '*'); !pattern {
 			found = append(found, n)
 			continue
 		}
@@ -211,27 +221,27 @@ func matching(dir string, names []string) (found []string) {
 
 // list gives the names in a folder; none if it cannot be read.
 func list(dir string) (names []string) {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	defer unix.Close(fd)
+	defer syscall.Close(fd)
 	for buf := make([]byte, 16<<10); ; {
-		n, err := unix.ReadDirent(fd, buf)
+		n, err := syscall.ReadDirent(fd, buf)
 		if err != nil || n <= 0 {
 			return names
 		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+		_, _, names = syscall.ParseDirent(buf[:n], -1, names)
 	}
 }
 
 // wanted opens the folders of this call.
-func wanted(s *spec, fds []int) (trees []tree, err error) {
+func wanted(s *Spec, fds []int) (trees []tree, err error) {
 	for _, m := range s.Mounts {
-		at := strings.TrimPrefix(m.As, "/")
+		at := inside(m.As)
 		if m.Host == "" {
 			if m.FD >= len(fds) {
-				return nil, fmt.Errorf("%s: its file did not come", m.As)
+				return nil, errors.New(m.As + ": its file did not come")
 			}
 			trees = append(trees, tree{fd: fds[m.FD], at: at, file: m.File})
 			continue
@@ -242,7 +252,7 @@ func wanted(s *spec, fds []int) (trees []tree, err error) {
 		}
 		fd, dir, err := openStrictly(m.Host, attr)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.As, err)
+			return nil, wrap(m.As, err)
 		}
 		trees = append(trees, tree{fd: fd, at: at, file: !dir})
 	}
@@ -255,22 +265,22 @@ func enterEmpty() error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(root)
+	defer syscall.Close(root)
 	links := map[string]string{}
 	for _, d := range systemDirs() {
 		buf := make([]byte, 256)
-		if n, err := unix.Readlink("/"+d, buf); err == nil {
+		if n, err := syscall.Readlink("/"+d, buf); err == nil {
 			links[d] = string(buf[:n])
 		}
 	}
-	if err := unix.MoveMount(root, "", unix.AT_FDCWD, "/tmp", unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+	if err := moveMount(root, "/tmp"); err != nil {
 		return err
 	}
-	if err := unix.Chdir("/tmp"); err != nil { // now the new one
+	if err := syscall.Chdir("/tmp"); err != nil { // now the new one
 		return err
 	}
 	for _, d := range []string{"etc", "dev", "proc", "tmp", "var", "run"} {
-		if err := unix.Mkdir(d, 0o755); err != nil {
+		if err := syscall.Mkdir(d, 0o755); err != nil {
 			return err
 		}
 	}
@@ -278,7 +288,7 @@ func enterEmpty() error {
 	links["dev/stdin"], links["dev/stdout"], links["dev/stderr"] = "/proc/self/fd/0", "/proc/self/fd/1", "/proc/self/fd/2"
 	links["etc/mtab"] = "/proc/self/mounts"
 	for at, to := range links {
-		if err := unix.Symlink(to, at); err != nil {
+		if err := syscall.Symlink(to, at); err != nil {
 			return err
 		}
 	}
@@ -286,12 +296,12 @@ func enterEmpty() error {
 }
 
 // memoryFolders makes /tmp and /dev/shm, which are memory and therefore have a size and a number of files.
-func memoryFolders(s *spec) error {
+func memoryFolders(s *Spec) error {
 	for at, size := range map[string]int64{"tmp": s.Tmp, "dev/shm": s.Shm} {
 		options := []string{"mode=1777", "size=" + strconv.FormatInt(size, 10), "nr_inodes=" + strconv.FormatInt(max(size>>13, 1024), 10)}
 		attr := attrSafe
 		if at == "dev/shm" {
-			attr |= unix.MOUNT_ATTR_NOEXEC
+			attr |= mountNoExec
 		}
 		if s.Weak.NoTmpSize {
 			options = options[:1]
@@ -319,21 +329,21 @@ func attach(t tree) error {
 	} else if err := mkdirs(t.at); err != nil {
 		return err
 	}
-	defer unix.Close(t.fd)
-	return unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	defer syscall.Close(t.fd)
+	return moveMount(t.fd, t.at)
 }
 
 func mkdirs(dir string) error {
 	if dir == "." || dir == "/" {
 		return nil
 	}
-	if err := unix.Mkdir(dir, 0o755); err == nil || errors.Is(err, unix.EEXIST) {
+	if err := syscall.Mkdir(dir, 0o755); err == nil || errors.Is(err, syscall.EEXIST) {
 		return nil
 	}
 	if err := mkdirs(path.Dir(dir)); err != nil {
 		return err
 	}
-	if err := unix.Mkdir(dir, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := syscall.Mkdir(dir, 0o755); err != nil && !errors.Is(err, syscall.EEXIST) {
 		return err
 	}
 	return nil
@@ -344,23 +354,23 @@ func writeFile(name, text string) error {
 	if err := mkdirs(path.Dir(name)); err != nil {
 		return err
 	}
-	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o644)
-	if errors.Is(err, unix.EEXIST) {
+	fd, err := syscall.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0o644)
+	if errors.Is(err, syscall.EEXIST) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer syscall.Close(fd)
 	if text == "" {
 		return nil
 	}
-	_, err = unix.Write(fd, []byte(text))
+	_, err = syscall.Write(fd, []byte(text))
 	return err
 }
 
 // showProc mounts the processes of this sandbox and hides what /proc tells of the host.
-func showProc(s *spec) error {
+func showProc(s *Spec) error {
 	if s.Weak.HostPID {
 		fd, _, err := open("/proc", 0) // of the host: the mounts outside are still there
 		if err != nil {
@@ -368,16 +378,16 @@ func showProc(s *spec) error {
 		}
 		return attach(tree{fd: fd, at: "proc"})
 	}
-	fd, err := fresh("proc", attrSafe|unix.MOUNT_ATTR_NOEXEC)
+	fd, err := fresh("proc", attrSafe|mountNoExec)
 	if err != nil {
-		return fmt.Errorf("%w (a container that hides parts of /proc does not allow it)", err)
+		return wrap("a container that hides parts of /proc does not allow it", err)
 	}
 	if err := attach(tree{fd: fd, at: "proc"}); err != nil {
 		return err
 	}
 	for _, name := range hidden() {
 		if err := cover("proc/" + name); err != nil {
-			return fmt.Errorf("hide %s: %w", name, err)
+			return wrap("hide "+name, err)
 		}
 	}
 	return nil
@@ -385,72 +395,69 @@ func showProc(s *spec) error {
 
 // cover puts an empty folder, or nothing, over what is there; relative to the root that is being built.
 func cover(at string) error {
-	var st unix.Stat_t
-	if err := unix.Lstat(at, &st); errors.Is(err, unix.ENOENT) {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(at, &st); errors.Is(err, syscall.ENOENT) {
 		return nil
 	} else if err != nil {
 		return err
 	}
 	var fd int
 	var err error
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
 		fd, err = fresh("tmpfs", attrRO|attrSafe, "size=4096", "nr_inodes=2", "mode=0555")
 	} else {
-		fd, _, err = open("dev/null", attrRO|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		fd, _, err = open("dev/null", attrRO|mountNoSuid|mountNoExec)
 	}
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	return unix.MoveMount(fd, "", unix.AT_FDCWD, at, unix.MOVE_MOUNT_F_EMPTY_PATH)
+	defer syscall.Close(fd)
+	return moveMount(fd, at)
 }
 
 // turn makes the new root the root, lets go of the old one, and closes the new one to writing.
-func turn(s *spec) (step string, err error) {
-	if err := unix.PivotRoot(".", "."); err != nil {
+func turn(s *Spec) (step string, err error) {
+	if err := syscall.PivotRoot(".", "."); err != nil {
 		return "turn the root", err
 	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+	if err := syscall.Unmount(".", syscall.MNT_DETACH); err != nil {
 		return "let go of the old root", err
 	}
-	if err := unix.Chdir("/"); err != nil {
+	if err := syscall.Chdir("/"); err != nil {
 		return "enter the root", err
 	}
 	if s.Weak.RWSystem {
 		return "", nil
 	}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: attrRO}); err != nil {
+	if err := setAttr(atFDCWD, "/", 0, attrRO); err != nil {
 		return "close the root", err
 	}
 	return "", nil
 }
 
 // loopback brings up lo in the sandbox's own network, for programs that talk to themselves.
-func loopback(s *spec) error {
+func loopback(s *Spec) error {
 	if s.Weak.HostNet {
 		return nil
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	r, err := unix.NewIfreq("lo")
-	if err != nil {
-		return err
-	}
-	r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, r)
+	defer syscall.Close(fd)
+	r := ifreq{name: [16]byte{'l', 'o'}, flags: syscall.IFF_UP | syscall.IFF_RUNNING}
+	_, err = sys(syscall.SYS_IOCTL, uintptr(fd), syscall.SIOCSIFFLAGS, uintptr(unsafe.Pointer(&r)))
+	return err
 }
 
 // listen opens the one port behind which the proxy is; the gateway accepts from it.
 func listen(port int) (int, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return -1, err
 	}
-	return fd, unix.Listen(fd, 64)
+	return fd, syscall.Listen(fd, 64)
 }

@@ -1,0 +1,3 @@
+package cell
+
+const sysSeccomp = 317
