@@ -475,6 +475,9 @@ func (x rules) domains() {
 				x.add(item(key(at, "owner.surfaces"), j), "must be http, cli or channel:NAME:PEER")
 			}
 		}
+		if (d.Handler == "" || d.Handler == "internal") && x.deaf(d.Owner) {
+			x.add(key(at, "owner.surfaces"), "let nobody decide: http and cli speak for %s, who is not an owner of this domain; add a channel, or name them", x.speaksFor())
+		}
 		if !d.SingleUse {
 			x.add(key(at, "single_use"), "must be true: an approval is good for one call")
 		}
@@ -486,6 +489,29 @@ func (x rules) domains() {
 			x.add(key(at, "command"), "is required: the program to ask")
 		}
 	}
+}
+
+// deaf says that nobody who owns a domain has one of its surfaces.
+func (x rules) deaf(o DomainOwner) bool {
+	if len(o.Surfaces) == 0 || slices.ContainsFunc(o.Surfaces, func(s string) bool { return s != "http" && s != "cli" }) || len(o.People)+len(o.Roles) == 0 {
+		return false
+	}
+	return !slices.Contains(o.Roles, "owner") && !slices.Contains(o.People, x.speaksFor())
+}
+
+// speaksFor is the person for whom the gateway's token speaks, as the gateway works it out.
+func (x rules) speaksFor() string {
+	id, n := "", 0
+	for _, p := range x.People {
+		if p.Role == "owner" {
+			id = p.ID
+			n++
+		}
+	}
+	if n != 1 {
+		return "local"
+	}
+	return id
 }
 
 // folders: what an agent can write must not hold what steers or accuses it (T21), and two agents share no files.

@@ -20,14 +20,15 @@ func loadText(t *testing.T, text string) (*Config, error) {
 func TestToolsThatCannotBeMeantAreRefused(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: "git status"}]}}]`:           "agents[0].tools.exec_allow[0].program: must be one program",
-		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: ./git}]}}]`:                  "exec_allow[0].program: must be a name or an absolute path",
-		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: "git*"}]}}]`:                 "exec_allow[0].program: must name one program",
-		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: git, args: ["*", push]}]}}]`: "exec_allow[0].args[0]: * stands for any rest",
-		`agents: [{id: a, folders: [{path: /srv/a, as: inbox}]}]`:                                      "agents[0].folders[0].as: is where files that people send",
-		`agents: [{id: a, folders: [{path: /srv/a, as: x}, {path: /srv/b, as: X}]}]`:                   "agents[0].folders[1].as",
-		`agents: [{id: a, folders: [{path: /srv, as: x}]}, {id: b, default: true, workspace: /srv/b}]`: "agents[0].folders[0].path: overlaps the workspace of agents[1]",
-		`domains: [{name: d, match: {programs: ["terraform apply"]}}]`:                                 "domains[0].match.programs[0]: must be the name of one program",
+		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: "git status"}]}}]`:                                                                       "agents[0].tools.exec_allow[0].program: must be one program",
+		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: ./git}]}}]`:                                                                              "exec_allow[0].program: must be a name or an absolute path",
+		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: "git*"}]}}]`:                                                                             "exec_allow[0].program: must name one program",
+		`agents: [{id: a, tools: {exec: allowlist, exec_allow: [{program: git, args: ["*", push]}]}}]`:                                                             "exec_allow[0].args[0]: * stands for any rest",
+		`agents: [{id: a, folders: [{path: /srv/a, as: inbox}]}]`:                                                                                                  "agents[0].folders[0].as: is where files that people send",
+		`agents: [{id: a, folders: [{path: /srv/a, as: x}, {path: /srv/b, as: X}]}]`:                                                                               "agents[0].folders[1].as",
+		`agents: [{id: a, folders: [{path: /srv, as: x}]}, {id: b, default: true, workspace: /srv/b}]`:                                                             "agents[0].folders[0].path: overlaps the workspace of agents[1]",
+		`{people: [{id: ana, role: owner}, {id: ben, role: member}], domains: [{name: d, match: {tools: [exec]}, owner: {people: [ben], surfaces: [cli, http]}}]}`: "domains[0].owner.surfaces: let nobody decide: http and cli speak for ana",
+		`domains: [{name: d, match: {programs: ["terraform apply"]}}]`:                                                                                             "domains[0].match.programs[0]: must be the name of one program",
 	} {
 		if _, err := loadText(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

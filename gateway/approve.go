@@ -346,7 +346,7 @@ func (r *recorder) askedBefore(ap workspace.Approval, w agentloop.Wanted) (agent
 	case workspace.ApprovalDenied:
 		said := "Refused: " + a.nameOf(ap) + " said no."
 		if ap.Reason != "" {
-			said += " Their words: " + workspace.Line(ap.Reason, 300)
+			said += " Their words: " + strings.TrimRight(workspace.Line(ap.Reason, 300), ". ") + "."
 		}
 		return agentloop.Answer{Rule: "approval: denied", Refused: said + " Do not try it in another way."}, nil
 	case workspace.ApprovalExpired:

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"parley/channels"
@@ -183,7 +184,8 @@ func (a *approvals) post(ctx context.Context, d domain, ap workspace.Approval, b
 	case resp.StatusCode >= 300:
 		return answer, fmt.Errorf("the system of %s answers %s: %w", d.Name, resp.Status, errRefused)
 	}
-	if len(bytes.TrimSpace(data)) > 0 && strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
+	// Many a small program sends its JSON as plain text: what looks like an answer is one.
+	if text := bytes.TrimSpace(data); len(text) > 0 && (text[0] == '{' || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")) {
 		if err := json.Unmarshal(data, &answer); err != nil {
 			return answer, fmt.Errorf("read the answer of %s: %w: %w", d.Name, errRefused, err)
 		}
@@ -216,6 +218,9 @@ func (g *Gateway) scoped(id, token string) bool {
 // answer takes what a system decided.
 func (a *approvals) answer(ap workspace.Approval, h handAnswered, via string) error {
 	yes := h.Decision == "once" || h.Decision == "approve"
+	if !yes && h.Decision != "deny" {
+		a.log.Warn("the system of a domain said something that is neither once nor deny, which is a no", "domain", ap.Domain, "approval", ap.ID, "decision", workspace.Line(h.Decision, 40))
+	}
 	_, err := a.g.control.ByDomain(ap.ID, yes, via, h.Reason, h.External)
 	if errors.Is(err, control.ErrDecided) {
 		return nil
@@ -240,11 +245,16 @@ func (a *approvals) program(ctx context.Context, d domain, ap workspace.Approval
 	if cmd.Env == nil {
 		cmd.Env = []string{"LANG=C.UTF-8"}
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with all that it has started
 	cmd.WaitDelay = 2 * time.Second
 	cmd.Stdin = bytes.NewReader(body)
 	var out capped
 	cmd.Stdout = &out
 	err = cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
+		err = nil // what it left behind holds its output open; it has answered
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("run the program of %s: %w", d.Name, ctx.Err())
 	}

@@ -293,9 +293,32 @@ func TestADomainsSystemIsAskedAndCallsBack(t *testing.T) {
 	r.stored("the approval", `SELECT state, via, external_ref FROM approvals`, "consumed|webhook|PAY-7")
 }
 
+// What a system answers at once counts whatever it calls its type; what is no answer is a no.
+func TestADomainsSystemAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ mime, body, said, state string }{
+		{"text/plain", ` {"decision":"once","external_ref":"PAY-8"}`, "acted 1", "consumed|webhook|PAY-8"},
+		{"application/json", `{"decision":"deny","reason":"too dear"}`, "Their words: too dear. Do not", "denied|webhook|"},
+		{"application/json", `{"decision":"always"}`, "said no", "denied|webhook|"},
+		{"text/plain", `{"decision":`, "said no", "denied|webhook|"},
+	} {
+		system := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.mime)
+			io.WriteString(w, c.body)
+		}))
+		defer system.Close()
+		r := actRig(t, newAct(), fmt.Sprintf(payments, `, handler: webhook, url: "`+system.URL+`", secret: "0123456789abcdef-canary"`))
+		ana := r.person(11)
+		r.say(ana, 11, "act")
+		r.said(ana, c.said)
+		r.stored("the approval", `SELECT state, via, external_ref FROM approvals`, c.state)
+	}
+}
+
 func TestADomainsProgramDecides(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ script, said, state string }{
+		{"sleep 5 & echo REF-2; exit 0", "acted 1", "consumed|command|REF-2"},
 		{"cat > $0.in; echo REF-1; exit 0", "acted 1", "consumed|command|REF-1"},
 		{"echo too dear; exit 3", "too dear", "denied|command|"},
 	} {

@@ -99,8 +99,12 @@ func (a *approvals) surfaces(list []string, ask func(workspace.RoomID, *line, bo
 // elsewhere tells a requester that somebody else is asked.
 func elsewhere(ap workspace.Approval, rooms int) string {
 	if rooms == 0 { // nobody who may decide has ever written directly, or a system of its own is asked
-		return fmt.Sprintf("I need a permission for this (%s, approval %s). It is given in WebChat, by `parley approval approve %s`, or by whom it belongs to. I go on when it is decided, at the latest in %s.",
-			ap.Tool, workspace.Short(ap.ID), workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
+		who := fmt.Sprintf("An owner gives it in WebChat or by `parley approval approve %s`.", workspace.Short(ap.ID))
+		if ap.Domain != "" {
+			who = fmt.Sprintf("Whom %s belongs to is asked.", plainLabel(ap.Domain))
+		}
+		return fmt.Sprintf("I need a permission for this (%s, approval %s). %s I go on when it is decided, at the latest in %s.",
+			ap.Tool, workspace.Short(ap.ID), who, span(ap.Expires.Sub(ap.Created)))
 	}
 	return fmt.Sprintf("I need a permission for this (%s) and have asked for it (approval %s). I go on when it is decided, at the latest in %s.",
 		ap.Tool, workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
