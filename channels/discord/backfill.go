@@ -26,7 +26,7 @@ const (
 // begin notes that a connection is up. What was missed is read back once the servers have come: which roles the bot has,
 // and where something is new, stands in them.
 func (r *receiver) begin(ctx context.Context, p payload) {
-	r.missed, r.waiting, r.resumed = true, map[string]bool{}, p.Type == "RESUMED"
+	r.missed, r.waiting, r.newer, r.resumed = true, map[string]bool{}, nil, p.Type == "RESUMED"
 	if !r.resumed {
 		if hello, err := decode[ready](p.Data); err == nil {
 			for _, g := range hello.Guilds {
@@ -39,15 +39,22 @@ func (r *receiver) begin(ctx context.Context, p payload) {
 	}
 }
 
-// arrived notes a server after READY.
+// arrived notes a server after READY. One that comes when all else was read back already is read by itself: which of its
+// channels have news stands in it.
 func (r *receiver) arrived(ctx context.Context, p payload) {
 	g, err := decode[guild](p.Data)
-	if err != nil || !r.missed {
+	if err != nil || !r.waiting[g.ID] || g.Away { // one that is away comes when it is back
 		return
 	}
 	delete(r.waiting, g.ID)
-	if len(r.waiting) == 0 {
+	switch {
+	case r.missed && len(r.waiting) == 0:
 		r.readBack(ctx)
+	case !r.missed:
+		r.fillAll(ctx, slices.DeleteFunc(r.gaps(r.newer), func(hole gap) bool { return hole.guild != g.ID }))
+		if len(r.waiting) == 0 {
+			r.newer = nil
+		}
 	}
 }
 
@@ -58,12 +65,21 @@ func (r *receiver) arrived(ctx context.Context, p payload) {
 // All rooms are journalled together, in the order of their ids: whatever the journal's newest message is when the process
 // dies, nothing older is missing, neither in its room nor in a thread of it.
 func (r *receiver) readBack(ctx context.Context) {
-	r.missed, r.waiting = false, nil
+	r.missed = false
 	newest, err := r.newest(ctx)
 	if err != nil {
 		return // ctx ended
 	}
-	gaps := r.gaps(newest)
+	if r.newer = newest; len(r.waiting) == 0 {
+		r.newer = nil
+	}
+	if r.fillAll(ctx, r.gaps(newest)) {
+		r.ready()
+	}
+}
+
+// fillAll journals what is found behind the gaps; false: ctx ended.
+func (r *receiver) fillAll(ctx context.Context, gaps []gap) bool {
 	found := make([][]missed, len(gaps))
 	var reads errgroup.Group
 	reads.SetLimit(readsAtOnce)
@@ -74,7 +90,7 @@ func (r *receiver) readBack(ctx context.Context) {
 		})
 	}
 	if reads.Wait() != nil {
-		return // ctx ended
+		return false
 	}
 	all := slices.Concat(found...)
 	slices.SortStableFunc(all, func(a, b missed) int {
@@ -93,9 +109,7 @@ func (r *receiver) readBack(ctx context.Context) {
 		}
 		r.deliver(ctx, &b)
 	}
-	if ctx.Err() == nil {
-		r.ready()
-	}
+	return ctx.Err() == nil
 }
 
 // missed is one message that was read back.
@@ -136,7 +150,7 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 			}
 			continue
 		}
-		// A conversation with one person: nothing tells whether it has news. A session that goes on has told of them.
+		// Mostly a conversation with one person: nothing tells whether it has news. A session that goes on has told of them.
 		if r.resumed && r.c.clock.Now().Sub(born(string(id))) > 24*time.Hour {
 			continue
 		}
@@ -178,6 +192,11 @@ func (r *receiver) fill(ctx context.Context, g gap) (all []missed, err error) {
 			r.c.log.Debug("a channel cannot be read back", "peer", g.id, "err", err)
 			return all, nil // it is gone, or hidden from us
 		}
+		if len(page) > 0 && g.guild == "" {
+			if ok, err := r.placed(ctx, &g); err != nil || !ok {
+				return all, err
+			}
+		}
 		for _, raw := range page {
 			var b batch
 			id := r.past(ctx, g, raw, members, &b)
@@ -194,6 +213,26 @@ func (r *receiver) fill(ctx context.Context, g gap) (all []missed, err error) {
 	}
 	r.c.log.Warn("more was missed in a channel than is read back", "peer", g.id)
 	return all, nil
+}
+
+// placed asks what a channel is of which only the journal knows: a conversation with one person, or the channel of a server
+// that has not come. REST's messages do not say it, and one must never be taken for the other. false: nobody knows.
+func (r *receiver) placed(ctx context.Context, g *gap) (bool, error) {
+	var ch channel
+	err := r.patiently(ctx, func() error { return r.c.rest.get(ctx, "look at a channel", "channels/"+g.id, &ch) })
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	if said := refusalOf(err); said != nil && said.status == http.StatusNotFound && said.code == 0 {
+		return true, nil // a server in Discord's place that has no such call
+	}
+	if err != nil || ch.Guild == "" && !ch.direct() {
+		r.c.log.Warn("a channel that was written in cannot be placed", "peer", g.id, "err", err)
+		return false, nil
+	}
+	g.guild = ch.Guild
+	r.c.rooms.put(ch)
+	return true, nil
 }
 
 // past converts one message of a page, and gives its id. REST leaves out the server, and the writer's roles there.

@@ -24,7 +24,7 @@ func (c *Channel) Check(ctx context.Context) []channels.Finding {
 		return []channels.Finding{f}
 	}
 	found := []channels.Finding{{OK: true, What: fmt.Sprintf("the token is that of %s (id %s)", self.name, self.id)}}
-	if self.content {
+	if self.content.Load() {
 		found = append(found, channels.Finding{OK: true, What: "in servers the bot reads every message of its channels"})
 	} else {
 		found = append(found, channels.Finding{What: "in servers the bot reads only messages that mention it (MESSAGE_CONTENT is not granted)", Hint: contentHint})
@@ -56,9 +56,9 @@ func Invite(app string) string {
 func (c *Channel) startsFinding(ctx context.Context) channels.Finding {
 	var bot struct {
 		Start struct {
-			Total     int   `json:"total"`
-			Remaining int   `json:"remaining"`
-			After     int64 `json:"reset_after"`
+			Total     int     `json:"total"`
+			Remaining int     `json:"remaining"`
+			After     float64 `json:"reset_after"` // ms
 		} `json:"session_start_limit"`
 	}
 	err := c.rest.get(ctx, "ask for the gateway", "gateway/bot", &bot)
@@ -67,7 +67,7 @@ func (c *Channel) startsFinding(ctx context.Context) channels.Finding {
 		return channels.Finding{What: "the gateway's address cannot be asked for: " + err.Error(), Hint: "Try again."}
 	case s.Remaining < 1:
 		return channels.Finding{What: "the bot may start no more sessions today", Hint: fmt.Sprintf("Wait %s. It has been restarted too often, or another program uses its token.",
-			(time.Duration(s.After) * time.Millisecond).Round(time.Minute))}
+			time.Duration(s.After*float64(time.Millisecond)).Round(time.Minute))}
 	default:
 		return channels.Finding{OK: true, What: fmt.Sprintf("the bot may start %d of %d sessions today", s.Remaining, s.Total)}
 	}

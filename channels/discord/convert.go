@@ -121,8 +121,23 @@ func (r *receiver) message(ctx context.Context, m *message, raw json.RawMessage,
 	return nil
 }
 
-// edited adds an edit. An update without the time of an edit is a link's preview.
+// edited adds an edit. An update without the time of an edit is a link's preview. One may hold no more than what changed: then
+// the message is asked for.
 func (r *receiver) edited(ctx context.Context, m *message, b *batch) error {
+	if m.Edited != "" && m.Author == nil && idFormat.MatchString(m.ID) && idFormat.MatchString(m.Channel) {
+		whole := &message{}
+		err := r.patiently(ctx, func() error {
+			return r.c.rest.get(ctx, "look at an edited message", "channels/"+m.Channel+"/messages/"+m.ID, whole)
+		})
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil //nolint:nilerr // it is gone, which comes as an event of its own
+		}
+		whole.Guild, whole.Channel, whole.Edited = m.Guild, m.Channel, m.Edited
+		m = whole
+	}
 	if m.Edited == "" || m.Author == nil || m.Author.ID == r.self.id || m.Type != typeDefault && m.Type != typeReply {
 		return nil
 	}
@@ -146,12 +161,34 @@ func (r *receiver) content(ctx context.Context, m *message) (in channels.Inbound
 	if in.To, in.Title, err = r.place(ctx, m.Guild, m.Channel); err != nil {
 		return in, err
 	}
+	if err := r.learnRoles(ctx, m); err != nil {
+		return in, err
+	}
 	in.Server = m.Guild
 	in.Attachments = m.attachments()
 	in.Text, in.Mentioned = r.text(m)
 	r.quote(m, &in)
 	in.Command = strings.HasPrefix(in.Text, "/") && len(in.Text) > 1 && (in.To.Kind == channels.DM || in.Mentioned)
 	return in, nil
+}
+
+// learnRoles asks which roles the bot has in a server, where a role is called and the server has not come: it comes late, or
+// not at all after a session was resumed by another process than began it.
+func (r *receiver) learnRoles(ctx context.Context, m *message) error {
+	if m.Guild == "" || len(m.RoleMention) == 0 || r.c.rooms.hasRoles(m.Guild) {
+		return nil
+	}
+	var me member
+	err := r.patiently(ctx, func() error {
+		return r.c.rest.get(ctx, "ask for the bot's roles", "guilds/"+m.Guild+"/members/"+r.self.id, &me)
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil { // else they are asked for again
+		r.c.rooms.setRoles(m.Guild, me.Roles)
+	}
+	return nil
 }
 
 // text is the message's text without mentions of the bot, with people named instead of numbered.

@@ -7,10 +7,12 @@
 // when a session is refused, has no deadline for reads and ignores resume_gateway_url.
 //
 // Run owns all goroutines of the package: the supervisor itself, one reader per connection, one that takes events in order,
-// and short ones that answer interactions within their three seconds.
+// one that writes down which session the next process can resume, and short ones that answer interactions within their
+// three seconds.
 package discord
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,6 +73,8 @@ type Channel struct {
 	rooms *rooms
 	acks  *acks
 	pace  pace
+	name  string
+	dir   string // where the session is kept between two runs; empty: nowhere
 }
 
 var (
@@ -117,7 +121,8 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", name, err)
 	}
-	return &Channel{rest: r, log: d.Log.With("channel", name), clock: d.Clock, rooms: newRooms(), acks: newAcks(), pace: usualPace()}, nil
+	return &Channel{rest: r, log: d.Log.With("channel", name), clock: d.Clock, rooms: newRooms(), acks: newAcks(), pace: usualPace(),
+		name: name, dir: d.Dir}, nil
 }
 
 // Validate says what of the options can be known to be wrong without asking Discord.
@@ -198,7 +203,16 @@ const (
 // identity is who the bot is.
 type identity struct {
 	id, name, app string
-	content       bool // it may read messages that do not mention it
+	content       atomic.Bool // it may read messages that do not mention it
+	guessed       bool        // nobody has said so: close code 4014 will, if it is not
+}
+
+// intents are what the bot asks to hear.
+func (s *identity) intents() int {
+	if s.content.Load() {
+		return int(intents)
+	}
+	return int(intents &^ discordgo.IntentMessageContent)
 }
 
 // whoami asks who the bot is and what it was granted, and remembers it.
@@ -218,26 +232,32 @@ func (c *Channel) whoami(ctx context.Context) (*identity, error) {
 		return nil, err
 	}
 	self := &identity{id: me.ID, name: me.Name}
-	if self.app, self.content, err = c.granted(ctx, me.ID); err != nil {
+	if err := c.granted(ctx, self); err != nil {
 		return nil, err
 	}
 	c.self.Store(self)
 	return self, nil
 }
 
-// granted asks for the application and whether it may read every message. A server that has no such call (a proxy, an
-// older version) is taken at its best: a bot's application mostly has its id, and close code 4014 says it if the content
-// of messages is not granted.
-func (c *Channel) granted(ctx context.Context, bot string) (app string, content bool, err error) {
+// granted asks for the application and whether it may read every message. A server that has no such call, or does not say
+// (flags are optional), is taken at its best: a bot's application mostly has its id, and close code 4014 says it if the
+// content of messages is not granted.
+func (c *Channel) granted(ctx context.Context, self *identity) error {
 	var a struct {
 		ID    string `json:"id"`
-		Flags int    `json:"flags"`
+		Flags *int   `json:"flags"`
 	}
-	err = c.rest.get(ctx, "ask about the application", "applications/@me", &a)
-	if said := refusalOf(err); said != nil && said.status == http.StatusNotFound {
-		return bot, true, nil
+	err := c.rest.get(ctx, "ask about the application", "applications/@me", &a)
+	if said := refusalOf(err); said != nil && (said.status == http.StatusNotFound || said.status == http.StatusMethodNotAllowed) {
+		err = nil
 	}
-	return a.ID, a.Flags&(flagContent|flagContentSmall) != 0, err
+	if err != nil {
+		return err
+	}
+	self.app = cmp.Or(a.ID, self.id)
+	self.guessed = a.Flags == nil
+	self.content.Store(self.guessed || *a.Flags&(flagContent|flagContentSmall) != 0)
+	return nil
 }
 
 // known is who the bot is; it asks when nobody has yet.

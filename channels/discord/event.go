@@ -134,6 +134,8 @@ type option struct {
 
 // Types of channels.
 const (
+	typeDirect        = 1
+	typeGroup         = 3
 	typeNewsThread    = 10
 	typePublicThread  = 11
 	typePrivateThread = 12
@@ -147,6 +149,8 @@ type channel struct {
 	Name   string `json:"name"`
 	Last   string `json:"last_message_id"`
 }
+
+func (c *channel) direct() bool { return c.Type == typeDirect || c.Type == typeGroup }
 
 func (c *channel) thread() bool {
 	return c.Type == typeNewsThread || c.Type == typePublicThread || c.Type == typePrivateThread

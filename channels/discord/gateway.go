@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bwmarrin/discordgo"
 	"github.com/gorilla/websocket"
 
 	"parley/channels"
@@ -54,11 +53,30 @@ type session struct {
 	id, url    string
 	seq        atomic.Int64 // of the newest event that waits in our queue
 	identified time.Time
+	refused    int // tries to resume it in a row that led to nothing
 }
 
 func (s *session) forget() {
-	s.id, s.url = "", ""
+	s.id, s.url, s.refused = "", "", 0
 	s.seq.Store(0)
+}
+
+// resumeTries is how often a session is tried: a server may close the connection each time instead of refusing it.
+const resumeTries = 4
+
+// tried notes how a connection ended: whether the session can be resumed with the next.
+func (s *session) tried(e end) {
+	switch {
+	case e.up > 0:
+		s.refused = 0
+	case e.resuming && e.kind != endReconnect:
+		s.refused++
+	}
+	lost := e.kind == endInvalid && !e.resumable ||
+		e.kind == endClosed && (e.code == 4006 || e.code == 4007 || e.code == 4009) // "invalid", in older documents; sequence; timed out
+	if lost || s.refused >= resumeTries {
+		s.forget()
+	}
 }
 
 // endKind says why a connection ended.
@@ -80,9 +98,10 @@ const (
 // end is how a connection ended.
 type end struct {
 	kind      endKind
-	code      int  // of endClosed
-	resumable bool // of endInvalid
-	up        bool // it had been ready
+	code      int           // of endClosed
+	resumable bool          // of endInvalid
+	resuming  bool          // it was to go on with a session
+	up        time.Duration // how long it had been ready; 0: never
 	after     time.Duration
 	err       error
 }
@@ -145,12 +164,16 @@ func (r *receiver) where(ctx context.Context) (string, end) {
 		var bot struct {
 			URL   string `json:"url"`
 			Start struct {
-				Remaining int   `json:"remaining"`
-				After     int64 `json:"reset_after"` // ms
-				Total     int   `json:"total"`
+				Remaining int     `json:"remaining"`
+				After     float64 `json:"reset_after"` // ms
+				Total     int     `json:"total"`
 			} `json:"session_start_limit"`
 		}
-		if err := r.c.rest.get(ctx, "ask for the gateway", "gateway/bot", &bot); err != nil {
+		err := r.c.rest.get(ctx, "ask for the gateway", "gateway/bot", &bot)
+		if said := refusalOf(err); said != nil && said.status == http.StatusNotFound { // a proxy that has the plain call only
+			err = r.c.rest.get(ctx, "ask for the gateway", "gateway", &bot)
+		}
+		if err != nil {
 			var ce *channels.Error
 			if errors.As(err, &ce) {
 				return "", end{kind: endUnreached, after: ce.After, err: err}
@@ -158,7 +181,7 @@ func (r *receiver) where(ctx context.Context) (string, end) {
 			return "", end{kind: endUnreached, err: err}
 		}
 		if r.session.id == "" && bot.Start.Total > 0 && bot.Start.Remaining < 1 {
-			return "", end{kind: endNoSessions, after: time.Duration(bot.Start.After) * time.Millisecond}
+			return "", end{kind: endNoSessions, after: time.Duration(bot.Start.After * float64(time.Millisecond))}
 		}
 		base = bot.URL
 	}
@@ -236,6 +259,7 @@ func (l *line) live(ctx context.Context) end {
 	if every == 0 {
 		return e
 	}
+	resuming := l.r.session.id != ""
 	if err := l.introduce(); err != nil {
 		return end{kind: endDropped, err: plain(err)}
 	}
@@ -244,18 +268,21 @@ func (l *line) live(ctx context.Context) end {
 	// The first beat comes somewhere within the interval, so that many bots do not beat as one.
 	beat := time.NewTimer(time.Duration(rand.Float64() * float64(every)))
 	defer beat.Stop()
-	acked, began, up := true, false, l.up
+	acked, up := true, l.up
+	var began time.Time
 	finish := func(e end) end {
-		e.up = began
+		if e.resuming = resuming; !began.IsZero() {
+			e.up = max(l.r.c.clock.Now().Sub(began), 1)
+		}
 		return e
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			l.close(goodbye)
+			l.leave()
 			return finish(end{kind: endStopped})
 		case <-up:
-			began, up = true, nil
+			began, up = l.r.c.clock.Now(), nil
 			late.Stop()
 		case <-late.C:
 			l.close(comeBack)
@@ -304,12 +331,12 @@ func (l *line) hello(ctx context.Context) (every time.Duration, e end) {
 		return 0, l.ended(ctx)
 	case p := <-l.in:
 		var hello struct {
-			Every int64 `json:"heartbeat_interval"` // ms
+			Every float64 `json:"heartbeat_interval"` // ms
 		}
-		if p.Op != opHello || json.Unmarshal(p.Data, &hello) != nil || hello.Every <= 0 {
+		if p.Op != opHello || json.Unmarshal(p.Data, &hello) != nil || hello.Every < 1 {
 			return 0, end{kind: endNoHello, err: fmt.Errorf("op %d came first", p.Op)}
 		}
-		return time.Duration(hello.Every) * time.Millisecond, end{}
+		return time.Duration(hello.Every * float64(time.Millisecond)), end{}
 	}
 }
 
@@ -320,12 +347,8 @@ func (l *line) introduce() error {
 		return l.write(opResume, map[string]any{"token": token, "session_id": s.id, "seq": s.seq.Load()})
 	}
 	s.identified = l.r.c.clock.Now()
-	want := intents
-	if !l.r.self.content {
-		want &^= discordgo.IntentMessageContent
-	}
 	return l.write(opIdentify, map[string]any{
-		"token": token, "intents": want, "large_threshold": 50,
+		"token": token, "intents": l.r.self.intents(), "large_threshold": 50,
 		"properties": map[string]string{"os": runtime.GOOS, "browser": "parley", "device": "parley"},
 	})
 }
@@ -343,6 +366,16 @@ func (l *line) write(op int, data any) error {
 	defer l.writes.Unlock()
 	_ = l.conn.SetWriteDeadline(time.Now().Add(writeWithin)) // the write tells
 	return l.conn.WriteJSON(map[string]any{"op": op, "d": data})
+}
+
+// leave is the end of Run. A session that is kept stays open for the next process, for as long as Discord keeps it; the bot
+// seems to be online for so long.
+func (l *line) leave() {
+	if l.r.keeper != nil {
+		l.close(comeBack)
+		return
+	}
+	l.close(goodbye)
 }
 
 // close says goodbye; that it was heard is not waited for.

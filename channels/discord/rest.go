@@ -47,6 +47,7 @@ func newREST(base *url.URL, token channels.Secret, c *http.Client) (*rest, error
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect would take the token along
 	sdk.Client = &http.Client{Transport: tap{c.Transport}, CheckRedirect: stay}
 	sdk.ShouldRetryOnRateLimit, sdk.MaxRestRetries, sdk.StateEnabled = false, 0, false
+	sdk.LogLevel = -1 // it would write to the process's own output
 	sdk.UserAgent = "DiscordBot (https://github.com/bwmarrin/discordgo, " + discordgo.VERSION + ") Parley"
 	return &rest{
 		base: base, token: token, sdk: sdk, files: &http.Client{Transport: c.Transport, CheckRedirect: stay},
@@ -119,6 +120,8 @@ func (t tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p, ok := req.Context().Value(progressKey{}).(*progress); ok {
 		p.status, p.header = resp.StatusCode, resp.Header
 	}
+	// The SDK reads the limits for its own waits, and fails a call that was done where it cannot read one of them.
+	resp.Header = http.Header{"Content-Type": resp.Header["Content-Type"]}
 	resp.Body = bounded{io.LimitReader(resp.Body, maxAnswer), resp.Body}
 	return resp, nil
 }
@@ -186,7 +189,10 @@ func (r *rest) fail(act string, p *progress, err error) error {
 		e.Class, e.After, e.Global = channels.Retry, p.after(slow), p.header.Get("X-RateLimit-Global") != ""
 		err = &refusal{status: p.status, text: "rate limited"}
 		if slow == nil { // the CDN's page: the address itself is held
-			e.Global, e.After = true, max(e.After, banPause)
+			e.Global = true
+			if e.After == 0 && strings.HasPrefix(p.header.Get("Content-Type"), "text/html") {
+				e.After = banPause
+			}
 			err = &refusal{status: p.status, text: "rate limited, with a page that is not Discord's API"}
 		}
 	case errors.As(err, &said) && said.Message != nil:

@@ -40,6 +40,7 @@ func (wallClock) Now() time.Time { return time.Now() }
 // rig is an adapter on the fake, with the journal's side played here.
 type rig struct {
 	t    *testing.T
+	dir  string // the gateway's data; empty: nothing outlives the process
 	fake *discordtest.Server
 	c    *Channel
 	logs *lockedBuffer
@@ -135,9 +136,16 @@ func (r *rig) end() {
 func (r *rig) restart() {
 	r.t.Helper()
 	r.end()
-	r.c, r.logs = adapter(r.t, r.fake)
-	r.j.forgetStates()
+	r.renew()
 	r.run()
+}
+
+// renew makes a new process, which does not run yet.
+func (r *rig) renew() {
+	r.t.Helper()
+	r.c, r.logs = adapter(r.t, r.fake)
+	r.c.dir = r.dir
+	r.j.forgetStates()
 }
 
 func (r *rig) ctx() context.Context {
@@ -236,6 +244,13 @@ func (j *journal) Receive(_ context.Context, batch ...channels.Inbound) error {
 		}
 	}
 	return nil
+}
+
+// refuseAll refuses every batch with err; nil: no more.
+func (j *journal) refuseAll(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.refuse = func([]channels.Inbound) error { return err }
 }
 
 func (j *journal) Newest(context.Context) (map[channels.PeerID]channels.MessageID, error) {

@@ -81,6 +81,14 @@ func (r *rooms) ours(guild string, roles []string) bool {
 	return slices.ContainsFunc(roles, func(id string) bool { return slices.Contains(r.roles[guild], id) })
 }
 
+// hasRoles says whether the bot's roles in a server are known.
+func (r *rooms) hasRoles(guild string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.roles[guild]
+	return ok
+}
+
 func (r *rooms) setRoles(guild string, roles []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,6 +163,7 @@ func (c *Channel) room(ctx context.Context, guild, id string) (channel, error) {
 			return channel{}, err
 		}
 	}
+	ch.ID, ch.Guild = id, guild // some servers leave them out
 	c.rooms.put(ch)
 	return ch, nil
 }

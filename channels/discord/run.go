@@ -24,12 +24,14 @@ type pace struct {
 	hello    time.Duration // from the handshake to Hello
 	ready    time.Duration // from Identify or Resume to READY or RESUMED
 	guilds   time.Duration // after READY, until all servers have come
+	settled  time.Duration // how long a connection holds before failures are counted anew
+	keep     time.Duration // between two writes of the session
 	thinking time.Duration // how long a command shows "… is thinking" while nobody answers it
 }
 
 func usualPace() pace {
 	return pace{identify: 5500 * time.Millisecond, refused: time.Second, first: 500 * time.Millisecond, longest: time.Minute,
-		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, thinking: 2 * time.Minute}
+		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, settled: 10 * time.Second, keep: keepEvery, thinking: 2 * time.Minute}
 }
 
 // Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.
@@ -38,15 +40,18 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 	defer stop()
 	r := &receiver{c: c, in: in, queue: newQueue(), session: &session{}}
 	r.answers.SetLimit(64)
-	var taker sync.WaitGroup
+	var own sync.WaitGroup
 	err := r.identify(ctx)
 	if err == nil && ctx.Err() == nil {
-		taker.Go(func() { r.takeAll(ctx) })
+		r.recall()
+		own.Go(func() { r.takeAll(ctx) })
+		own.Go(func() { r.keeper.run(ctx, c.pace.keep) })
 		err = r.supervise(ctx)
 	}
 	ended := ctx.Err() != nil
 	stop()
-	taker.Wait()
+	own.Wait()
+	r.keeper.flush()
 	_ = r.answers.Wait() // they return nothing
 	r.unheard.Wait()
 	c.acks.clear()
@@ -69,9 +74,24 @@ type receiver struct {
 	states sync.Mutex
 	last   channels.Status
 
-	waiting map[string]bool // servers that READY named and that have not come; the taker's own
-	missed  bool            // what was missed has not been read back yet; the taker's own
-	resumed bool            // the session goes on; the taker's own
+	keeper *keeper // nil: nothing is kept
+
+	// The taker's own.
+	waiting map[string]bool                        // servers that READY named and that have not come
+	newer   map[channels.PeerID]channels.MessageID // the journal's newest at READY, while some of them are waited for
+	missed  bool                                   // what was missed has not been read back yet
+	resumed bool                                   // the session goes on
+	mark    kept                                   // up to where the journal has the session
+}
+
+// recall takes up the session that an earlier process left.
+func (r *receiver) recall() {
+	r.keeper = newKeeper(r.c.dir, r.c.name, r.c.ownerOf(r.self), r.c.log)
+	if was, ok := r.keeper.load(r.self.intents()); ok {
+		r.mark = was
+		r.session.id, r.session.url = was.Session, was.URL
+		r.session.seq.Store(was.Seq)
+	}
 }
 
 // report tells the state when it changed.
@@ -128,25 +148,25 @@ func (r *receiver) supervise(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if e.up {
+		if e.up >= r.c.pace.settled {
 			failures = 0
 		}
 		wait := max(e.after, r.c.pace.backoff(failures))
+		r.session.tried(e)
 		switch e.kind {
 		case endClosed:
+			if e.code == 4014 && r.self.guessed && r.self.content.CompareAndSwap(true, false) {
+				break // now it is known
+			}
 			if hint := fatalCode(e.code); hint != "" {
 				return r.fatal(e, hint)
 			}
-			if e.code == 4007 || e.code == 4009 {
-				r.session.forget()
-			}
 		case endInvalid:
-			if !e.resumable {
-				r.session.forget()
-			}
 			wait = max(wait, r.c.pace.refused+rand.N(4*r.c.pace.refused))
 		case endReconnect:
-			wait = 0
+			if failures == 0 {
+				wait = 0
+			}
 		case endUnreached:
 			if channels.ClassOf(e.err) == channels.Fatal {
 				return r.fatal(e.err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
@@ -207,6 +227,7 @@ func (r *receiver) takeAll(ctx context.Context) {
 		case <-r.queue.woken:
 		case <-late:
 			r.readBack(ctx)
+			r.keepUp(ctx)
 		}
 		if t != nil {
 			t.Stop()
@@ -238,6 +259,18 @@ func (r *receiver) takeSome(ctx context.Context, events []payload) {
 		}
 	}
 	r.deliver(ctx, &b)
+	if ctx.Err() == nil {
+		r.mark.pass(events, r.self.intents())
+		r.keepUp(ctx)
+	}
+}
+
+// keepUp writes down up to where the journal has the session. While what was missed before it is not read back, the
+// session of before stays written: it is the one that can still bring it.
+func (r *receiver) keepUp(ctx context.Context) {
+	if !r.missed && ctx.Err() == nil && r.mark.Session != "" && r.mark.Seq > 0 {
+		r.keeper.put(r.mark)
+	}
 }
 
 // batch is what one commit takes, and what may be done after it.
@@ -277,7 +310,7 @@ func (r *receiver) deliver(ctx context.Context, b *batch) {
 // ready tells that all is well, and what the bot was not granted.
 func (r *receiver) ready() {
 	s := channels.Status{State: channels.Ready}
-	if !r.self.content {
+	if !r.self.content.Load() {
 		s.Cause = "in servers the bot reads only messages that mention it: Discord hides the others (MESSAGE_CONTENT)"
 		s.Hint = contentHint
 	}

@@ -52,3 +52,29 @@ func (s *Server) Beat() {
 		c.send(obj{"op": opHeartbeat, "d": nil})
 	}
 }
+
+// SendGuilds gives all sessions their servers, which NoGuilds has kept back.
+func (s *Server) SendGuilds() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ses := range s.gate.sessions {
+		for _, g := range s.sortedGuilds() {
+			ses.add("GUILD_CREATE", s.guildJSON(g, true))
+		}
+		if ses.conn != nil {
+			ses.conn.poke()
+		}
+	}
+}
+
+// Expire lets go of every session that has no connection, as Discord does after a while.
+func (s *Server) Expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, ses := range s.gate.sessions {
+		if ses.conn == nil {
+			delete(s.gate.sessions, id)
+		}
+	}
+	s.note()
+}

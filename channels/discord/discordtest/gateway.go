@@ -62,6 +62,10 @@ type GatewayFault struct {
 	Lost bool
 	// NoReady takes Identify and never answers with READY.
 	NoReady bool
+	// NoGuilds keeps the servers back that come behind READY, as while they are away; SendGuilds gives them.
+	NoGuilds bool
+	// CloseResume is the code with which every RESUME is closed, instead of op 9; 0: none.
+	CloseResume int
 }
 
 // gate is the gateway's state. Server.mu guards it.
@@ -345,7 +349,7 @@ func (c *conn) identify(d json.RawMessage) (int, string) {
 	}
 	ses.add("READY", obj{"v": 10, "user": s.opts.Bot.json(), "guilds": guilds, "session_id": ses.id, "resume_gateway_url": s.wsURL("resume"), "shard": []int{0, 1},
 		"application": obj{"id": s.opts.App, "flags": s.appJSON()["flags"]}, "session_type": "normal", "private_channels": []obj{}, "_trace": []string{}})
-	if ses.intents&IntentGuilds != 0 {
+	if ses.intents&IntentGuilds != 0 && !s.gate.fault.NoGuilds {
 		for _, g := range s.sortedGuilds() {
 			ses.add("GUILD_CREATE", s.guildJSON(g, true))
 		}
@@ -374,6 +378,9 @@ func (c *conn) resume(d json.RawMessage) (int, string) {
 	s.watch.Changed()
 	if !s.knows(p.Token) {
 		return closeAuth, "Authentication failed."
+	}
+	if code := s.gate.fault.CloseResume; code != 0 {
+		return code, ""
 	}
 	ses := s.gate.sessions[p.Session]
 	if ses == nil {
