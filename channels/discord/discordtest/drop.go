@@ -76,5 +76,5 @@ func (s *Server) Expire() {
 			delete(s.gate.sessions, id)
 		}
 	}
-	s.note()
+	s.watch.Changed()
 }
