@@ -18,7 +18,8 @@ func unwrap(m *waE2E.Message) *waE2E.Message {
 		for _, w := range []interface{ GetMessage() *waE2E.Message }{
 			m.GetEphemeralMessage(), m.GetViewOnceMessage(), m.GetViewOnceMessageV2(), m.GetViewOnceMessageV2Extension(),
 			m.GetDocumentWithCaptionMessage(), m.GetGroupMentionedMessage(), m.GetAssociatedChildMessage(), m.GetLottieStickerMessage(),
-			m.GetBotInvokeMessage(), m.GetEditedMessage(),
+			m.GetBotInvokeMessage(), m.GetEditedMessage(), m.GetPollCreationMessageV4(), m.GetBotForwardedMessage(), m.GetQuestionMessage(),
+			m.GetQuestionReplyMessage(),
 		} {
 			if in = w.GetMessage(); in != nil {
 				break
@@ -32,12 +33,32 @@ func unwrap(m *waE2E.Message) *waE2E.Message {
 	return m
 }
 
-// textOf is what the writer typed.
+// textOf is what the writer typed, or chose. Blanks alone are nothing.
 func textOf(m *waE2E.Message) string {
 	for _, text := range []string{
 		m.GetConversation(), m.GetExtendedTextMessage().GetText(), m.GetImageMessage().GetCaption(), m.GetVideoMessage().GetCaption(),
 		m.GetDocumentMessage().GetCaption(), m.GetButtonsResponseMessage().GetSelectedDisplayText(), m.GetListResponseMessage().GetTitle(),
 		m.GetTemplateButtonReplyMessage().GetSelectedDisplayText(), m.GetCommentMessage().GetMessage().GetConversation(),
+		m.GetInteractiveResponseMessage().GetBody().GetText(), businessText(m),
+	} {
+		if strings.TrimSpace(text) != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// businessText is what the programs of companies write.
+func businessText(m *waE2E.Message) string {
+	t := m.GetTemplateMessage()
+	four := t.GetHydratedTemplate()
+	if four == nil {
+		four = t.GetHydratedFourRowTemplate()
+	}
+	l := m.GetListMessage()
+	for _, text := range []string{
+		m.GetButtonsMessage().GetContentText(), m.GetInteractiveMessage().GetBody().GetText(), four.GetHydratedContentText(),
+		strings.Trim(l.GetTitle()+"\n"+l.GetDescription(), "\n"),
 	} {
 		if text != "" {
 			return text
@@ -54,7 +75,10 @@ func contextOf(m *waE2E.Message) *waE2E.ContextInfo {
 		m.GetStickerMessage().GetContextInfo(), m.GetContactMessage().GetContextInfo(), m.GetContactsArrayMessage().GetContextInfo(),
 		m.GetLocationMessage().GetContextInfo(), m.GetLiveLocationMessage().GetContextInfo(), m.GetButtonsResponseMessage().GetContextInfo(),
 		m.GetListResponseMessage().GetContextInfo(), m.GetTemplateButtonReplyMessage().GetContextInfo(), pollOf(m).GetContextInfo(),
-		m.GetGroupInviteMessage().GetContextInfo(),
+		m.GetGroupInviteMessage().GetContextInfo(), m.GetInteractiveResponseMessage().GetContextInfo(), m.GetEventMessage().GetContextInfo(),
+		m.GetProductMessage().GetContextInfo(), m.GetOrderMessage().GetContextInfo(), m.GetStickerPackMessage().GetContextInfo(),
+		m.GetButtonsMessage().GetContextInfo(), m.GetListMessage().GetContextInfo(), m.GetInteractiveMessage().GetContextInfo(),
+		m.GetTemplateMessage().GetContextInfo(),
 	} {
 		if c != nil {
 			return c
@@ -185,10 +209,32 @@ func describe(m *waE2E.Message) string {
 	case m.GetEventMessage() != nil:
 		return "[event: " + m.GetEventMessage().GetName() + "] " + m.GetEventMessage().GetDescription()
 	case m.GetGroupInviteMessage() != nil:
-		return "[invitation to the group: " + m.GetGroupInviteMessage().GetGroupName() + "]"
+		return labelled("invitation to the group: "+m.GetGroupInviteMessage().GetGroupName(), m.GetGroupInviteMessage().GetCaption())
+	}
+	return describeTrade(m)
+}
+
+// describeTrade is describe for what is sold and paid.
+func describeTrade(m *waE2E.Message) string {
+	switch {
+	case m.GetProductMessage() != nil:
+		p := m.GetProductMessage()
+		return labelled("product: "+p.GetProduct().GetTitle(), p.GetBody()+p.GetProduct().GetDescription())
+	case m.GetOrderMessage() != nil:
+		o := m.GetOrderMessage()
+		return labelled(fmt.Sprintf("order: %s, %d items", o.GetOrderTitle(), o.GetItemCount()), o.GetMessage())
+	case m.GetStickerPackMessage() != nil:
+		return labelled("sticker pack: "+m.GetStickerPackMessage().GetName(), m.GetStickerPackMessage().GetCaption())
+	case m.GetRequestPaymentMessage() != nil:
+		return labelled("payment request", textOf(m.GetRequestPaymentMessage().GetNoteMessage()))
+	case m.GetSendPaymentMessage() != nil:
+		return labelled("payment", textOf(m.GetSendPaymentMessage().GetNoteMessage()))
 	}
 	return ""
 }
+
+// labelled is a line that names something, and what its writer said of it.
+func labelled(label, text string) string { return strings.TrimSpace("[" + label + "] " + text) }
 
 func contact(c *waE2E.ContactMessage) string {
 	var numbers []string

@@ -34,6 +34,9 @@ type In struct {
 	At      time.Time // zero: now
 	Corrupt int       // how often the message comes undecryptable before it comes whole
 	Unavail bool      // this device gets no ciphertext at all
+
+	Bare bool   // only one of the writer's two addresses is told, and nothing of how a group addresses its members
+	List string // digits of a broadcast list of the writer's that the account is on; "status": the writer's status
 }
 
 // Write has a person write a message and gives its id.
@@ -201,7 +204,7 @@ func (s *Server) say(from *person, in In, chat types.JID, body *waE2E.Message, e
 	if at.IsZero() {
 		at = s.now()
 	}
-	m := &message{chat: chat, id: in.ID, from: from, at: at, body: body, device: in.Device}
+	m := &message{chat: chat, id: in.ID, from: from, at: at, body: body, device: in.Device, bare: in.Bare, list: in.List}
 	s.taken = append(s.taken, m)
 	for _, p := range s.viewers(chat) {
 		s.show(p, chat, from, in.ID, at, body, nil)
@@ -256,7 +259,21 @@ func (s *Server) envelope(p *peer, m *message) waBinary.Attrs {
 	byPhone := s.byPhone(m.chat, m.from)
 	a := waBinary.Attrs{"id": m.id, "t": m.at.Unix(), "type": stanzaType(m.body), "notify": m.from.Name}
 	self, other := p.address(byPhone), p.address(!byPhone).ToNonAD()
+	if m.bare {
+		defer func() {
+			for _, name := range []string{"addressing_mode", "participant_lid", "participant_pn", "sender_lid", "sender_pn"} {
+				delete(a, name)
+			}
+		}()
+	}
 	switch {
+	case m.list != "":
+		a["from"], a["participant"], a["addressing_mode"] = types.NewJID(m.list, types.BroadcastServer), self, mode(byPhone)
+		if byPhone {
+			a["participant_lid"] = other
+		} else {
+			a["participant_pn"] = other
+		}
 	case m.chat.Server == types.GroupServer:
 		a["from"], a["participant"], a["addressing_mode"] = m.chat, self, mode(byPhone)
 		if byPhone {

@@ -273,4 +273,6 @@ type message struct {
 	at     time.Time
 	body   *waE2E.Message
 	device uint16 // of the writer
+	bare   bool
+	list   string
 }
