@@ -83,6 +83,21 @@ func (m *message) describe() string {
 		return b.String()
 	case m.Dice != nil:
 		return fmt.Sprintf("[%s %d]", m.Dice.Emoji, m.Dice.Value)
+	case m.Story != nil:
+		return "[story]"
+	case m.Paid != nil:
+		return "[paid media]"
+	case m.Game != nil:
+		return "[game: " + m.Game.Title + "]"
+	case m.Invoice != nil:
+		return "[invoice: " + m.Invoice.Title + "]"
+	case m.Checklist != nil:
+		var b strings.Builder
+		b.WriteString("[checklist: " + m.Checklist.Title + "]")
+		for _, t := range m.Checklist.Tasks {
+			b.WriteString("\n- " + t.Text)
+		}
+		return b.String()
 	}
 	return ""
 }

@@ -32,11 +32,12 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 		chat, _ := strconv.ParseInt(string(p.To.Peer), 10, 64) // destination has checked it
 		land = c.own.begin(chat)
 	}
-	var m sent
-	if len(p.Files) > 0 {
-		m, err = c.sendFile(ctx, base, p)
-	} else {
-		m, err = c.sendText(ctx, base, p)
+	m, err := c.sendTo(ctx, base, p)
+	if p.ReplyTo != "" && says(err, "replied not found", "reply message not found", "replied message not found") {
+		p.ReplyTo = "" // some servers do not know allow_sending_without_reply
+		if base, err = destination(p); err == nil {
+			m, err = c.sendTo(ctx, base, p)
+		}
 	}
 	if land != nil {
 		land(m.ID)
@@ -48,6 +49,13 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 		return "", &channels.Error{Class: channels.Unknown, Err: errors.New("telegram answered without a message id")}
 	}
 	return id(m.ID), nil
+}
+
+func (c *Channel) sendTo(ctx context.Context, base params, p channels.Post) (sent, error) {
+	if len(p.Files) > 0 {
+		return c.sendFile(ctx, base, p)
+	}
+	return c.sendText(ctx, base, p)
 }
 
 func (c *Channel) sendText(ctx context.Context, base params, p channels.Post) (sent, error) {

@@ -254,3 +254,18 @@ func TestFileIsADocumentWithCaption(t *testing.T) {
 		t.Errorf("%q, %v, %d tries", m, err, tries.Load())
 	}
 }
+
+func TestAnswerOutlivesItsQuestion(t *testing.T) {
+	t.Parallel()
+	for _, words := range []string{"message to be replied not found", "reply message not found", "replied message not found"} {
+		s := newScript()
+		s.onTurns("sendMessage", refuse(400, "Bad Request: "+words), ok(`{"message_id":5}`))
+		c, _ := s.channel(t)
+		if m, err := c.Send(t.Context(), channels.Post{To: dm(), Text: "hi", ReplyTo: "3"}); err != nil || m != "5" {
+			t.Errorf("%s: %q, %v", words, m, err)
+		}
+		if calls := s.made("sendMessage"); len(calls) != 2 || calls[1].Has("reply_parameters") {
+			t.Errorf("%s: %v", words, calls)
+		}
+	}
+}

@@ -51,6 +51,11 @@ type message struct {
 	Contact   *contact  `json:"contact"`
 	Poll      *poll     `json:"poll"`
 	Dice      *dice     `json:"dice"`
+	Story     *present  `json:"story"`
+	Paid      *present  `json:"paid_media"`
+	Game      *titled   `json:"game"`
+	Invoice   *titled   `json:"invoice"`
+	Checklist *titled   `json:"checklist"`
 
 	MigrateTo   int64 `json:"migrate_to_chat_id"`
 	MigrateFrom int64 `json:"migrate_from_chat_id"`
@@ -122,6 +127,14 @@ type poll struct {
 type dice struct {
 	Emoji string `json:"emoji"`
 	Value int    `json:"value"`
+}
+
+// titled is a game, an invoice or a checklist.
+type titled struct {
+	Title string `json:"title"`
+	Tasks []struct {
+		Text string `json:"text"`
+	} `json:"tasks"`
 }
 
 type callback struct {
