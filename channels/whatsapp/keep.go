@@ -44,7 +44,7 @@ type keep struct {
 	open  *vault
 }
 
-// vault is the open file: whatsmeow's own tables, and three of ours.
+// vault is the open file: whatsmeow's own tables, and four of ours.
 type vault struct {
 	db        *sql.DB
 	container *sqlstore.Container
@@ -54,6 +54,8 @@ type vault struct {
 	mu   sync.Mutex
 	lids map[string]bool // people who go by their LID, since it was known before their number
 	sent int             // messages kept since the last sweep
+
+	wanted map[string]bool // ids of messages that devices have asked for again
 }
 
 func newKeep(dir, name string, log *slog.Logger) *keep { return &keep{dir: dir, name: name, log: log} }
@@ -100,7 +102,7 @@ func (k *keep) load(ctx context.Context) (_ *vault, err error) {
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, err
 	}
-	v := &vault{lids: map[string]bool{}}
+	v := &vault{lids: map[string]bool{}, wanted: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			_ = v.close() // the first error is the one to tell
@@ -140,6 +142,7 @@ func (v *vault) prepare(ctx context.Context) error {
 		`CREATE TABLE IF NOT EXISTS parley_lid  (lid TEXT PRIMARY KEY) WITHOUT ROWID`,
 		`CREATE TABLE IF NOT EXISTS parley_sent (id TEXT PRIMARY KEY, chat TEXT NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL)`,
 		`CREATE INDEX IF NOT EXISTS parley_sent_at ON parley_sent(at)`,
+		`CREATE TABLE IF NOT EXISTS parley_again (id TEXT, device TEXT, chat TEXT NOT NULL, own TEXT NOT NULL, at INTEGER NOT NULL, tries INTEGER NOT NULL, PRIMARY KEY (id, device)) WITHOUT ROWID`,
 	} {
 		if _, err := v.db.ExecContext(ctx, q); err != nil {
 			return fmt.Errorf("make the tables: %w", err)
@@ -158,17 +161,22 @@ func (v *vault) prepare(ctx context.Context) error {
 	if v.seal, err = newSeal(key); err != nil {
 		return err
 	}
-	rows, err := v.db.QueryContext(ctx, `SELECT lid FROM parley_lid`)
+	return errors.Join(v.fill(ctx, v.lids, `SELECT lid FROM parley_lid`), v.fill(ctx, v.wanted, `SELECT id FROM parley_again`))
+}
+
+// fill reads a column into a set.
+func (v *vault) fill(ctx context.Context, set map[string]bool, query string) error {
+	rows, err := v.db.QueryContext(ctx, query)
 	if err != nil {
-		return fmt.Errorf("read people's names: %w", err)
+		return fmt.Errorf("%s: %w", query, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var lid string
-		if err := rows.Scan(&lid); err != nil {
-			return fmt.Errorf("read people's names: %w", err)
+		var one string
+		if err := rows.Scan(&one); err != nil {
+			return fmt.Errorf("%s: %w", query, err)
 		}
-		v.lids[lid] = true
+		set[one] = true
 	}
 	return rows.Err()
 }

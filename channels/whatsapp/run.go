@@ -151,6 +151,7 @@ const readyWait = 45 * time.Second
 
 // once connects and stays until the line ends. up says that it was ready.
 func (s *session) once(ctx context.Context) (up bool, err error) {
+	began := s.c.clock.Now()
 	if err := s.connect(ctx); err != nil {
 		return false, err
 	}
@@ -158,12 +159,18 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 	defer late.Stop()
 	quiet := time.NewTicker(presentFor / 2)
 	defer quiet.Stop()
+	settled := time.NewTimer(s.c.againAfter)
+	defer settled.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return up, nil
 		case <-quiet.C:
 			s.withdraw(ctx)
+		case <-settled.C:
+			if up {
+				s.answerAgain(began)
+			}
 		case <-s.c.changed:
 			s.hangUp()
 			return up, errAgain
@@ -175,6 +182,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 			case ready:
 				late.Stop()
 				up = true
+				settled.Reset(s.c.againAfter)
 				s.arrived(ctx)
 			case lost:
 				if why := s.reason(); why != nil {

@@ -2,12 +2,16 @@ package whatsapp_test
 
 import (
 	"context"
+	"fmt"
 	"image"
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
+
+	"go.mau.fi/whatsmeow/types"
 
 	"parley/channels"
 	"parley/channels/whatsapp/whatsapptest"
@@ -145,4 +149,44 @@ func TestTypingIsSeenAndMessagesAreMarkedAsRead(t *testing.T) {
 		return len(all) == 1 && all[0].Seen && all[0].State == "composing"
 	})
 	r.sees("the blue ticks", func() bool { return r.net.Receipted("read", id) })
+}
+
+// whatsmeow acknowledges a device's question for a message before its answer is out: what is cut between the two is
+// answered after the next connection, by the same process or the next.
+func TestR01_QuestionForAMessageOutlivesTheLine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	for _, to := range []channels.Address{r.dm(ana), r.group()} {
+		for _, restart := range []bool{false, true} {
+			r.net.Hold()
+			r.net.Blind(ana.Phone, 1)
+			id := r.send(channels.Post{To: to, Token: fmt.Sprint(to, restart), Text: fmt.Sprint("read me ", restart)})
+			chat, err := types.ParseJID(string(to.Peer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := func() whatsapptest.Shown {
+				all := r.net.Chat(ana.Phone, chat)
+				return all[slices.IndexFunc(all, func(m whatsapptest.Shown) bool { return m.ID == string(id) })]
+			}
+			r.net.LoseNext(1) // the answer
+			r.net.Release(nil)
+			r.sees("the loss of the answer", func() bool { return len(r.net.Waiting()) == 0 && r.net.ToLose() == 0 })
+			if !shown().Waiting {
+				t.Fatalf("%v: the answer was not lost: %+v", to, shown())
+			}
+			if restart {
+				r.halt()
+				r.ready()
+			} else {
+				r.net.Cut()
+			}
+			r.sees("the message", func() bool { return !shown().Waiting })
+			r.sees("the confirmations", func() bool { return len(r.net.Waiting()) == 0 })
+		}
+	}
+	if c := r.net.Complaints(); len(c) > 0 {
+		t.Errorf("the network complains: %q", c)
+	}
 }

@@ -290,8 +290,11 @@ func (s *session) handle(evt any) (taken bool) {
 			taken = false
 		}
 	}()
-	if m, ok := evt.(*events.Message); ok {
-		return s.message(m)
+	switch e := evt.(type) {
+	case *events.Message:
+		return s.message(e)
+	case *events.Receipt:
+		return s.receipt(e)
 	}
 	s.control(evt)
 	return true

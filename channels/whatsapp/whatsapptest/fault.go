@@ -59,6 +59,13 @@ func (s *Server) RefuseNext(codes ...int) {
 // LoseNext has the next n messages vanish on their way: nobody sees them, and no acknowledgement comes.
 func (s *Server) LoseNext(n int) { s.set(func(f *faults) { f.lose += n }) }
 
+// ToLose counts the messages that are still to vanish (LoseNext).
+func (s *Server) ToLose() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults.lose
+}
+
 // SwallowNext has the next n messages delivered and never acknowledged.
 func (s *Server) SwallowNext(n int) { s.set(func(f *faults) { f.swallow += n }) }
 
