@@ -130,7 +130,14 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 		if c.step.State == "" {
 			begun = append(begun, c.moved(workspace.StepPlanned))
 		}
-		if row, no := p.refuse(c); no {
+		row, no, err := p.settling(ctx, c)
+		if err != nil {
+			return err
+		}
+		if !no {
+			row, no = p.refuse(c)
+		}
+		if no {
 			p.unsaved = append(p.unsaved, row)
 			continue
 		}
@@ -139,7 +146,7 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 				return err
 			}
 			begun = nil
-			row, no, err := p.approve(ctx, c)
+			row, no, err = p.approve(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -170,6 +177,37 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 	}
 	return nil
 }
+
+// settling waits until the tool of an allowed call knows whether it works. no says that row settles the call.
+func (p *pass) settling(ctx context.Context, c *call) (row workspace.Step, no bool, err error) {
+	t, _ := p.Tools.Lookup(c.Name)
+	s, ok := t.(tools.Settling)
+	if !ok || c.step.State != workspace.StepPlanned {
+		return row, false, nil
+	}
+	done, why := s.Settled()
+	v := p.Tools.Decide(p.turn.Subject(), c.Name, c.Args)
+	if done == nil || !v.Allow {
+		return row, false, nil
+	}
+	p.event(Event{Type: EventWait, Note: "waiting: " + why})
+	timer := time.NewTimer(p.limits.Settle)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return row, false, nil
+	case <-ctx.Done():
+		return row, false, context.Cause(ctx)
+	case <-timer.C:
+	}
+	p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", ruleSettling)
+	c.step.Body.Decision = v.Decision()
+	said := fmt.Sprintf("Refused: %s, and that takes longer than %s. Say so; it may work in a minute.", why, p.limits.Settle)
+	c.broken(ruleSettling, said)
+	return c.say(workspace.StepRefused, ruleSettling, said, true), true, nil
+}
+
+const ruleSettling = "built-in: not known yet"
 
 // refuse settles what must not run: a call that an earlier try had begun outside, a call that policy does not
 // allow now, arguments that cannot be meant.

@@ -31,6 +31,7 @@ type Limits struct {
 	MaxSteps    int           // model calls of a turn that names no limit: 20
 	Output      int           // bytes of one tool result: 32 KiB
 	ToolTimeout time.Duration // of a tool that names none: 2 min
+	Settle      time.Duration // that a call waits for its tool to find out, after the start, whether it works: 10 s
 	Grace       time.Duration // that a tool has to return after its context ended: 2 s
 	Parallel    int           // pure calls at once: 4
 	Repeats     int           // times that one run may make the very same call: 5
@@ -54,6 +55,9 @@ func (l Limits) orDefault() Limits {
 	def(&l.Window, 32<<10)
 	if l.ToolTimeout <= 0 {
 		l.ToolTimeout = 2 * time.Minute
+	}
+	if l.Settle <= 0 {
+		l.Settle = 10 * time.Second
 	}
 	if l.Grace <= 0 {
 		l.Grace = 2 * time.Second

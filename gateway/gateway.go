@@ -74,8 +74,9 @@ type Gateway struct {
 	prices    *price.Table
 	prompts   *agentloop.Prompts
 	sandbox   sandbox.Backend
-	exec      tools.Tool // made once: a sandbox changes with a restart only
-	egress    bool       // commands reach hosts, for as long
+	probed    chan struct{} // closed when the sandbox has been tried
+	exec      tools.Tool    // made once: a sandbox changes with a restart only
+	egress    bool          // commands reach hosts, for as long
 	lanes     *lane.Lanes
 	turns     *turns
 	deliver   *deliver
@@ -123,7 +124,7 @@ func New(opt Options) *Gateway {
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
-	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1),
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1), probed: make(chan struct{}),
 		discovery: newDiscovery()}
 }
 
@@ -273,7 +274,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		agents: g.roster, putBlob: g.blobs.Put, probed: make(chan struct{}), files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
+		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)

@@ -35,7 +35,6 @@ type turns struct {
 	files     *fetcher
 	approvals *approvals
 	mode      func(key string) string // in which a session queues
-	probed    chan struct{}           // closed when the sandbox has been tried
 }
 
 // resumed is a run of an earlier boot, handed to its lane by recover.go.
@@ -180,7 +179,6 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 			return nil, err
 		}
 	}
-	ts.awaitSandbox(ctx, rec.turn.Journal)
 	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
 		return nil, err

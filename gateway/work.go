@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,25 +23,6 @@ import (
 	"parley/workspace/media"
 	"parley/workspace/store"
 )
-
-// probeWithin bounds how long a turn of before a crash waits for the sandbox to be tried.
-const probeWithin = 10 * time.Second
-
-// awaitSandbox holds a turn that a crash has interrupted, where it still has a command to run, until the sandbox has been
-// tried: it is so beside the start, and there is no exec before.
-func (ts *turns) awaitSandbox(ctx context.Context, journal []workspace.Step) {
-	open := slices.ContainsFunc(journal, func(st workspace.Step) bool { return st.Tool == "exec" && st.State == workspace.StepPlanned })
-	if !open {
-		return
-	}
-	timer := time.NewTimer(probeWithin)
-	defer timer.Stop()
-	select {
-	case <-ts.probed:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
 
 // tools are those that exist in this gateway.
 func (g *Gateway) tools() []tools.Tool {
@@ -61,7 +41,7 @@ func (g *Gateway) openSandbox(c *configs.Config) {
 		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log, Egress: g.wayOut(c)})
 	}
 	g.egress = c.Sandbox.Network == "egress"
-	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: g.egress, Profile: profileOf(c), Resolve: builtin.FindProgram})
+	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: g.egress, Profile: profileOf(c), Resolve: builtin.FindProgram, Tried: g.probed})
 }
 
 // wayOut is the proxy that commands have in place of a network; nil: they have none.
@@ -78,10 +58,10 @@ func (g *Gateway) wayOut(c *configs.Config) sandbox.Server {
 	return p
 }
 
-// probeSandbox tries the sandbox beside the start: until it has held there is no exec.
+// probeSandbox tries the sandbox beside the start: until it has held, every command waits.
 func (g *Gateway) probeSandbox(ctx context.Context) {
 	defer guard(g.log, "sandbox probe")
-	defer close(g.turns.probed)
+	defer close(g.probed)
 	report := g.sandbox.Probe(ctx)
 	if report.Tier == sandbox.TierNone {
 		g.log.Warn("no commands", "why", report.String())

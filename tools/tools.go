@@ -31,6 +31,14 @@ type Available interface {
 	Unavailable() string
 }
 
+// Settling is an Available of which it turns out only after the start whether it is out of work: until then it is shown,
+// and a call of it waits before anybody is asked about it and before it is begun.
+type Settling interface {
+	Available
+	// Settled is closed when it has turned out; nil: it has. why is what is waited for, as a sentence's beginning.
+	Settled() (done <-chan struct{}, why string)
+}
+
 // Spec describes a tool to the model and to policy.
 type Spec struct {
 	Name        string

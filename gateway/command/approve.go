@@ -53,7 +53,7 @@ func approve(ctx context.Context, c *control.Control, call control.Call, args []
 }
 
 // Press does what a button of ours stands for. The message that asked says what came of it, so that only who came too
-// late, or may not decide, is told in words; in a group those who may not are told nothing.
+// late, or may not decide, is told in words; in a group those who may not are told only where they alone read it.
 func Press(ctx context.Context, c *control.Control, call control.Call, line string) error {
 	p, err := Parse(line)
 	if err == nil && len(p.Args) == 2 {

@@ -35,6 +35,8 @@ type ExecOptions struct {
 	Egress  bool   // commands reach the allowed hosts
 	Profile string // names the sandbox with its settings, for approvals
 	Resolve tools.Resolve
+	// Tried is closed when the sandbox has been tried for the first time; nil: nobody tries it, or it was.
+	Tried <-chan struct{}
 }
 
 // Exec is the tool exec: a shell line inside the sandbox, which is the boundary. It takes nothing from the model but the
@@ -45,7 +47,7 @@ type execTool struct{ ExecOptions }
 
 var (
 	_ tools.Asker       = execTool{}
-	_ tools.Available   = execTool{}
+	_ tools.Settling    = execTool{}
 	_ tools.TimeLimited = execTool{}
 )
 
@@ -68,15 +70,30 @@ func (t execTool) TimeLimit() time.Duration {
 	return cmp.Or(t.Limits.Timeout, sandbox.DefaultLimits().Timeout) + execQueue
 }
 
-// Unavailable says why no command runs.
+// Unavailable says why no command runs. While the sandbox is tried for the first time it is not known, and no command
+// runs before it is.
 func (t execTool) Unavailable() string {
 	if t.Sandbox == nil {
 		return "there is no sandbox"
 	}
-	if t.Sandbox.Tier() == sandbox.TierNone {
+	done, _ := t.Settled()
+	if t.Sandbox.Tier() == sandbox.TierNone && done == nil {
 		return t.Sandbox.Last().String()
 	}
 	return ""
+}
+
+// Settled is the end of the sandbox's first trial.
+func (t execTool) Settled() (<-chan struct{}, string) {
+	select {
+	case <-t.Tried:
+		return nil, ""
+	default:
+	}
+	if t.Tried == nil || t.Sandbox == nil || t.Sandbox.Last().Done {
+		return nil, ""
+	}
+	return t.Tried, "the sandbox is being tried"
 }
 
 // plan reads a call and finds its folder.
