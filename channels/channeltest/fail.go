@@ -60,6 +60,7 @@ func swallowedAnswer(r *rig) {
 	r.act(Event{Do: Swallow})
 	_, err := r.trySend(r.post(DM, "once only"))
 	r.class("send without an answer", err, channels.Unknown)
+	r.sees("the message", func() bool { return len(r.w.Sent(DM)) > 0 })
 	if n := len(r.w.Sent(DM)); n != 1 {
 		r.t.Errorf("people see the message %d times, want once", n)
 	}
@@ -84,7 +85,7 @@ func noFormat(r *rig) {
 
 func neverConnected(r *rig) {
 	r.start()
-	r.act(Event{Do: Down})
+	r.goesDown()
 	r.tr.CloseIdleConnections() // on one that is half closed a request may get lost: that would be unknown
 	p := r.post(DM, "anybody there?")
 	_, err := r.trySend(p)

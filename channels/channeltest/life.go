@@ -35,6 +35,18 @@ func reconnects(r *rig) {
 func comesBack(r *rig) {
 	r.start()
 	r.talks("before")
+	r.goesDown()
+	r.act(Event{Do: Up})
+	r.message(DM, r.write(DM, Ana, "after the night"))
+	r.until("ready to be told last", func() bool {
+		all := r.in.reports()
+		return all[len(all)-1].State == channels.Ready
+	})
+}
+
+// goesDown takes the network away and waits until the adapter has told of it.
+func (r *rig) goesDown() {
+	r.t.Helper()
 	reports, failures := len(r.in.reports()), len(r.in.failures())
 	r.act(Event{Do: Down})
 	r.until("the loss of the connection to be told", func() bool {
@@ -44,12 +56,6 @@ func comesBack(r *rig) {
 			}
 		}
 		return len(r.in.failures()) > failures
-	})
-	r.act(Event{Do: Up})
-	r.message(DM, r.write(DM, Ana, "after the night"))
-	r.until("ready to be told last", func() bool {
-		all := r.in.reports()
-		return all[len(all)-1].State == channels.Ready
 	})
 }
 

@@ -62,6 +62,7 @@ func notDoubled(r *rig) {
 	r.act(Event{Do: Swallow})
 	_, err := r.trySend(p)
 	r.class("send without an answer", err, channels.Unknown)
+	r.sees("the message", func() bool { return len(r.w.Sent(DM)) > 0 })
 	r.restart()
 	f, finds := channels.As[channels.Finder](r.ch)
 	if !finds {

@@ -18,9 +18,8 @@ import (
 // the next connection. A second copy has the same id and is dropped by whoever has the first.
 
 const (
-	againAfter = 2 * time.Second // from the connection: first the confirmations that waited at the server come
-	againMost  = 3               // connections after which a device that confirms nothing is left alone
-	againKept  = 200             // questions
+	againMost = 3   // connections after which a device that confirms nothing is left alone
+	againKept = 200 // questions
 )
 
 // question is a device that asked for a message again.

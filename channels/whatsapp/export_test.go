@@ -2,8 +2,17 @@ package whatsapp
 
 import "time"
 
-// Hurry shortens how long the server's acknowledgement of a message is waited for.
-func (c *Channel) Hurry(wait time.Duration) { c.answerWait = wait }
+// Hurry makes the pauses between connections, and after one, as short as a test can bear.
+func (c *Channel) Hurry() {
+	c.pace.first, c.pace.longest, c.pace.again = 5*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+}
 
-// Settle shortens how long a connection waits before it sends what devices asked for before it.
-func (c *Channel) Settle(wait time.Duration) { c.againAfter = wait }
+// ExpectNoAnswer shortens the wait for an acknowledgement, which will not come, until the function that it gives is called.
+func (c *Channel) ExpectNoAnswer() (over func()) {
+	usual := c.pace.answer
+	c.pace.answer = 100 * time.Millisecond
+	return func() { c.pace.answer = usual }
+}
+
+// ExpectNoReason shortens the wait for why a line has ended, of which nothing will be said.
+func (c *Channel) ExpectNoReason() { c.pace.reason = time.Millisecond }

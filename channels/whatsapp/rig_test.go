@@ -85,7 +85,7 @@ func (r *rig) open() *whatsapp.Channel {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	ch.Settle(100 * time.Millisecond)
+	ch.Hurry()
 	r.ch = ch
 	return ch
 }

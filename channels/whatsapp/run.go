@@ -12,6 +12,20 @@ import (
 	"parley/channels"
 )
 
+// pace is how long WhatsApp and whatsmeow are waited for.
+type pace struct {
+	answer  time.Duration // for the server's acknowledgement of a message
+	reason  time.Duration // after a line's end, for whatsmeow to tell why
+	first   time.Duration // after the first failure, doubled with each further one
+	longest time.Duration
+	again   time.Duration // from a connection to what devices asked for before it: first the confirmations that waited at the server come
+}
+
+func usualPace() pace {
+	return pace{answer: 10 * time.Second, reason: 300 * time.Millisecond, first: 200 * time.Millisecond, longest: time.Minute,
+		again: 2 * time.Second}
+}
+
 // Run keeps the linked device connected until ctx ends. Without one it says so, and waits for a Login. It returns a Fatal
 // error when WhatsApp ended the link or another program took the device's place; a Login and a new Run heal both.
 func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
@@ -159,7 +173,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 	defer late.Stop()
 	quiet := time.NewTicker(presentFor / 2)
 	defer quiet.Stop()
-	settled := time.NewTimer(s.c.againAfter)
+	settled := time.NewTimer(s.c.pace.again)
 	defer settled.Stop()
 	for {
 		select {
@@ -182,7 +196,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 			case ready:
 				late.Stop()
 				up = true
-				settled.Reset(s.c.againAfter)
+				settled.Reset(s.c.pace.again)
 				s.arrived(ctx)
 			case lost:
 				if why := s.reason(); why != nil {
@@ -275,7 +289,7 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 		status.Hint = "Check the network between this machine and web.whatsapp.com; it is tried on."
 	}
 	s.report(status)
-	return channels.Backoff(tries, 200*time.Millisecond, time.Minute), nil
+	return channels.Backoff(tries, s.c.pace.first, s.c.pace.longest), nil
 }
 
 // plain is an address without agent and device, with the hosted twins of the two kinds of people folded into them.

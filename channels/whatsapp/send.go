@@ -16,10 +16,7 @@ import (
 	"parley/channels"
 )
 
-const (
-	answerWait = 10 * time.Second // for the server's acknowledgement of a message
-	sendWait   = time.Minute      // for all of a send: keys of new devices, the message
-)
+const sendWait = time.Minute // for all of a send: keys of new devices, the message
 
 // messageID is the id of a token's message: the same for every try, so that a second one is the same message to everybody
 // who has the first. It looks like those of the web client (whatsmeow's GenerateMessageID).
@@ -140,7 +137,7 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 		s.c.log.Warn("what is sent cannot be kept", "err", mask(err.Error()))
 	}
 	// whatsmeow writes into what it sends, and keeps it.
-	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.answerWait})
+	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.pace.answer})
 	if cutOff(err) {
 		if why := s.reason(); why != nil {
 			return &channels.Error{Class: channels.Fatal, Err: why}

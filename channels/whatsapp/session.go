@@ -350,7 +350,7 @@ func (s *session) refuse(err error) {
 // reason waits a moment for what ended a line that just ended: the server says it first, whatsmeow tells it from another
 // goroutine. nil: it says nothing.
 func (s *session) reason() error {
-	soon := time.NewTimer(300 * time.Millisecond)
+	soon := time.NewTimer(s.c.pace.reason)
 	defer soon.Stop()
 	select {
 	case <-s.dead:

@@ -226,6 +226,7 @@ func TestR01_MessagesWaitForAGatewayThatTakesNothing(t *testing.T) {
 // Many cuts, each with a message in and one out: nothing grows.
 func TestR14_ReconnectsLeaveNothing(t *testing.T) {
 	r := newRig(t, true)
+	r.open().ExpectNoReason()
 	r.ready()
 	round := func(n int) {
 		for range n {

@@ -110,6 +110,7 @@ type world struct {
 	mu   sync.Mutex
 	ch   channels.Channel
 	scan bool // the next QR code that is shown is scanned
+	mute bool // the next message gets no answer
 }
 
 func (w *world) Open(d channels.Deps) (channels.Channel, error) {
@@ -118,10 +119,10 @@ func (w *world) Open(d channels.Deps) (channels.Channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	ch.Hurry(4 * time.Second) // the suite has some answers swallowed
+	ch.Hurry()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ch = &scanning{Channel: ch, w: w}
+	w.ch = &playing{Channel: ch, w: w}
 	return w.ch, nil
 }
 
@@ -130,21 +131,34 @@ func (w *world) Close() {
 	_ = os.RemoveAll(w.dir)
 }
 
-// scanning scans, with the account's phone, the code that a login shows.
-type scanning struct {
+// playing is a channel beside which the suite's world acts.
+type playing struct {
 	*whatsapp.Channel
 	w *world
 }
 
-func (s *scanning) Login(ctx context.Context, how channels.LoginHow, show func(channels.LoginStep)) error {
-	return s.Channel.Login(ctx, how, func(step channels.LoginStep) {
+// Send does not wait for long where the network gives no answer.
+func (p *playing) Send(ctx context.Context, post channels.Post) (channels.MessageID, error) {
+	p.w.mu.Lock()
+	mute := p.w.mute
+	p.w.mute = false
+	p.w.mu.Unlock()
+	if mute {
+		defer p.ExpectNoAnswer()()
+	}
+	return p.Channel.Send(ctx, post)
+}
+
+// Login has the code that is shown scanned with the account's phone.
+func (p *playing) Login(ctx context.Context, how channels.LoginHow, show func(channels.LoginStep)) error {
+	return p.Channel.Login(ctx, how, func(step channels.LoginStep) {
 		show(step)
-		s.w.mu.Lock()
-		scan := s.w.scan
-		s.w.scan = false
-		s.w.mu.Unlock()
+		p.w.mu.Lock()
+		scan := p.w.scan
+		p.w.scan = false
+		p.w.mu.Unlock()
 		if scan && step.QR != "" {
-			if err := s.w.Scan(step.QR); err != nil {
+			if err := p.w.Scan(step.QR); err != nil {
 				panic(err)
 			}
 		}
@@ -218,8 +232,10 @@ func (w *world) trouble(e channeltest.Event) bool {
 		w.RefuseNext(500)
 	case channeltest.BadAnswer:
 		w.GarbleNext(1)
+		w.expectNoAnswer()
 	case channeltest.Swallow:
 		w.SwallowNext(1)
+		w.expectNoAnswer()
 	case channeltest.Block:
 		w.Unregister(person(channeltest.Ben).Phone)
 	case channeltest.Revoke:
@@ -241,6 +257,12 @@ func (w *world) trouble(e channeltest.Event) bool {
 		return false
 	}
 	return true
+}
+
+func (w *world) expectNoAnswer() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute = true
 }
 
 // bare is the network's own id.

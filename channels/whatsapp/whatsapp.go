@@ -60,9 +60,7 @@ type Channel struct {
 	http  http.RoundTripper
 	clock channels.Clock
 	keep  *keep
-
-	answerWait time.Duration // for the server's acknowledgement of a message
-	againAfter time.Duration // from a connection to what devices asked for before it
+	pace  pace
 
 	turn    chan struct{} // one send at a time: whatsmeow has one lock for all, which heeds no context
 	changed chan struct{} // the device was linked or taken away; holds one
@@ -126,7 +124,7 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 		rt = d.HTTP.Transport
 	}
 	return &Channel{
-		name: name, answerWait: answerWait, againAfter: againAfter, opt: o, base: base, log: log, http: rt, clock: d.Clock,
+		name: name, pace: usualPace(), opt: o, base: base, log: log, http: rt, clock: d.Clock,
 		keep:    newKeep(d.Dir, name, log),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}, 1),
