@@ -95,6 +95,7 @@ func adapter(t testing.TB, s *discordtest.Server) (*Channel, *lockedBuffer) {
 		t.Fatal(err)
 	}
 	c.pace.first, c.pace.longest, c.pace.identify, c.pace.refused = time.Millisecond, 20*time.Millisecond, 0, time.Millisecond
+	c.pace.settled = 1 // a connection that was ready has held
 	return c, logs
 }
 
