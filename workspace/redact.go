@@ -62,7 +62,11 @@ func (r *Redactor) Redact(text string) string {
 		return text
 	}
 	n := r.inUse.Load()
-	if n == nil || !may(n, text) {
+	if n == nil {
+		return text
+	}
+	text = n.unwrapped(text)
+	if !may(n, text) {
 		return text
 	}
 	return n.replace.Replace(text)
@@ -125,10 +129,11 @@ func (r *Redactor) value(v any, hit *bool) any {
 	return v
 }
 
-// Watch looks for secrets in bytes that are written to it in pieces. It never fails.
+// Watch looks for secrets in bytes that are written to it in pieces, over line ends too. It never fails.
 type Watch struct {
 	r     *Redactor
 	tail  []byte
+	flat  []byte // the same without line ends
 	Found bool
 }
 
@@ -144,10 +149,66 @@ func (w *Watch) Write(p []byte) (int, error) {
 	if n == nil {
 		return len(p), nil
 	}
-	text := append(w.tail, p...)
-	w.Found = may(n, text) && n.replace.Replace(string(text)) != string(text)
-	w.tail = append([]byte{}, text[max(0, len(text)-n.longest+1):]...)
+	w.tail = w.look(n, append(w.tail, p...))
+	w.flat = w.look(n, append(w.flat, withoutEnds(p)...))
 	return len(p), nil
+}
+
+// look returns the end of text, which may be the beginning of a secret.
+func (w *Watch) look(n *needles, text []byte) []byte {
+	w.Found = w.Found || may(n, text) && n.replace.Replace(string(text)) != string(text)
+	return append([]byte{}, text[max(0, len(text)-n.longest+1):]...)
+}
+
+func withoutEnds(p []byte) []byte {
+	if !bytes.ContainsAny(p, "\r\n") {
+		return p
+	}
+	return bytes.ReplaceAll(bytes.ReplaceAll(p, []byte("\n"), nil), []byte("\r"), nil)
+}
+
+// wrapped is an encoded text that was broken into lines, as base64 and xxd -p do.
+var wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]+)+`)
+
+// unwrapped masks such texts, as wholes, when they hold a form across their line ends.
+func (n *needles) unwrapped(text string) string {
+	if !mayWrap(text) {
+		return text
+	}
+	return wrapped.ReplaceAllStringFunc(text, func(lines string) string {
+		if f := flat(lines); may(n, f) && n.replace.Replace(f) != flat(n.replace.Replace(lines)) {
+			return Masked
+		}
+		return lines
+	})
+}
+
+func flat(lines string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\r' || r == ' ' || r == '\t' {
+			return -1
+		}
+		return r
+	}, lines)
+}
+
+// mayWrap says whether a line ends in a long word that the next might go on with; most texts have none.
+func mayWrap(text string) bool {
+	for at := 0; ; {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return false
+		}
+		at += i + 1
+		line := strings.TrimSuffix(text[:at-1], "\r")
+		if at < len(text) && len(line) >= 8 && !strings.ContainsFunc(line[len(line)-8:], notEncoded) {
+			return true
+		}
+	}
+}
+
+func notEncoded(r rune) bool {
+	return (r|0x20 < 'a' || r|0x20 > 'z') && (r < '0' || r > '9') && r != '+' && r != '/' && r != '_' && r != '-'
 }
 
 // Stream redacts text that comes in pieces, such as a model's answer: a secret that is cut between two is found.
@@ -281,7 +342,8 @@ func forms(secret string) []string {
 	}
 	hexed := hex.EncodeToString([]byte(secret))
 	list := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), inJSON(secret, true), inJSON(secret, false),
-		html.EscapeString(secret), hexed, strings.ToUpper(hexed)}
+		html.EscapeString(secret), hexed, strings.ToUpper(hexed), otherHTML(secret),
+		strings.ReplaceAll(inJSON(secret, false), "/", `\/`)}
 	for _, escaped := range list[1:3] {
 		list = append(list, percent.ReplaceAllStringFunc(escaped, strings.ToLower))
 	}
@@ -296,6 +358,11 @@ func forms(secret string) []string {
 
 // minLine is the shortest line of a secret of many lines that is looked for by itself, in bytes.
 const minLine = 20
+
+// otherHTML is how Python and JavaScript write what Go's html package writes in numbers.
+func otherHTML(secret string) string {
+	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(secret))
+}
 
 var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 

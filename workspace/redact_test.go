@@ -21,8 +21,15 @@ func TestE52_ASecretIsFoundInItsUsualForms(t *testing.T) {
 	t.Parallel()
 	carry := map[string]func(string) string{
 		"plain": func(s string) string { return s }, "query": url.QueryEscape, "path": url.PathEscape, "html": html.EscapeString,
-		"hex":  func(s string) string { return hex.EncodeToString([]byte(s)) },
-		"HEX":  func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+		"hex": func(s string) string { return hex.EncodeToString([]byte(s)) },
+		"HEX": func(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) },
+		"quot": func(s string) string {
+			return strings.ReplaceAll(strings.ReplaceAll(html.EscapeString(s), "&#34;", "&quot;"), "&#39;", "&#x27;")
+		},
+		"php": func(s string) string {
+			b, _ := json.Marshal(s)
+			return strings.ReplaceAll(strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(b[1:len(b)-1])), "/", `\/`)
+		},
 		"json": func(s string) string { b, _ := json.Marshal(s); return string(b[1 : len(b)-1]) },
 	}
 	rapid.Check(t, func(rt *rapid.T) {
@@ -55,6 +62,48 @@ func TestE52_ASecretInsideBase64IsFound(t *testing.T) {
 			}
 		}
 	})
+}
+
+// base64, xxd -p and fold break what they print into lines.
+func TestE52_ASecretInLinesIsFound(t *testing.T) {
+	t.Parallel()
+	lines := func(s, end string, width int) string {
+		var b strings.Builder
+		for len(s) > width {
+			b.WriteString(s[:width] + end)
+			s = s[width:]
+		}
+		return b.String() + s + end
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := rapid.StringMatching(`[A-Za-z0-9_-]{16,60}`).Draw(rt, "secret")
+		around := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(rt, "before")
+		width := rapid.SampledFrom([]int{10, 60, 64, 76}).Draw(rt, "width")
+		end := rapid.SampledFrom([]string{"\n", "\r\n", "\n  "}).Draw(rt, "end")
+		whole := string(around) + secret + "tail"
+		r := workspace.NewRedactor(secret)
+		for name, text := range map[string]string{"base64": base64.StdEncoding.EncodeToString([]byte(whole)), "hex": hex.EncodeToString([]byte(whole)), "plain": secret} {
+			text = lines(text, end, width)
+			got := r.Redact("# file\n" + text)
+			if !strings.Contains(got, workspace.Masked) {
+				rt.Fatalf("%s: %q stays", name, got)
+			}
+			if !strings.HasPrefix(got, "# file\n") {
+				rt.Fatalf("%s: the rest is gone: %q", name, got)
+			}
+			w := r.Watch()
+			for i := 0; i < len(text); i += 7 {
+				w.Write([]byte(text[i:min(i+7, len(text))]))
+			}
+			if end != "\n  " && !w.Found {
+				rt.Fatalf("%s: a file with it is sent: %q", name, text)
+			}
+		}
+	})
+	list := "workspace\nagentloop\ngateway-2\nfour\n"
+	if got := workspace.NewRedactor("agentloopgateway-3").Redact(list); got != list {
+		t.Errorf("an innocent list became %q", got)
+	}
 }
 
 // A secret that an answer carries in pieces is shown in none of them, and nothing else is lost.
