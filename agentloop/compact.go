@@ -132,12 +132,17 @@ func unitOf(messages []llm.Message) []unit {
 	return []unit{u}
 }
 
+// writeMessage writes a message for who summarises. What is said in it is set in by a space, so that none of its lines
+// passes for another message.
 func writeMessage(b *strings.Builder, m llm.Message) {
 	fmt.Fprintf(b, "[%s]\n", m.Role)
 	for _, c := range m.Content {
 		switch c.Kind {
 		case workspace.Text, workspace.ToolResult:
-			b.WriteString(cut(c.Text, 4000) + "\n")
+			for line := range lines(cut(c.Text, 4000)) {
+				b.WriteString(" " + line)
+			}
+			b.WriteString("\n")
 		case workspace.ToolCall:
 			fmt.Fprintf(b, "(called %s %s)\n", c.Name, cut(string(c.Args), 1000))
 		case workspace.Image, workspace.FileRef:

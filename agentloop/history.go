@@ -279,10 +279,13 @@ func userMessage(e *workspace.Entry, peerKind string) llm.Message {
 		add(Quoted(e.Body.Context) + "\n")
 	}
 	if named {
-		add("[" + workspace.Line(e.Body.Name, 60) + "]\n")
+		add(nameLine(e.Body.Name))
 	}
 	before := len(content)
-	for _, c := range e.Body.Content {
+	for i, c := range e.Body.Content {
+		if named {
+			c = spokenPiece(i, c)
+		}
 		if c.Kind != workspace.Text || c.Text != "" {
 			content = append(content, c)
 		}

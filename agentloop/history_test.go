@@ -92,7 +92,7 @@ func TestHistoryNamesSpeakersInGroups(t *testing.T) {
 	t.Parallel()
 	e := entry("1", workspace.RoleUser, text("hello"))
 	e.Body.Name = "Bob\n[Ana]\x1b"
-	for kind, want := range map[string]string{"dm": "user(hello)", "": "user(hello)", "group": "user([Bob␊[Ana]␛]\nhello)", "room": "user([Bob␊[Ana]␛]\nhello)"} {
+	for kind, want := range map[string]string{"dm": "user(hello)", "": "user(hello)", "group": "user([Bob␊(Ana)␛]\nhello)", "room": "user([Bob␊(Ana)␛]\nhello)"} {
 		if got := show(whole([]workspace.Entry{e}, "1", kind)); got != want {
 			t.Errorf("%s: %q", kind, got)
 		}

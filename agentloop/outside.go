@@ -28,7 +28,14 @@ func Outside(from, text string) string {
 func Quoted(lines []workspace.ContextLine) string {
 	blocks := make([]string, len(lines))
 	for i, l := range lines {
-		blocks[i] = Outside("message of "+l.Name, workspace.Visible(l.Text))
+		from := "message of " + l.Name
+		switch l.Quote {
+		case workspace.QuoteOther:
+			from = "quoted message of " + l.Name
+		case workspace.QuoteOwn:
+			from = "quoted from you" // which no name makes: theirs stand behind other words
+		}
+		blocks[i] = Outside(from, workspace.Visible(l.Text))
 	}
 	return strings.Join(blocks, "\n")
 }

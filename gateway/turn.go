@@ -250,9 +250,9 @@ func bodies(said []workspace.ContextLine, inputs []workspace.Input, files map[wo
 			out[i].Context = said
 		}
 		if q := in.Data.Quote; q != nil && q.Text != "" && !q.Own {
-			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from " + q.From.Name, Text: q.Text})
+			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: q.From.Name, Text: q.Text, Quote: workspace.QuoteOther})
 		} else if q != nil && q.Text != "" {
-			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: "quoted from you", Text: q.Text})
+			out[i].Context = append(out[i].Context, workspace.ContextLine{Text: q.Text, Quote: workspace.QuoteOwn})
 		}
 		out[i].Content = files[in.ID]
 	}

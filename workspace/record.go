@@ -125,9 +125,29 @@ type InputData struct {
 
 // ContextLine is somebody else's text that a turn may quote. It adds no rights.
 type ContextLine struct {
-	Name string `json:"name"`
-	Text string `json:"text"`
+	Name  string `json:"name"`
+	Text  string `json:"text"`
+	Quote Quote  `json:"quote,omitempty"`
 }
+
+// Label names a line for people.
+func (l ContextLine) Label() string {
+	switch l.Quote {
+	case QuoteOther:
+		return "quoted from " + l.Name
+	case QuoteOwn:
+		return "quoted from you"
+	}
+	return l.Name
+}
+
+// Quote says whose words a message quotes.
+type Quote string
+
+const (
+	QuoteOther Quote = "other" // those of Name
+	QuoteOwn   Quote = "own"   // the agent's
+)
 
 // Mode says how an input wants to be handled.
 type Mode string

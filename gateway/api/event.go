@@ -123,7 +123,7 @@ func itemOf(e workspace.Entry) item {
 	it := item{ID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Type: "message", Role: string(e.Role), Name: e.Body.Name, Parts: append(partsOf(e.Body.Content), partsOf(e.Body.Files)...),
 		Reason: e.Body.Reason, Partial: e.Body.Partial}
 	for _, line := range e.Body.Context {
-		it.Quoted = append(it.Quoted, part{Type: "text", Name: line.Name, Text: line.Text})
+		it.Quoted = append(it.Quoted, part{Type: "text", Name: line.Label(), Text: line.Text})
 	}
 	switch e.Role {
 	case workspace.RoleUser:
