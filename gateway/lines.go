@@ -36,7 +36,8 @@ type line struct {
 	synced bool          // the configured people are bound to this account
 	twin   string        // the channel that has this account already; empty: none
 	end    func()        // ends the connection at hand
-	again  chan struct{} // it was linked anew; holds one
+	runs   bool          // the channel's Run is under way: it sees by itself that it was linked
+	again  chan struct{} // it was linked anew while it did not run; holds one
 }
 
 // LineView is a line's state for people.
@@ -235,8 +236,14 @@ func (l *line) view() LineView {
 		Cause: l.status.Cause, Hint: l.status.Hint}
 }
 
-// anew has a channel that had failed run again.
+// anew has a channel that had failed run again. One that runs knows of its link already: a word kept for it would have it
+// begin again after its next failure, which may be one that it must not come back from.
 func (l *line) anew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs {
+		return
+	}
 	select {
 	case l.again <- struct{}{}:
 	default:
@@ -262,7 +269,7 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 			l.mu.Lock()
 			hint := l.status.Hint
 			l.mu.Unlock()
-			l.report(channels.Status{State: channels.Failed, Cause: e.Error(), Hint: hint, Err: err})
+			l.report(channels.Status{State: channels.Failed, Cause: e.Err.Error(), Hint: hint, Err: err})
 			select {
 			case <-ctx.Done():
 			case <-l.again:
@@ -290,8 +297,13 @@ func (l *line) runOnce(ctx context.Context, in channels.Intake) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l.mu.Lock()
-	l.end = cancel
+	l.end, l.runs = cancel, true
 	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.runs = false
+	}()
 	return l.channel.Run(ctx, in)
 }
 

@@ -25,6 +25,7 @@ type logins struct {
 // login is one attempt.
 type login struct {
 	cancel context.CancelFunc
+	over   chan struct{} // closed at its end
 
 	mu      sync.Mutex
 	view    control.Login
@@ -91,12 +92,13 @@ func (h house) Login(name, phone string) (control.Login, error) {
 		return control.Login{}, workspace.Say(workspace.ErrInvalid, "The gateway is shutting down.")
 	}
 	ctx, cancel := context.WithCancel(h.g.base)
-	l := &login{cancel: cancel, changed: make(chan struct{}), view: control.Login{Channel: name, State: control.LoginWaiting, Step: step + 1}}
+	l := &login{cancel: cancel, over: make(chan struct{}), changed: make(chan struct{}), view: control.Login{Channel: name, State: control.LoginWaiting, Step: step + 1}}
 	if ls.list == nil {
 		ls.list = map[string]*login{}
 	}
 	ls.list[name] = l
 	ls.wg.Go(func() {
+		defer close(l.over)
 		defer cancel()
 		l.end(linker.Login(ctx, channels.LoginHow{Phone: phone}, l.show), line)
 	})
@@ -174,17 +176,25 @@ func (h house) LoginStep(ctx context.Context, name string, after int) (control.L
 	}
 }
 
-// CancelLogin ends the attempt under way; without one it does nothing.
-func (h house) CancelLogin(name string) error {
+// CancelLogin ends the attempt under way, and waits until it has ended: whoever begins the next must not get this one.
+// Without one it does nothing.
+func (h house) CancelLogin(ctx context.Context, name string) error {
 	if _, _, err := h.linker(name); err != nil {
 		return err
 	}
 	h.g.logins.mu.Lock()
-	defer h.g.logins.mu.Unlock()
-	if l := h.g.logins.list[name]; l != nil {
-		l.cancel()
+	l := h.g.logins.list[name]
+	h.g.logins.mu.Unlock()
+	if l == nil {
+		return nil
 	}
-	return nil
+	l.cancel()
+	select {
+	case <-l.over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Logout unlinks a channel. Its account may be linked to another channel then.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 	"time"
@@ -116,6 +117,10 @@ func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		var dial *net.OpError
+		if errors.As(err, &dial) {
+			return &channels.Error{Class: channels.Retry, Err: fmt.Errorf("WhatsApp cannot be reached (%s); check the network of this machine, then begin again", mask(dial.Error()))}
 		}
 		return classify("login", err)
 	}

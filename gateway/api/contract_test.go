@@ -291,6 +291,14 @@ func linking(t *testing.T, do func(int, string, string, string, ...func(*http.Re
 	}
 	do(200, "GET", "/v1/channels/net/login", "")
 	do(204, "DELETE", "/v1/channels/net/login", "")
+	given := do(200, "GET", "/v1/channels/net/login", "")
+	if given["state"] != "failed" {
+		t.Errorf("a login that was given up is %v", given)
+	}
+	if a := do(202, "POST", "/v1/channels/net/login", `{}`); a["state"] != "waiting" || a["step"].(float64) <= given["step"].(float64) {
+		t.Errorf("a login right behind one that was given up is %v", a)
+	}
+	do(204, "DELETE", "/v1/channels/net/login", "")
 	if a := do(200, "GET", "/v1/channels/net/login?after=2", ""); a["state"] != "failed" {
 		t.Errorf("a login that was given up is %v", a)
 	}

@@ -72,7 +72,7 @@ type House interface {
 	// Login begins to link a channel, or gives the attempt under way; LoginStep waits until one is past a step, or ctx ends.
 	Login(name, phone string) (Login, error)
 	LoginStep(ctx context.Context, name string, after int) (Login, error)
-	CancelLogin(name string) error
+	CancelLogin(ctx context.Context, name string) error
 	Logout(ctx context.Context, name string) error
 	// Output opens a file in the work folder that a run of this session by this actor had.
 	Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error)

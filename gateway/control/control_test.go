@@ -75,7 +75,7 @@ func (h *house) Login(string, string) (control.Login, error)                    
 func (h *house) LoginStep(context.Context, string, int) (control.Login, error) {
 	return control.Login{}, nil
 }
-func (h *house) CancelLogin(string) error                      { return nil }
+func (h *house) CancelLogin(context.Context, string) error     { return nil }
 func (h *house) Logout(context.Context, string) error          { return nil }
 func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
 func (h *house) Models() []llm.ModelHealth                     { return nil }

@@ -69,15 +69,15 @@ func (c *Control) ChannelLogin(ctx context.Context, call Call, name string, afte
 	return c.House.LoginStep(ctx, name, after)
 }
 
-// CancelLogin ends an attempt.
-func (c *Control) CancelLogin(_ context.Context, call Call, name string) error {
+// CancelLogin ends an attempt, and returns when it has ended.
+func (c *Control) CancelLogin(ctx context.Context, call Call, name string) error {
 	if err := c.may(call, "channel.login"); err != nil {
 		return err
 	}
 	if _, err := c.channel(name); err != nil {
 		return err
 	}
-	return c.House.CancelLogin(name)
+	return c.House.CancelLogin(ctx, name)
 }
 
 // LogoutChannel unlinks a channel from its account.
