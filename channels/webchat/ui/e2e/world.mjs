@@ -11,6 +11,41 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { process.e
 
 export const patience = Number(process.env.PARLEY_PATIENCE ?? 60_000) // ms; only something broken takes as long
 
+let fakes // the address of those who play networks, for all walks
+
+// startFakes runs them (cmd/parley/testdata/walkworld); they end with us.
+function startFakes() {
+  return fakes ??= new Promise((ok, no) => {
+    const child = spawn(process.env.PARLEY_WORLD, ['fakes'], { stdio: ['pipe', 'pipe', 'inherit'] })
+    running.add(child)
+    child.stdout.once('data', d => { ok(String(d).trim()) })
+    child.once('error', no)
+    child.once('exit', code => { running.delete(child); no(new Error(`the fakes ended with ${code}`)) })
+  })
+}
+
+// Fake is a network that speaks its real wire: options are what a channel's section of the configuration needs.
+export class Fake {
+  static async make(kind) {
+    const f = new Fake()
+    f.base = await startFakes()
+    Object.assign(f, await (await fetch(`${f.base}/${kind}`, { method: 'POST' })).json())
+    return f
+  }
+
+  // channel is its section, with more options.
+  channel(name, more = {}) {
+    return `  - {${Object.entries({ name, ...this.options, ...more }).map(([k, v]) => `${k}: ${JSON.stringify(v)}`).join(', ')}}`
+  }
+
+  async act(what, arg = '') {
+    const res = await fetch(`${this.base}/${this.id}/${what}`, { method: 'POST', body: arg })
+    if (!res.ok) throw new Error(`${what}: ${await res.text()}`)
+  }
+
+  async end() { await fetch(`${this.base}/${this.id}`, { method: 'DELETE' }).catch(() => undefined) }
+}
+
 // World is one gateway as a process of its own, with its data and a model, and a browser that looks at it.
 export class World {
   constructor(browser, name, shots) {
@@ -21,6 +56,7 @@ export class World {
     this.log = ''
     this.contexts = []
     this.complaints = []
+    this.fakes = []
     this.expected = [] // what the console may say
     this.port = 0
   }
@@ -32,6 +68,13 @@ export class World {
     if (data) await cp(data, path.join(this.dir, 'data'), { recursive: true })
     this.config = config
     await this.run()
+  }
+
+  // fake is a network of this world.
+  async fake(kind) {
+    const f = await Fake.make(kind)
+    this.fakes.push(f)
+    return f
   }
 
   get base() { return `http://127.0.0.1:${this.port}` }
@@ -131,6 +174,7 @@ export class World {
       await this.ended
     }
     this.model.stop()
+    for (const f of this.fakes) await f.end()
     if (this.dir) await rm(this.dir, { recursive: true, force: true })
   }
 

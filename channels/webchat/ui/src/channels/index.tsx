@@ -13,14 +13,10 @@ import { Page, Section } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Ago } from '../ui/time'
 import { LinkPhone } from './login'
+import { hintOf, networkName, sentence, states, troubled } from './say'
 import './channels.css'
 
-const states: Record<string, { label: string; kind: string }> = {
-  ready: { label: 'Connected', kind: 'good' }, connecting: { label: 'Connecting', kind: 'accent' }, deaf: { label: 'Hears nothing', kind: 'warn' },
-  idle: { label: 'No page is open', kind: '' },
-  needs: { label: 'Needs you', kind: 'warn' }, failed: { label: 'Failed', kind: 'bad' }, fatal: { label: 'Failed', kind: 'bad' },
-}
-export const troubled = (c: Channel): boolean => !['ready', 'connecting', 'idle'].includes(c.state)
+export { troubled } from './say'
 
 // ChannelsPage is how each connection is and what to do about it, and who asks to be let in.
 export function ChannelsPage() {
@@ -29,7 +25,7 @@ export function ChannelsPage() {
   return (
     <Page title="Channels" lead="The networks that Parley is connected to, and the people who want to be let in.">
       {error && <Failed error={error} retry={reload} />}
-      {!data ? !error && <Skeleton lines={2} height="7rem" /> : <div className="cards">{data.items.map(c => <ChannelCard key={c.name} channel={c} />)}</div>}
+      {!data ? !error && <Skeleton lines={2} height="7rem" /> : <div className="cards">{data.items.map(c => <ChannelCard key={c.name} channel={c} changed={reload} />)}</div>}
       {data && others.length === 0 && (
         <Empty icon="channel" title="No network is connected yet" act={<Link className="button" to="/config">Show the configuration</Link>}>
           Add one to the configuration, for instance <code>channels: [&#123;name: tg, type: telegram, token: "$&#123;TELEGRAM_TOKEN&#125;"&#125;]</code>, and start Parley again.
@@ -41,21 +37,21 @@ export function ChannelsPage() {
   )
 }
 
-export function ChannelCard({ channel: c }: { channel: Channel }) {
+export function ChannelCard({ channel: c, changed }: { channel: Channel; changed: () => void }) {
   const s = states[c.state] ?? { label: c.state, kind: '' }
+  const hint = hintOf(c)
   return (
-    <article className="card stack">
+    <article className="card stack" aria-label={`Channel ${c.name}`}>
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
-      <dl className="facts small"><dt>Network</dt><dd>{c.type}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
-      {(c.cause || c.hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause && <bdi>{shown(c.cause)}</bdi>}{c.cause && c.hint && <br />}{c.hint && <strong>{shown(c.hint)}</strong>}</Note>}
-      {c.type === 'whatsapp' && <LinkPhone channel={c} />}
-      <Test channel={c} />
+      <dl className="facts small"><dt>Network</dt><dd>{networkName(c.type)}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
+      {(c.cause || hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause && <strong className="channel-cause"><bdi>{sentence(shown(c.cause))}</bdi></strong>}{hint && <span className="channel-hint">{shown(hint)}</span>}</Note>}
+      <Acts channel={c} changed={changed} />
     </article>
   )
 }
 
-// Test has the channel ask its network, and shows what it found.
-function Test({ channel: c }: { channel: Channel }) {
+// Acts are what can be done with a channel: have it ask its network, and see what it found; link a phone.
+function Acts({ channel: c, changed }: { channel: Channel; changed: () => void }) {
   const [tested, set] = useState<Tested>()
   const test = useAct(async () => { set(undefined); set(await post<Tested>(`/v1/channels/${segment(c.name)}/test`)) })
   return (
@@ -66,7 +62,7 @@ function Test({ channel: c }: { channel: Channel }) {
           {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span><bdi>{shown(f.what)}</bdi>{f.hint && <><br /><span className="soft">{shown(f.hint)}</span></>}</span></li>)}
         </ul>
       )}
-      <div className="row"><Button kind="small" icon="again" busy={test.busy} onClick={() => { void test.run() }}>{tested ? 'Test again' : 'Test'}</Button></div>
+      <div className="row wrap"><LinkPhone channel={c} changed={changed} /><Button kind="small" icon="again" busy={test.busy} onClick={() => { void test.run() }}>{tested ? 'Test again' : 'Test'}</Button></div>
     </>
   )
 }

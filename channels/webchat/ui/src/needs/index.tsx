@@ -37,7 +37,7 @@ export function NeedsPage() {
       {health && <Section title="Storage"><p className="card">{health.health}: {health.reason}</p></Section>}
       {asked.length > 0 && <Section title="Questions before something is done"><div className="ask-list">{asked.map(a => <ApprovalCard key={a.id} approval={a} />)}</div></Section>}
       {open.length > 0 && <Section title="Strangers who want to be let in"><Pairings quiet /></Section>}
-      {bad.length > 0 && <Section title="Channels that need a hand"><div className="cards">{bad.map(c => <ChannelCard key={c.name} channel={c} />)}</div></Section>}
+      {bad.length > 0 && <Section title="Channels that need a hand"><div className="cards">{bad.map(c => <ChannelCard key={c.name} channel={c} changed={channels.reload} />)}</div></Section>}
       {down.length > 0 && <Section title="Models that cannot be reached"><ul className="models card">{down.map(m => <li key={m.name} className="row wrap"><strong>{m.name}</strong><ModelState model={m} /><span className="soft small">{m.last_error}</span></li>)}</ul></Section>}
       {letters.data && letters.data.items.length > 0 && <Section title="Answers that did not arrive"><Letters quiet /></Section>}
     </Page>

@@ -9,6 +9,7 @@ let timer: ReturnType<typeof setInterval> | undefined
 export function useNow(): number {
   return useSyncExternalStore(
     f => {
+      if (!listeners.size) now = Date.now() // it stood still while nobody looked
       listeners.add(f)
       timer ??= setInterval(() => { now = Date.now(); listeners.forEach(l => { l() }) }, 10_000)
       return () => { listeners.delete(f); if (!listeners.size) { clearInterval(timer); timer = undefined } }
@@ -22,5 +23,5 @@ export function Ago({ at }: { at: string | null | undefined }) {
   const t = useNow()
   if (!at) return <span className="faint">–</span>
   const d = new Date(at)
-  return <time dateTime={at} title={exact(d)} className="num">{ago(d, Math.max(t, now))}</time>
+  return <time dateTime={at} title={exact(d)} className="num">{ago(d, Math.max(t, Date.now()))}</time>
 }
