@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/bwmarrin/discordgo"
@@ -87,21 +85,15 @@ func (r *rest) do(ctx context.Context, act, method, path, kind string, body []by
 
 // progress is how far a request came.
 type progress struct {
-	connected atomic.Bool // a connection was had: bytes may have left
-	cut       atomic.Bool // the request could not be written to its end: no server takes half a request
-	status    int         // 0: no answer came
-	header    http.Header
+	channels.Way
+	status int // 0: no answer came
+	header http.Header
 }
 
 type progressKey struct{}
 
 func (p *progress) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(context.WithValue(ctx, progressKey{}, p), &httptrace.ClientTrace{
-		// The transport itself tries again when a pooled connection turned out dead before a byte was written.
-		GetConn:      func(string) { p.connected.Store(false); p.cut.Store(false) },
-		GotConn:      func(httptrace.GotConnInfo) { p.connected.Store(true) },
-		WroteRequest: func(w httptrace.WroteRequestInfo) { p.cut.Store(w.Err != nil) },
-	})
+	return p.Watch(context.WithValue(ctx, progressKey{}, p))
 }
 
 // tap notes the answer in the request's progress, and bounds it.
@@ -201,7 +193,7 @@ func (r *rest) fail(act string, p *progress, err error) error {
 	case p.status != 0:
 		e.Class = classifyForeign(p.status)
 		err = &refusal{status: p.status, text: "not the API's answer"}
-	case !p.connected.Load() || p.cut.Load():
+	case p.Unsent():
 		e.Class = channels.Retry
 	default:
 		e.Class = channels.Unknown

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -167,20 +166,13 @@ type carrier struct {
 	ctx  context.Context
 	http *http.Client
 
-	connected atomic.Bool // a connection was had: bytes may have left
-	cut       atomic.Bool // the request could not be written to its end: no server takes half a request
-	status    int         // of the response, 0: none came
+	way    channels.Way
+	status int // of the response, 0: none came
 }
 
 // Do is tgbotapi.HTTPClient.
 func (t *carrier) Do(req *http.Request) (*http.Response, error) {
-	req = req.WithContext(httptrace.WithClientTrace(t.ctx, &httptrace.ClientTrace{
-		// The transport itself tries again when a pooled connection turned out dead before a byte was written.
-		GetConn:      func(string) { t.connected.Store(false); t.cut.Store(false) },
-		GotConn:      func(httptrace.GotConnInfo) { t.connected.Store(true) },
-		WroteRequest: func(w httptrace.WroteRequestInfo) { t.cut.Store(w.Err != nil) },
-	}))
-	resp, err := t.http.Do(req)
+	resp, err := t.http.Do(req.WithContext(t.way.Watch(t.ctx)))
 	if err != nil {
 		if req.Body != nil {
 			req.Body.Close() // lets the SDK's writer of an upload go, whatever the transport did

@@ -66,7 +66,7 @@ func classify(t *carrier, err error) channels.Class {
 		return classifyAnswer(code, said)
 	case t.status != 0:
 		return classifyForeign(t.status)
-	case !t.connected.Load() || t.cut.Load():
+	case t.way.Unsent():
 		return channels.Retry
 	}
 	return channels.Unknown
