@@ -83,22 +83,9 @@ var (
 // what Slack gave to the wrong one.
 func Factory() channels.Factory {
 	h := &hub{}
-	return channels.Factory{
-		Network:  Network,
-		Options:  func() any { return &Options{} },
-		Manifest: Manifest,
-		New: func(name string, options any, d channels.Deps) (channels.Channel, error) {
-			o, ok := options.(*Options)
-			if !ok {
-				return nil, fmt.Errorf("channel %s: options are %T, not *slack.Options", name, options)
-			}
-			c, err := newChannel(name, *o, d, h)
-			if err != nil {
-				return nil, err
-			}
-			return c, nil
-		},
-	}
+	f := channels.FactoryOf(Network, func(name string, o Options, d channels.Deps) (*Channel, error) { return newChannel(name, o, d, h) })
+	f.Manifest = Manifest
+	return f
 }
 
 // newChannel makes the channel; it does no IO. Its errors name every bad option.

@@ -87,23 +87,7 @@ var (
 )
 
 // Factory is whatsapp's line in channels/all.
-func Factory() channels.Factory {
-	return channels.Factory{
-		Network: Network,
-		Options: func() any { return &Options{} },
-		New: func(name string, options any, d channels.Deps) (channels.Channel, error) {
-			o, ok := options.(*Options)
-			if !ok {
-				return nil, fmt.Errorf("channel %s: options are %T, not *whatsapp.Options", name, options)
-			}
-			c, err := New(name, *o, d)
-			if err != nil {
-				return nil, err
-			}
-			return c, nil
-		},
-	}
-}
+func Factory() channels.Factory { return channels.FactoryOf(Network, New) }
 
 // New makes the channel; it does no IO. Its errors name every bad option.
 func New(name string, o Options, d channels.Deps) (*Channel, error) {
