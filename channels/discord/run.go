@@ -24,6 +24,7 @@ type pace struct {
 	hello    time.Duration // from the handshake to Hello
 	ready    time.Duration // from Identify or Resume to READY or RESUMED
 	guilds   time.Duration // after READY, until all servers have come
+	greeted  time.Duration // at most so long is waited after a connection that was up
 	settled  time.Duration // how long a connection holds before failures are counted anew
 	keep     time.Duration // between two writes of the session
 	thinking time.Duration // how long a command shows "… is thinking" while nobody answers it
@@ -31,7 +32,7 @@ type pace struct {
 
 func usualPace() pace {
 	return pace{identify: 5500 * time.Millisecond, refused: time.Second, first: 500 * time.Millisecond, longest: time.Minute,
-		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, settled: 10 * time.Second, keep: keepEvery, thinking: 2 * time.Minute}
+		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, greeted: 5 * time.Second, settled: 5 * time.Second, keep: keepEvery, thinking: 2 * time.Minute}
 }
 
 // Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.
@@ -151,7 +152,11 @@ func (r *receiver) supervise(ctx context.Context) error {
 		if e.up >= r.c.pace.settled {
 			failures = 0
 		}
-		wait := max(e.after, r.c.pace.backoff(failures))
+		wait := r.c.pace.backoff(failures)
+		if e.up > 0 {
+			wait = min(wait, r.c.pace.greeted)
+		}
+		wait = max(e.after, wait)
 		r.session.tried(e)
 		switch e.kind {
 		case endClosed:

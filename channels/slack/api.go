@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -46,6 +47,7 @@ type bounded struct{ http *http.Client }
 func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	resp, err := b.http.Do(r)
 	if err == nil {
+		whole(resp)
 		resp.Body = struct {
 			io.Reader
 			io.Closer
@@ -101,8 +103,25 @@ func (c *Channel) post(ctx context.Context, method string, args url.Values) (jso
 	return raw, said.Err()
 }
 
+// whole makes the wait that Slack asks for one of whole seconds: the SDK takes anything else for an answer that cannot be read,
+// with which nobody knows whether the call was done.
+func whole(resp *http.Response) {
+	said := resp.Header.Get("Retry-After")
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return
+	}
+	wait := 1.0
+	if s, err := strconv.ParseFloat(said, 64); err == nil && s >= 0 && s < 1<<30 {
+		wait = s
+	} else if at, err := http.ParseTime(said); err == nil { // RFC 9110, section 10.2.3
+		wait = max(time.Until(at).Seconds(), 0)
+	}
+	resp.Header.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait))))
+}
+
 // status is the error of an answer that is not 200.
 func status(resp *http.Response) error {
+	whole(resp)
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -60,7 +61,14 @@ func (r *receiver) unparsed(e envelope, id string) channels.Inbound {
 	if id == "" {
 		id = fingerprint(data) // an envelope has another id each time
 	}
-	return channels.Inbound{Key: "u:" + id, Kind: channels.KindUnparsed, To: channels.Address{Network: Network, Account: r.c.Account()}, Data: data, Team: e.Team}
+	return channels.Inbound{Key: "u:" + id, Kind: channels.KindUnparsed, To: channels.Address{Network: Network, Account: r.c.Account()}, Data: data, Team: r.team()}
+}
+
+func (r *receiver) team() string {
+	if self := r.c.self.Load(); self != nil {
+		return self.team
+	}
+	return ""
 }
 
 // event reads an Events API payload.
@@ -126,7 +134,7 @@ func (r *receiver) message(ctx context.Context, ev slackEvent) (channels.Inbound
 
 // plain is a message as it stands, whoever wrote it.
 func (r *receiver) plain(ctx context.Context, ev slackEvent) channels.Inbound {
-	text, mentioned := r.c.readText(ctx, ev.Text)
+	text, mentioned := r.c.readText(ctx, ev.said())
 	in := channels.Inbound{
 		Key: "m:" + ev.Channel + ":" + ev.TS, Kind: channels.KindMessage, From: r.sender(ctx, ev), To: r.address(ctx, ev.Channel, ev.ChannelType),
 		ID: channels.MessageID(ev.TS), Time: timeOf(ev.TS), Text: text, Mentioned: mentioned,
@@ -144,6 +152,24 @@ func (r *receiver) plain(ctx context.Context, ev slackEvent) channels.Inbound {
 	return in
 }
 
+// said is the message's text; of one without, such as one that was only passed on, what is attached to it.
+func (ev *slackEvent) said() string {
+	if ev.Text != "" {
+		return ev.Text
+	}
+	var lines []string
+	for _, a := range ev.Attachments {
+		line := cmp.Or(a.Text, a.Fallback)
+		if a.Share && line != "" {
+			line = "[forwarded] " + line
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (r *receiver) sender(ctx context.Context, ev slackEvent) channels.Sender {
 	s := channels.Sender{User: channels.UserID(ev.User), Name: r.c.person(ctx, ev.User)}
 	if ev.BotID != "" {
@@ -156,6 +182,8 @@ func (r *receiver) sender(ctx context.Context, ev slackEvent) channels.Sender {
 			s.Name = ev.Username
 		case ev.BotProfile != nil:
 			s.Name = ev.BotProfile.Name
+		case r.own(&ev):
+			s.Name = r.c.self.Load().name
 		}
 	}
 	return s
@@ -266,7 +294,7 @@ func (r *receiver) pressed(ctx context.Context, e envelope) (channels.Inbound, b
 	a := p.Actions[0]
 	in := channels.Inbound{Key: "b:" + channel + ":" + p.Container.TS + ":" + p.User.ID + ":" + a.TS, Kind: channels.KindButton,
 		From: channels.Sender{User: channels.UserID(p.User.ID), Name: r.c.person(ctx, p.User.ID)}, To: r.address(ctx, channel, ""),
-		Target: channels.MessageID(p.Container.TS), Time: timeOf(a.TS), Text: a.Value, Team: e.Team}
+		Target: channels.MessageID(p.Container.TS), Time: timeOf(a.TS), Text: a.Value, Team: r.team()}
 	if p.Container.Thread != "" && p.Container.Thread != p.Container.TS {
 		in.To.Thread = channels.ThreadID(p.Container.Thread)
 	}

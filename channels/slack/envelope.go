@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 )
 
@@ -14,9 +15,9 @@ type envelope struct {
 	Reason  string          `json:"reason"`
 	Payload json.RawMessage `json:"payload"`
 
-	Team string `json:"-"`
-	raw  []byte // the whole frame
-	bad  bool   // it cannot be read; ID is as far as it could be
+	For []installation `json:"-"` // empty: it does not say
+	raw []byte         // the whole frame
+	bad bool           // it cannot be read; ID is as far as it could be
 }
 
 // readEnvelope reads as much of a frame as can be read: what cannot is journalled as it is.
@@ -32,23 +33,51 @@ func readEnvelope(raw []byte) envelope {
 		}
 	}
 	e.raw = raw
-	e.Team = teamOf(e.Payload)
+	e.For = installations(e.Payload)
 	return e
 }
 
-// teamOf is the workspace of a payload: events and commands have team_id, presses a team.
-func teamOf(payload json.RawMessage) string {
+// installation is one of the app in a workspace, or in a whole organisation (Enterprise Grid).
+type installation struct {
+	team, enterprise string
+	user             string // the bot's
+}
+
+// installations are those that a payload is for, the surest first. An event in a channel that is shared between workspaces
+// has the writer's as its team_id: what counts is the installation through which it came
+// (https://docs.slack.dev/apis/events-api/#authorizations).
+func installations(payload json.RawMessage) (list []installation) {
 	var at struct {
-		TeamID string `json:"team_id"`
-		Team   struct {
+		TeamID  string `json:"team_id"`
+		Context string `json:"context_team_id"`
+		Team    struct {
 			ID string `json:"id"`
 		} `json:"team"`
+		Authorizations []struct {
+			Team       string `json:"team_id"`
+			User       string `json:"user_id"`
+			Enterprise string `json:"enterprise_id"`
+			Whole      bool   `json:"is_enterprise_install"`
+			Bot        bool   `json:"is_bot"`
+		} `json:"authorizations"`
 	}
 	_ = json.Unmarshal(payload, &at) // what cannot be read is ours to journal
-	if at.TeamID != "" {
-		return at.TeamID
+	for _, a := range at.Authorizations {
+		in := installation{team: a.Team}
+		if a.Bot {
+			in.user = a.User
+		}
+		if a.Whole {
+			in.enterprise = a.Enterprise
+		}
+		list = append(list, in)
 	}
-	return at.Team.ID
+	for _, team := range []string{at.Context, at.TeamID, at.Team.ID} {
+		if in := (installation{team: team}); team != "" && !slices.Contains(list, in) {
+			list = append(list, in)
+		}
+	}
+	return list
 }
 
 // callback is an Events API payload.
@@ -94,7 +123,12 @@ type slackEvent struct {
 		Type    string          `json:"event_type"`
 		Payload json.RawMessage `json:"event_payload"`
 	} `json:"metadata"`
-	Blocks []json.RawMessage `json:"blocks"`
+	Blocks      []json.RawMessage `json:"blocks"`
+	Attachments []struct {
+		Text     string `json:"text"`
+		Fallback string `json:"fallback"`
+		Share    bool   `json:"is_share"` // a message that was passed on
+	} `json:"attachments"`
 }
 
 // slackFile is https://docs.slack.dev/reference/objects/file-object.

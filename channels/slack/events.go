@@ -91,7 +91,7 @@ func (c *Channel) posted(w http.ResponseWriter, req *http.Request, body []byte) 
 	defer r.calls.Done()
 	ctx, cancel := context.WithTimeout(req.Context(), ackTries)
 	defer cancel()
-	whose, ok := r.owner(e.Team)
+	whose, ok := r.owner(e.For)
 	if ok && whose != nil {
 		if batch := whose.convertAll(ctx, []envelope{e}); len(batch) > 0 {
 			ok = whose.handIn(ctx, batch) == nil
@@ -138,7 +138,7 @@ func readPosted(kind string, body []byte) (e envelope, challenge string) {
 			e.Payload, err = json.Marshal(fields)
 			e.bad = err != nil
 		}
-		e.Team = teamOf(e.Payload)
+		e.For = installations(e.Payload)
 		return e, ""
 	}
 	var head struct {
@@ -152,6 +152,6 @@ func readPosted(kind string, body []byte) (e envelope, challenge string) {
 	if head.Type == "url_verification" {
 		return e, head.Challenge
 	}
-	e.Type, e.Payload, e.Team = "events_api", body, teamOf(body)
+	e.Type, e.Payload, e.For = "events_api", body, installations(body)
 	return e, ""
 }

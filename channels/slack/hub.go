@@ -15,9 +15,9 @@ func (h *hub) add(c *Channel) {
 	h.all = append(h.all, c)
 }
 
-// whose finds the running channel of a workspace among those that share an app with c. sure says that there is none:
+// whose finds the running channel of an installation among those that share an app with c. sure says that there is none:
 // every other one knows its workspace already.
-func (h *hub) whose(c *Channel, team string) (found *receiver, sure bool) {
+func (h *hub) whose(c *Channel, at installation) (found *receiver, sure bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sure = true
@@ -29,9 +29,9 @@ func (h *hub) whose(c *Channel, team string) (found *receiver, sure bool) {
 		switch {
 		case self == nil:
 			sure = false
-		case self.team == team && r != nil:
+		case self.has(at) && r != nil:
 			return r, true
-		case self.team == team:
+		case self.has(at):
 			sure = false // it stands still for the moment
 		}
 	}

@@ -37,7 +37,8 @@ func (s *states) Report(st channels.Status) {
 	s.changed = make(chan struct{})
 }
 
-func (s *states) wait(t *testing.T, want channels.State) channels.Status {
+// wait waits for a state whose cause holds all the words.
+func (s *states) wait(t *testing.T, want channels.State, words ...string) channels.Status {
 	t.Helper()
 	limit := time.NewTimer(20 * time.Second)
 	defer limit.Stop()
@@ -45,7 +46,7 @@ func (s *states) wait(t *testing.T, want channels.State) channels.Status {
 		s.mu.Lock()
 		changed := s.changed
 		for _, st := range s.all {
-			if st.State == want {
+			if st.State == want && strings.Contains(st.Cause, strings.Join(words, " ")) {
 				s.mu.Unlock()
 				return st
 			}
@@ -59,10 +60,9 @@ func (s *states) wait(t *testing.T, want channels.State) channels.Status {
 	}
 }
 
-// TestASilentSocketIsDeaf: connected, and no ping comes: that is told, and another connection is made.
-func TestASilentSocketIsDeaf(t *testing.T) {
-	t.Parallel()
-	s := slacktest.Start(t, slacktest.Options{NoLimits: true, PingEvery: 50 * time.Millisecond})
+// running is a channel of the fake's first workspace at work.
+func running(t *testing.T, s *slacktest.Server, change func(*pace)) (*Channel, *states) {
+	t.Helper()
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
 	o := Options{BotToken: channels.Secret(s.Team(0).Token), AppToken: channels.Secret(s.App().Token), APIURL: s.APIURL()}
@@ -70,12 +70,20 @@ func TestASilentSocketIsDeaf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pace.quiet = 2 * time.Second
+	change(&c.pace)
 	in := &states{changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx, in) }()
-	defer func() { cancel(); <-done }()
+	t.Cleanup(func() { cancel(); <-done })
+	return c, in
+}
+
+// TestASilentSocketIsDeaf: connected, and no ping comes: that is told, and another connection is made.
+func TestASilentSocketIsDeaf(t *testing.T) {
+	t.Parallel()
+	s := slacktest.Start(t, slacktest.Options{NoLimits: true, PingEvery: 50 * time.Millisecond})
+	_, in := running(t, s, func(p *pace) { p.quiet = 2 * time.Second })
 	in.wait(t, channels.Ready)
 	s.Freeze()
 	if st := in.wait(t, channels.Deaf); !strings.Contains(st.Cause, "silent") || st.Hint == "" {

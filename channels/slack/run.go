@@ -19,10 +19,14 @@ type pace struct {
 	disabled time.Duration // at least, while Socket Mode is switched off
 	crowded  time.Duration // at least, while the app has too many sockets
 	quiet    time.Duration // how long a socket may be silent: Slack pings every few seconds; beyond it the line counts as dead
+	knock    time.Duration // after so long a silence the other side is pinged
+	greeted  time.Duration // at most so long is waited after a connection that was up
+	settled  time.Duration // how long a connection holds before failures are counted anew
 }
 
 func usualPace() pace {
-	return pace{first: 500 * time.Millisecond, longest: time.Minute, disabled: 5 * time.Second, crowded: 30 * time.Second, quiet: 45 * time.Second}
+	return pace{first: 500 * time.Millisecond, longest: time.Minute, disabled: 5 * time.Second, crowded: 30 * time.Second, quiet: 45 * time.Second,
+		knock: 15 * time.Second, greeted: 5 * time.Second, settled: 5 * time.Second}
 }
 
 func (p pace) backoff(try int) time.Duration { return channels.Backoff(try, p.first, p.longest) }
@@ -76,7 +80,8 @@ const (
 type ending struct {
 	kind  endKind
 	err   error
-	ready bool // it was up before
+	ready bool          // it was up before
+	up    time.Duration // for how long
 }
 
 func (r *receiver) run(ctx context.Context) error {
@@ -99,7 +104,7 @@ func (r *receiver) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
-		if end.ready {
+		if end.ready && end.up >= r.c.pace.settled { // else a server that greets and hangs up would be asked without a pause
 			try = 0
 		}
 		if err := r.failed(ctx, end, try); err != nil {
@@ -115,10 +120,13 @@ func (r *receiver) failed(ctx context.Context, end ending, try int) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if end.kind == refreshed && end.ready {
+	if end.kind == refreshed && end.ready && (try == 0 || end.up >= r.c.pace.settled) {
 		return nil // at once: it was asked for
 	}
 	wait := r.c.pace.backoff(try)
+	if end.ready {
+		wait = min(wait, r.c.pace.greeted)
+	}
 	var e *channels.Error
 	if errors.As(end.err, &e) {
 		wait = max(wait, e.After)

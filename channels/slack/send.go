@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf16"
@@ -23,7 +22,7 @@ import (
 const (
 	metaType   = "parley_message" // of our metadata, by which a message is found again
 	metaToken  = "token"
-	noticeMost = 300 // characters of the text that stands in for blocks in notifications
+	noticeMost = 3900 // characters of the text that stands in for blocks; chat.update takes 4,000
 
 	// answeredPrefix begins the ids of answers through a response_url, of which Slack tells none. They can be neither edited
 	// nor found.
@@ -44,12 +43,18 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 	case p.Text == "":
 		return "", bad("the message is empty")
 	}
-	body, err := content(p)
+	body, err := c.content(p)
 	if err != nil {
 		return "", err
 	}
 	thread := threadOf(p)
 	id, err := c.postMessage(ctx, p, body, thread)
+	if c.unread(err) {
+		if body, err = older(p); err != nil {
+			return "", err
+		}
+		id, err = c.postMessage(ctx, p, body, thread)
+	}
 	if says(err, "duplicate_message_not_found", "duplicate_client_msg_id") {
 		return c.twin(ctx, p, body, thread, err)
 	}
@@ -120,65 +125,6 @@ func threadOf(p channels.Post) string {
 	return string(p.To.Thread)
 }
 
-// content is the best form for a text: Slack reads the Markdown itself. With buttons it goes into a block, since
-// markdown_text stands alone.
-func content(p channels.Post) ([]slackgo.MsgOption, error) {
-	if len(p.Actions) == 0 {
-		return []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(p.Text)}, nil
-	}
-	return inBlocks(p)
-}
-
-// inBlocks is a text as blocks, which replace whatever stood there before.
-func inBlocks(p channels.Post) ([]slackgo.MsgOption, error) {
-	blocks, err := blocksOf(p)
-	if err != nil {
-		return nil, err
-	}
-	return []slackgo.MsgOption{slackgo.MsgOptionText(notice(p), false), slackgo.MsgOptionBlocks(blocks...)}, nil
-}
-
-// notice is what notifications show of a message in blocks.
-func notice(p channels.Post) string {
-	text := p.Plain
-	if text == "" {
-		text = p.Text
-	}
-	runes := []rune(text)
-	if len(runes) > noticeMost {
-		text = string(runes[:noticeMost]) + "…"
-	}
-	return escape(text)
-}
-
-// escape keeps Slack from reading anything in a text as its own marks: nobody is rung.
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
-}
-
-func blocksOf(p channels.Post) ([]slackgo.Block, error) {
-	blocks := []slackgo.Block{slackgo.NewMarkdownBlock("", p.Text)}
-	for i, row := range p.Actions {
-		if len(row) == 0 {
-			continue
-		}
-		var buttons []slackgo.BlockElement
-		for j, a := range row {
-			if a.Value == "" || len(a.Value) > maxValue {
-				return nil, bad("the value of button %q has %d bytes, Slack takes 1 to %d", a.Label, len(a.Value), maxValue)
-			}
-			label := []rune(a.Label)
-			if len(label) > 75 {
-				label = append(label[:74], '…')
-			}
-			id := strconv.Itoa(i) + "." + strconv.Itoa(j)
-			buttons = append(buttons, slackgo.NewButtonBlockElement("parley."+id, a.Value, slackgo.NewTextBlockObject(slackgo.PlainTextType, string(label), false, false)))
-		}
-		blocks = append(blocks, slackgo.NewActionBlock("parley."+strconv.Itoa(i), buttons...))
-	}
-	return blocks, nil
-}
-
 // Edit replaces the text and the buttons of a message: without Actions it has none afterwards.
 func (c *Channel) Edit(ctx context.Context, id channels.MessageID, p channels.Post) error {
 	if strings.HasPrefix(string(id), answeredPrefix) {
@@ -190,7 +136,7 @@ func (c *Channel) Edit(ctx context.Context, id channels.MessageID, p channels.Po
 	if n := len(utf16.Encode([]rune(p.Text))); n > maxText {
 		return bad("the text has %d units, Slack takes %d", n, maxText)
 	}
-	body, err := inBlocks(p)
+	body, err := c.inBlocks(p)
 	if err != nil {
 		return err
 	}
@@ -202,6 +148,15 @@ func (c *Channel) Edit(ctx context.Context, id channels.MessageID, p channels.Po
 		return err
 	}
 	err = c.do(ctx, "chat.update", update)
+	if c.unread(err) {
+		if body, err = older(p); err != nil {
+			return err
+		}
+		if p.Token != "" {
+			body = append(body, stamped(p.Token))
+		}
+		err = c.do(ctx, "chat.update", update)
+	}
 	if says(err, "streaming_state_conflict") { // a stream of an earlier process
 		if err := c.stopStream(ctx, p.To.Peer, id, ""); err != nil {
 			return err

@@ -61,6 +61,7 @@ type Channel struct {
 	live  atomic.Pointer[receiver] // nil unless Run is at work
 	names *names
 	marks *marks
+	elder atomic.Bool // the Web API knows no Markdown
 	pace  pace
 }
 
@@ -186,8 +187,14 @@ type identity struct {
 	team, teamName string
 	user, name     string
 	bot            string
+	enterprise     string // the organisation of the workspace; empty: none
 	account        channels.AccountID
 	missing        []string // scopes
+}
+
+// has says whether an event for an installation of the app is for this one.
+func (s *identity) has(at installation) bool {
+	return at.team != "" && at.team == s.team || at.user != "" && at.user == s.user || at.enterprise != "" && (at.enterprise == s.enterprise || at.enterprise == s.team)
 }
 
 // whoami asks who the bot is and remembers it.
@@ -202,7 +209,7 @@ func (c *Channel) whoami(ctx context.Context) (*identity, error) {
 	if got.TeamID == "" || got.UserID == "" {
 		return nil, errors.New("auth.test answered without a workspace or user")
 	}
-	self := &identity{team: got.TeamID, teamName: got.Team, user: got.UserID, name: got.User, bot: got.BotID,
+	self := &identity{team: got.TeamID, teamName: got.Team, user: got.UserID, name: got.User, bot: got.BotID, enterprise: got.EnterpriseID,
 		account: channels.AccountID(got.TeamID + "/" + got.UserID), missing: missingScopes(got.Header)}
 	c.self.Store(self)
 	return self, nil

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +31,9 @@ const (
 type socket struct {
 	conn   *websocket.Conn
 	frames chan []byte
-	failed error // why frames was closed
+	failed error  // why frames was closed
+	alive  func() // something was heard
+	heard  chan struct{}
 
 	mu sync.Mutex // of writes
 }
@@ -43,7 +46,9 @@ func (r *receiver) connection(ctx context.Context) ending {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
+	began := r.c.clock.Now()
 	work.Go(func() { s.read(ctx) })
+	work.Go(func() { s.knock(ctx, r.c.pace.knock) })
 	work.Go(func() { // a read has no context
 		<-ctx.Done()
 		_ = s.conn.Close()
@@ -62,6 +67,7 @@ func (r *receiver) connection(ctx context.Context) ending {
 	end := r.serve(ctx, s)
 	end.ready = true
 	r.since, r.blind = r.c.clock.Now(), end.kind == silent
+	end.up = r.since.Sub(began)
 	return end
 }
 
@@ -122,11 +128,18 @@ func (r *receiver) dial(ctx context.Context) (*socket, greeting, error) {
 		_ = conn.Close() // it failed
 		return nil, hello, err
 	}
-	s := &socket{conn: conn, frames: make(chan []byte, framesWaited)}
-	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(r.c.pace.quiet)) } // fails with the connection
-	alive()
+	s := &socket{conn: conn, frames: make(chan []byte, framesWaited), heard: make(chan struct{}, 1)}
+	s.alive = func() {
+		_ = conn.SetReadDeadline(time.Now().Add(r.c.pace.quiet)) // fails with the connection
+		select {
+		case s.heard <- struct{}{}:
+		default: // it is noted
+		}
+	}
+	s.alive()
+	conn.SetPongHandler(func(string) error { s.alive(); return nil })
 	conn.SetPingHandler(func(data string) error {
-		alive()
+		s.alive()
 		err := conn.WriteControl(websocket.PongMessage, []byte(data), time.Now().Add(writeWithin))
 		if errors.Is(err, websocket.ErrCloseSent) {
 			return nil
@@ -145,15 +158,33 @@ func (s *socket) read(ctx context.Context) {
 			s.failed = err
 			return
 		}
+		s.alive()
 		if kind != websocket.TextMessage {
 			continue
 		}
 		select {
 		case s.frames <- raw:
+			s.alive() // it may have waited for room, and nothing was read meanwhile
 		case <-ctx.Done():
 			s.failed = ctx.Err()
 			return
 		}
+	}
+}
+
+// knock pings a server that has said nothing for a while: Slack pings by itself, a server in its place need not.
+func (s *socket) knock(ctx context.Context, after time.Duration) {
+	t := time.NewTimer(after)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.heard:
+		case <-t.C:
+			_ = s.conn.WriteControl(websocket.PingMessage, nil, time.Now().Add(writeWithin)) // reading tells when it is dead
+		}
+		t.Reset(after)
 	}
 }
 
@@ -238,9 +269,9 @@ func (r *receiver) goodbye(e envelope) (ending, bool) {
 // settle hands what envelopes hold to whom it belongs, and acknowledges those that were taken.
 func (r *receiver) settle(ctx context.Context, s *socket, list []envelope) (ending, bool) {
 	for len(list) > 0 {
-		whose, ok := r.owner(list[0].Team)
+		whose, ok := r.owner(list[0].For)
 		n := 1
-		for n < len(list) && list[n].Team == list[0].Team {
+		for n < len(list) && slices.Equal(list[n].For, list[0].For) {
 			n++
 		}
 		if ok {
@@ -264,17 +295,29 @@ func (r *receiver) settle(ctx context.Context, s *socket, list []envelope) (endi
 	return ending{}, false
 }
 
-// owner finds whose events of a workspace are. ok is false when that is not known yet: they are not acknowledged and come
-// again. A workspace that no channel has is told of once, and its events are passed by.
-func (r *receiver) owner(team string) (whose *receiver, ok bool) {
+// owner finds for whom events are, by the first of the installations that they name and somebody here has. ok is false when
+// that is not known yet: they are not acknowledged and come again. A workspace that no channel has is told of once, and its
+// events are passed by.
+func (r *receiver) owner(for_ []installation) (whose *receiver, ok bool) {
 	self := r.c.self.Load()
-	if team == "" || self != nil && team == self.team {
+	if len(for_) == 0 {
 		return r, true
 	}
-	whose, sure := r.c.hub.whose(r.c, team)
-	if whose != nil || !sure {
-		return whose, whose != nil
+	allSure := true
+	for _, at := range for_ {
+		if self != nil && self.has(at) {
+			return r, true
+		}
+		whose, sure := r.c.hub.whose(r.c, at)
+		if whose != nil {
+			return whose, true
+		}
+		allSure = allSure && sure
 	}
+	if !allSure {
+		return nil, false
+	}
+	team := for_[0].team
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.strange == nil {

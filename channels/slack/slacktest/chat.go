@@ -3,6 +3,7 @@ package slacktest
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,12 @@ func (s *Server) im(t *Team, user string) *Channel {
 
 // content fills text, Markdown, blocks and metadata of a message from the arguments.
 func (c *call) content(m *Message) *failure {
+	if c.s.opts.NoMarkdown {
+		delete(c.args, "markdown_text")
+		if strings.Contains(c.get("blocks"), `"type":"markdown"`) {
+			return fail("invalid_blocks")
+		}
+	}
 	if c.get("markdown_text") != "" && (c.get("text") != "" || c.get("blocks") != "") {
 		return fail("markdown_text_conflict")
 	}

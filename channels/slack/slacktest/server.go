@@ -46,6 +46,10 @@ type Options struct {
 	SlowShares int
 	// EditWindow is after how long a message cannot be updated any more (a workspace's setting); 0: never.
 	EditWindow time.Duration
+	// NoMarkdown is a Web API from before 2025: it knows neither markdown_text nor markdown blocks.
+	NoMarkdown bool
+	// HangUp has every socket closed behind its hello, as Slack's servers do in trouble: refresh_requested.
+	HangUp bool
 	// Seed of everything that is left to chance.
 	Seed uint64
 	// OnPosted is called for every message that was taken from the bot, inside its request: it must be quick.
@@ -81,6 +85,7 @@ type Server struct {
 	events   deliveries
 	statuses []Status
 	frozen   bool
+	pings    int // that sockets have had
 	post     poster
 
 	stop func() // ends the posting loop

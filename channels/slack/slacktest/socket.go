@@ -84,6 +84,9 @@ func (s *Server) attach(conn *websocket.Conn) *socket {
 	s.sockets = append(s.sockets, sock)
 	sock.send(frame{text: mustJSON(reply{"type": "hello", "num_connections": len(s.sockets),
 		"connection_info": reply{"app_id": s.app.ID}, "debug_info": debug})})
+	if s.opts.HangUp {
+		sock.send(frame{text: mustJSON(reply{"type": "disconnect", "reason": "refresh_requested", "debug_info": debug}), last: true})
+	}
 	s.watch.Changed()
 	return sock
 }
@@ -192,6 +195,18 @@ func halfFrame(text []byte) []byte {
 // read takes acknowledgements until the connection ends.
 func (k *socket) read() {
 	defer k.conn.Close()
+	answer := k.conn.PingHandler()
+	k.conn.SetPingHandler(func(data string) error {
+		k.s.mu.Lock()
+		frozen := k.s.frozen
+		k.s.pings++
+		k.s.watch.Changed()
+		k.s.mu.Unlock()
+		if frozen {
+			return nil
+		}
+		return answer(data)
+	})
 	for {
 		_, raw, err := k.conn.ReadMessage()
 		if err != nil {

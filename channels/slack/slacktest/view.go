@@ -129,6 +129,13 @@ func (v View) Connected() int {
 	return v.s.socketN
 }
 
+// Pings is how many pings sockets have had.
+func (v View) Pings() int {
+	v.s.mu.Lock()
+	defer v.s.mu.Unlock()
+	return v.s.pings
+}
+
 // Strays is how many acknowledgements named an envelope that nobody sent.
 func (v View) Strays() int {
 	v.s.mu.Lock()

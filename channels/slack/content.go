@@ -1,0 +1,109 @@
+package slack
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	slackgo "github.com/slack-go/slack"
+
+	"parley/channels"
+)
+
+// sectionMost is how long the text of a section may be, https://docs.slack.dev/reference/block-kit/blocks/section-block.
+const sectionMost = 3000
+
+// content is the best form for a text: Slack reads the Markdown itself. With buttons it goes into a block, since
+// markdown_text stands alone.
+func (c *Channel) content(p channels.Post) ([]slackgo.MsgOption, error) {
+	if len(p.Actions) == 0 && !c.elder.Load() {
+		return []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(p.Text)}, nil
+	}
+	return c.inBlocks(p)
+}
+
+// inBlocks is a text as blocks, which replace whatever stood there before.
+func (c *Channel) inBlocks(p channels.Post) ([]slackgo.MsgOption, error) {
+	if c.elder.Load() {
+		return older(p)
+	}
+	blocks, err := blocksOf(p)
+	if err != nil {
+		return nil, err
+	}
+	return []slackgo.MsgOption{slackgo.MsgOptionText(notice(p), false), slackgo.MsgOptionBlocks(blocks...)}, nil
+}
+
+// notice is what notifications, screen readers and other programs are given of a message in blocks.
+func notice(p channels.Post) string {
+	text, size := cmp.Or(p.Plain, p.Text), 0
+	for i, r := range text {
+		if size += len(escape(string(r))); size > noticeMost { // bytes, which are no fewer than characters
+			return escape(text[:i]) + "…"
+		}
+	}
+	return escape(text)
+}
+
+// escape keeps Slack from reading anything in a text as its own marks: nobody is rung.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+func blocksOf(p channels.Post) ([]slackgo.Block, error) {
+	return withButtons([]slackgo.Block{slackgo.NewMarkdownBlock("", p.Text)}, p)
+}
+
+// unread says that the Web API does not know Markdown, which came in 2025: an older one, such as a proxy that checks what
+// passes. That it takes no markdown_text holds from then on; blocks may be refused for what stands in them.
+func (c *Channel) unread(err error) bool {
+	if says(err, "no_text") {
+		c.elder.Store(true)
+		return true
+	}
+	return says(err, "invalid_blocks")
+}
+
+// older is a text in blocks that Slack has had since 2019, without markup.
+func older(p channels.Post) ([]slackgo.MsgOption, error) {
+	var blocks []slackgo.Block
+	text := cmp.Or(p.Plain, p.Text)
+	for rest := text; rest != ""; {
+		n, size := len(rest), 0
+		for i, r := range rest {
+			if size += len(escape(string(r))); size > sectionMost {
+				n = i
+				break
+			}
+		}
+		blocks = append(blocks, slackgo.NewSectionBlock(slackgo.NewTextBlockObject(slackgo.MarkdownType, escape(rest[:n]), false, true), nil, nil))
+		rest = rest[n:]
+	}
+	blocks, err := withButtons(blocks, p)
+	if err != nil {
+		return nil, err
+	}
+	return []slackgo.MsgOption{slackgo.MsgOptionText(notice(p), false), slackgo.MsgOptionBlocks(blocks...)}, nil
+}
+
+func withButtons(blocks []slackgo.Block, p channels.Post) ([]slackgo.Block, error) {
+	for i, row := range p.Actions {
+		if len(row) == 0 {
+			continue
+		}
+		var buttons []slackgo.BlockElement
+		for j, a := range row {
+			if a.Value == "" || len(a.Value) > maxValue {
+				return nil, bad("the value of button %q has %d bytes, Slack takes 1 to %d", a.Label, len(a.Value), maxValue)
+			}
+			label := []rune(a.Label)
+			if len(label) > 75 {
+				label = append(label[:74], '…')
+			}
+			id := strconv.Itoa(i) + "." + strconv.Itoa(j)
+			buttons = append(buttons, slackgo.NewButtonBlockElement("parley."+id, a.Value, slackgo.NewTextBlockObject(slackgo.PlainTextType, string(label), false, false)))
+		}
+		blocks = append(blocks, slackgo.NewActionBlock("parley."+strconv.Itoa(i), buttons...))
+	}
+	return blocks, nil
+}
