@@ -62,7 +62,7 @@ func classOf(err error) channels.Class {
 		return channels.Fatal
 	case err.Error() == whatsmeow.ErrNotConnected.Error():
 		return channels.Unknown // bare, it comes from waiting for the answer (retryFrame of whatsmeow's request.go)
-	case errors.Is(err, whatsmeow.ErrNotConnected), errors.Is(err, socket.ErrSocketClosed), errors.Is(err, errEnded):
+	case errors.Is(err, whatsmeow.ErrNotConnected), errors.Is(err, socket.ErrSocketClosed), errors.Is(err, errEnded), errors.Is(err, errMoved):
 		return channels.Retry // it never left
 	case errors.As(err, &cut):
 		return classOfCut(cut)

@@ -214,6 +214,7 @@ func (v *vault) device(ctx context.Context) (*wastore.Device, error) {
 	}
 	dev := all[len(all)-1] // a login that was cut between saving the new one and deleting the old leaves two
 	dev.Container = owned{v.container}
+	dev.Sessions = ratchets{dev.Sessions, dev.EventBuffer.DoDecryptionTxn}
 	return dev, nil
 }
 

@@ -136,8 +136,13 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 	if err := s.v.put(ctx, chat, id, m, s.c.clock.Now()); err != nil {
 		s.c.log.Warn("what is sent cannot be kept", "err", mask(err.Error()))
 	}
-	// whatsmeow writes into what it sends, and keeps it.
-	_, err := s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.pace.answer})
+	var read map[string][]byte
+	ctx = context.WithValue(ctx, readKey{}, &read)
+	err := errMoved
+	for try := 0; errors.Is(err, errMoved) && try < movedMost; try++ {
+		// whatsmeow writes into what it sends, and keeps it.
+		_, err = s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.pace.answer})
+	}
 	if cutOff(err) {
 		if why := s.reason(); why != nil {
 			return &channels.Error{Class: channels.Fatal, Err: why}

@@ -14,6 +14,7 @@ import (
 	"go.mau.fi/libsignal/keys/prekey"
 	"go.mau.fi/libsignal/protocol"
 	"go.mau.fi/libsignal/session"
+	"go.mau.fi/libsignal/signalerror"
 	"go.mau.fi/libsignal/state/record"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/util/keys"
@@ -189,7 +190,8 @@ func (v *vault) open(from *protocol.SignalAddress, kind string, sealed []byte) (
 		if known, ok := v.identities[from.String()]; ok && known != m.IdentityKey().PublicKey().PublicKey() {
 			delete(v.identities, from.String()) // it was linked anew
 		}
-		if plain, err = c.DecryptMessage(ctx, m); err != nil {
+		plain, err = v.tryEach(from, func() ([]byte, error) { return c.DecryptMessage(ctx, m) })
+		if err != nil {
 			return nil, fmt.Errorf("decrypt a prekey message: %w", err)
 		}
 	} else {
@@ -197,11 +199,60 @@ func (v *vault) open(from *protocol.SignalAddress, kind string, sealed []byte) (
 		if err != nil {
 			return nil, fmt.Errorf("read a message: %w", err)
 		}
-		if plain, err = c.Decrypt(ctx, m); err != nil {
+		plain, err = v.tryEach(from, func() ([]byte, error) { return c.Decrypt(ctx, m) })
+		if err != nil {
 			return nil, fmt.Errorf("decrypt a message: %w", err)
 		}
 	}
 	return unpad(plain)
+}
+
+// tryEach decrypts with one session after the other, each alone, as phones do: libsignal for Go leaves those moved that
+// cannot read a message.
+func (v *vault) tryEach(from *protocol.SignalAddress, open func() ([]byte, error)) ([]byte, error) {
+	pb, address := store.SignalProtobufSerializer, from.String()
+	raw := v.sessions[address]
+	if raw == nil {
+		return open()
+	}
+	all, err := record.NewSessionFromBytes(raw, pb.Session, pb.State)
+	if err != nil {
+		return nil, fmt.Errorf("read the sessions: %w", err)
+	}
+	states := append([]*record.StateStructure{all.Structure().SessionState}, all.Structure().PreviousStates...)
+	var first error
+	for i, s := range states {
+		alone, err := record.NewSessionFromStructure(&record.SessionStructure{SessionState: s}, pb.Session, pb.State)
+		if err != nil {
+			return nil, fmt.Errorf("take a session apart: %w", err)
+		}
+		v.sessions[address] = alone.Serialize()
+		plain, err := open()
+		if err != nil {
+			if first == nil || errors.Is(err, signalerror.ErrOldCounter) {
+				first = err
+			}
+			continue
+		}
+		got, err := record.NewSessionFromBytes(v.sessions[address], pb.Session, pb.State)
+		if err != nil {
+			return nil, fmt.Errorf("read the session: %w", err)
+		}
+		whole := got.Structure()
+		for j, other := range states {
+			if j != i {
+				whole.PreviousStates = append(whole.PreviousStates, other)
+			}
+		}
+		kept, err := record.NewSessionFromStructure(whole, pb.Session, pb.State)
+		if err != nil {
+			return nil, fmt.Errorf("put the sessions together: %w", err)
+		}
+		v.sessions[address] = kept.Serialize()
+		return plain, nil
+	}
+	v.sessions[address] = raw
+	return nil, first
 }
 
 func (v *vault) groupCipher(chat string, sender *protocol.SignalAddress) (*groups.SessionBuilder, *protocol.SenderKeyName, *groups.GroupCipher) {

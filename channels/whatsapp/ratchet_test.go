@@ -1,0 +1,140 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/libsignal/keys/identity"
+	"go.mau.fi/libsignal/keys/prekey"
+	"go.mau.fi/libsignal/protocol"
+	signal "go.mau.fi/libsignal/session"
+	"go.mau.fi/libsignal/util/optional"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// party is a device that writes to another by the Signal protocol.
+type party struct {
+	t    *testing.T
+	dev  *store.Device
+	peer *protocol.SignalAddress
+}
+
+func newParty(t *testing.T, user string) *party {
+	t.Helper()
+	s, _ := offline(t)
+	dev, err := s.v.device(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &party{t: t, dev: dev, peer: types.NewJID(user, types.HiddenUserServer).SignalAddress()}
+}
+
+func (p *party) cipher() (*signal.Builder, *signal.Cipher) {
+	b := signal.NewBuilderFromSignal(p.dev, p.peer, store.SignalProtobufSerializer)
+	return b, signal.NewCipher(b, p.peer)
+}
+
+// begin starts another session with a party.
+func (p *party) begin(with *party) {
+	p.t.Helper()
+	once, err := with.dev.PreKeys.GenOnePreKey(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	signed := with.dev.SignedPreKey
+	b, _ := p.cipher()
+	if err := b.ProcessBundle(p.t.Context(), prekey.NewBundle(with.dev.RegistrationID, 0, optional.NewOptionalUint32(once.KeyID), signed.KeyID,
+		ecc.NewDjbECPublicKey(*once.Pub), ecc.NewDjbECPublicKey(*signed.Pub), *signed.Signature, identity.NewKey(ecc.NewDjbECPublicKey(*with.dev.IdentityKey.Pub)))); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *party) write(text string) protocol.CiphertextMessage {
+	p.t.Helper()
+	_, c := p.cipher()
+	m, err := c.Encrypt(p.t.Context(), []byte(text))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return m
+}
+
+func (p *party) read(m protocol.CiphertextMessage, want string) {
+	p.t.Helper()
+	_, c := p.cipher()
+	pb := store.SignalProtobufSerializer
+	var plain []byte
+	err := p.dev.EventBuffer.DoDecryptionTxn(p.t.Context(), func(ctx context.Context) error {
+		if m.Type() == protocol.PREKEY_TYPE {
+			first, err := protocol.NewPreKeySignalMessageFromBytes(m.Serialize(), pb.PreKeySignalMessage, pb.SignalMessage)
+			if err == nil {
+				plain, err = c.DecryptMessage(ctx, first)
+			}
+			return err
+		}
+		next, err := protocol.NewSignalMessageFromBytes(m.Serialize(), pb.SignalMessage)
+		if err == nil {
+			plain, err = c.Decrypt(ctx, next)
+		}
+		return err
+	})
+	if err != nil || string(plain) != want {
+		p.t.Fatalf("read %q, %v, want %q", plain, err, want)
+	}
+}
+
+// A message by an older session must leave the newer one as it was, or nothing that comes by that is read any more.
+func TestLateMessageLeavesTheNewSessionAlone(t *testing.T) {
+	t.Parallel()
+	ana, us := newParty(t, "180000000000001"), newParty(t, "190000000000011")
+	ana.begin(us)
+	us.read(ana.write("first"), "first")
+	ana.read(us.write("answer"), "answer")
+	late := ana.write("late")
+	us.begin(ana) // she asked for a message again
+	ana.read(us.write("by the new one"), "by the new one")
+	us.read(late, "late")
+	us.read(ana.write("by the new one, too"), "by the new one, too")
+	ana.read(us.write("still"), "still")
+	us.read(ana.write("and on"), "and on")
+}
+
+// What arrives while a message is encrypted moves the session on: the send begins anew.
+func TestSendStandsOnWhatItRead(t *testing.T) {
+	t.Parallel()
+	ana, us := newParty(t, "180000000000001"), newParty(t, "190000000000011")
+	ana.begin(us)
+	us.read(ana.write("first"), "first")
+	to := us.peer.String()
+	send := func(meanwhile func()) error {
+		var read map[string][]byte
+		_, ctx, err := us.dev.WithCachedSessions(context.WithValue(t.Context(), readKey{}, &read), []string{to})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, c := us.cipher()
+		m, err := c.Encrypt(ctx, []byte("hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		meanwhile()
+		if err := us.dev.PutCachedSessions(ctx); err != nil {
+			return err
+		}
+		ana.read(m, "hello")
+		return nil
+	}
+	if err := send(func() {}); err != nil {
+		t.Error(err)
+	}
+	if err := send(func() { us.read(ana.write("meanwhile"), "meanwhile") }); !errors.Is(err, errMoved) {
+		t.Errorf("a send over a moved session: %v", err)
+	}
+	if err := send(func() {}); err != nil {
+		t.Error(err)
+	}
+	us.read(ana.write("after it"), "after it")
+}
