@@ -21,4 +21,10 @@ export async function answered(page, text) {
   return answer
 }
 
+// visit goes to another page of the application as a link in it does: nothing is loaded anew.
+export const visit = (page, where) => page.evaluate(where => {
+  history.pushState(null, '', where)
+  dispatchEvent(new PopStateEvent('popstate', { state: null }))
+}, where)
+
 export const bodyOf = answer => answer.locator('.md')

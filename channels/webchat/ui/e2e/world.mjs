@@ -1,5 +1,5 @@
 import { spawn, execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile, cp, mkdir } from 'node:fs/promises'
+import { mkdtemp, readFile, rename, rm, writeFile, cp, mkdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { Model } from './model.mjs'
@@ -80,11 +80,13 @@ export class World {
   get base() { return `http://127.0.0.1:${this.port}` }
 
   async configure() {
-    await writeFile(path.join(this.dir, 'parley.yaml'), [
+    const file = path.join(this.dir, 'parley.yaml')
+    await writeFile(`${file}.new`, [
       `data_dir: ${this.dir}/data`,
       `gateway: {listen: "127.0.0.1:${this.port}"}`,
       'models:', `  - {name: main, base_url: "${this.model.url}", model: test-model}`,
       this.config, ''].join('\n'))
+    await rename(`${file}.new`, file) // the gateway watches it
   }
 
   // run starts the process; again after kill, on the same port.

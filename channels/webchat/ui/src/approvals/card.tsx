@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { useEffect, useState, type Ref } from 'react'
+import { Problem } from '../api/http'
 import type { Approval } from '../api/types'
 import { useAct } from '../api/use'
 import { Unseen } from '../chat/markdown-view'
@@ -15,18 +16,29 @@ import './approval.css'
 const said: Record<Decision, string> = { once: 'Allowed, this once.', session: 'Allowed for this session.', deny: 'Denied.' }
 
 // ApprovalCard is one question: who asks, from where, the whole of what would be done and what it could touch, and until when.
-export function ApprovalCard({ approval: a, here, deny, done }: { approval: Approval; here?: boolean; deny?: Ref<HTMLButtonElement>; done?: () => void }) {
+export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval: Approval; here?: boolean; gone?: boolean; deny?: Ref<HTMLButtonElement>; done?: () => void }) {
   const [chosen, choose] = useState<Decision>()
-  const act = useAct(async (d: Decision) => { choose(d); await decide(a.id, d); toast(said[d]); done?.() })
+  const act = useAct(async (d: Decision) => {
+    choose(d)
+    try {
+      await decide(a.id, d)
+    } catch (err) {
+      if (err instanceof Problem && err.status === 409) toast(err.message) // somebody was first: the card is about to go
+      throw err
+    }
+    toast(said[d])
+    done?.()
+  })
+  const armed = useArmed()
   const left = useLeft(a.expires_at)
   const over = left <= 0
-  const may = (d: Decision) => a.choices.includes(d)
+  const may = (d: Decision) => !gone && a.choices.includes(d)
   const button = (d: Decision, label: string, kind?: 'primary' | 'danger', ref?: Ref<HTMLButtonElement>) =>
-    <Button ref={ref} kind={kind} disabled={act.busy || over} busy={act.busy && chosen === d} onClick={() => { void act.run(d) }}>{label}</Button>
+    <Button ref={ref} kind={kind} disabled={act.busy || over || (d !== 'deny' && !armed)} busy={act.busy && chosen === d} onClick={() => { void act.run(d) }}>{label}</Button>
   return (
     <article className="card stack ask" aria-label={`Approval: ${a.tool}`}>
       <h3 className="row"><Icon name="warn" /><span className="grow">{a.tool === 'exec' ? 'Run this command?' : <>Allow <code>{a.tool}</code>?</>}</span>
-        <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{over ? 'lapsed' : `lapses in ${remaining(left)}`}</span></h3>
+        <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{gone ? 'over' : over ? 'lapsed' : `lapses in ${remaining(left)}`}</span></h3>
       <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
       <dl className="facts small">
         <dt>Asked by</dt><dd><bdi>{shown(a.requester_name || a.requester || 'somebody')}</bdi>{a.role && <span className="soft"> · {a.role}</span>}</dd>
@@ -39,14 +51,29 @@ export function ApprovalCard({ approval: a, here, deny, done }: { approval: Appr
         <dt>Run</dt><dd><Link to="/runs/$run" params={{ run: a.run_id }}>{short(a.run_id).toLowerCase()}</Link></dd>
       </dl>
       {act.error && <Failed error={act.error} />}
+      {gone && <p className="soft" role="status">This question is over.</p>}
+      {over && !gone && <p className="soft" role="status">Nobody answered in time, so it is not done. If it is still wanted, ask the agent for it again.</p>}
       <div className="row wrap ask-acts">
-        {a.choices.length === 0 && <span className="soft small grow">{a.domain ? `The owner of ${a.domain} decides this.` : 'Somebody else decides this.'}</span>}
+        {!gone && a.choices.length === 0 && <span className="soft small grow">{a.domain ? `The owner of ${a.domain} decides this.` : 'Somebody else decides this.'}</span>}
         {may('deny') && button('deny', 'Deny', 'danger', deny)}
         {may('session') && button('session', 'Allow for this session')}
         {may('once') && button('once', 'Allow once', 'primary')}
       </div>
     </article>
   )
+}
+
+const arming = 600 // ms
+
+// useArmed turns true when the question has been there for a moment: a click that was meant for what stood here before must
+// not allow anything.
+function useArmed(): boolean {
+  const [armed, set] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => { set(true) }, arming)
+    return () => { clearTimeout(timer) }
+  }, [])
+  return armed
 }
 
 // useLeft is how many milliseconds are left, moving each second.

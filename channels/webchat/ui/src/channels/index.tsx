@@ -44,10 +44,15 @@ export function ChannelCard({ channel: c, changed }: { channel: Channel; changed
     <article className="card stack" aria-label={`Channel ${c.name}`}>
       <h2 className="row"><Icon name={networkIcon(c.type)} /><span className="grow truncate">{c.name}</span><span className={`badge ${s.kind}`}>{s.label}</span></h2>
       <dl className="facts small"><dt>Network</dt><dd>{networkName(c.type)}</dd>{c.account && <><dt>Account</dt><dd className="mono">{c.account}</dd></>}<dt>Since</dt><dd><Ago at={c.since} /></dd></dl>
-      {(c.cause || hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : undefined}>{c.cause && <strong className="channel-cause"><bdi>{sentence(shown(c.cause))}</bdi></strong>}{hint && <span className="channel-hint">{shown(hint)}</span>}</Note>}
+      {(c.cause || hint) && c.state !== 'idle' && <Note kind={troubled(c) ? (s.kind === 'bad' ? 'bad' : 'warn') : c.state === 'ready' ? 'warn' : undefined}>{c.cause && <strong className="channel-cause"><bdi>{sentence(shown(c.cause))}</bdi></strong>}{hint && <span className="channel-hint"><Linked text={hint} /></span>}</Note>}
       <Acts channel={c} changed={changed} />
     </article>
   )
+}
+
+// Linked is a hint of ours with its addresses as links.
+function Linked({ text }: { text: string }) {
+  return <>{shown(text).split(/(https:\/\/[^\s)]+[^\s).,;])/).map((part, i) => i % 2 ? <a key={i} href={part} target="_blank" rel="noopener noreferrer">{part}</a> : part)}</>
 }
 
 // Acts are what can be done with a channel: have it ask its network, and see what it found; link a phone.
@@ -59,7 +64,7 @@ function Acts({ channel: c, changed }: { channel: Channel; changed: () => void }
       {test.error && <Failed error={test.error} />}
       {tested && (
         <ul className="findings small" aria-label={`What the test of ${c.name} found`} role="status">
-          {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span><bdi>{shown(f.what)}</bdi>{f.hint && <><br /><span className="soft">{shown(f.hint)}</span></>}</span></li>)}
+          {tested.findings.map((f, i) => <li key={i} className={f.ok ? undefined : 'bad'}><Icon name={f.ok ? 'check' : 'warn'} /><span><bdi>{sentence(shown(f.what))}</bdi>{f.hint && <><br /><span className="soft"><Linked text={f.hint} /></span></>}</span></li>)}
         </ul>
       )}
       <div className="row wrap"><LinkPhone channel={c} changed={changed} /><Button kind="small" icon="again" busy={test.busy} onClick={() => { void test.run() }}>{tested ? 'Test again' : 'Test'}</Button></div>

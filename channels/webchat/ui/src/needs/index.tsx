@@ -3,7 +3,7 @@ import type { Channel, Letter, Pairing, Status } from '../api/types.gen'
 import type { List } from '../api/types'
 import { useApi } from '../api/use'
 import { ModelState } from '../agents'
-import { ApprovalCard } from '../approvals/card'
+import { ApprovalList } from '../approvals/list'
 import { ChannelCard, troubled } from '../channels'
 import { needs } from '../store/app'
 import { approvals } from '../store/approvals'
@@ -35,7 +35,7 @@ export function NeedsPage() {
         <Empty icon="check" title="Nothing needs you" act={<Link className="button" to="/">Back to the chat</Link>}>Questions of agents, requests of strangers, channels that need a hand and answers that did not arrive will stand here, and be counted in the side bar.</Empty>
       )}
       {health && <Section title="Storage"><p className="card">{health.health}: {health.reason}</p></Section>}
-      {asked.length > 0 && <Section title="Questions before something is done"><div className="ask-list">{asked.map(a => <ApprovalCard key={a.id} approval={a} />)}</div></Section>}
+      {asked.length > 0 && <Section title="Questions before something is done"><ApprovalList asked={asked} /></Section>}
       {open.length > 0 && <Section title="Strangers who want to be let in"><Pairings quiet /></Section>}
       {bad.length > 0 && <Section title="Channels that need a hand"><div className="cards">{bad.map(c => <ChannelCard key={c.name} channel={c} changed={channels.reload} />)}</div></Section>}
       {down.length > 0 && <Section title="Models that cannot be reached"><ul className="models card">{down.map(m => <li key={m.name} className="row wrap"><strong>{m.name}</strong><ModelState model={m} /><span className="soft small">{m.last_error}</span></li>)}</ul></Section>}

@@ -15,7 +15,7 @@ async function read(): Promise<void> {
   if (asking) { again = true; return }
   asking = true
   try {
-    const list = await get<List<Approval>>('/v1/approvals?state=pending&limit=100')
+    const list = await get<List<Approval>>('/v1/approvals?state=pending&limit=500')
     approvals.set([...list.items].sort((a, b) => a.created.localeCompare(b.created)))
   } catch { /* the live line tells when the gateway is back */ } finally {
     asking = false
