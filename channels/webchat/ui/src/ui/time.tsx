@@ -7,16 +7,21 @@ let timer: ReturnType<typeof setInterval> | undefined
 
 // useNow is the time, moving every ten seconds while somebody looks.
 export function useNow(): number {
-  return useSyncExternalStore(
-    f => {
-      if (!listeners.size) now = Date.now() // it stood still while nobody looked
-      listeners.add(f)
-      timer ??= setInterval(() => { now = Date.now(); listeners.forEach(l => { l() }) }, 10_000)
-      return () => { listeners.delete(f); if (!listeners.size) { clearInterval(timer); timer = undefined } }
-    },
-    () => now,
-  )
+  return useSyncExternalStore(subscribe, read)
 }
+
+// subscribe is the same function at every render: another one would be subscribed anew each time.
+function subscribe(f: () => void): () => void {
+  if (!listeners.size) now = Date.now() // it stood still while nobody looked
+  listeners.add(f)
+  timer ??= setInterval(() => { now = Date.now(); listeners.forEach(l => { l() }) }, 10_000)
+  return () => {
+    listeners.delete(f)
+    if (!listeners.size) { clearInterval(timer); timer = undefined }
+  }
+}
+
+const read = () => now
 
 // Ago is a relative time with the exact one on hover.
 export function Ago({ at }: { at: string | null | undefined }) {
