@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -96,6 +97,10 @@ func (r *recorder) execRows(steps []workspace.Step) (rows []workspace.AuditRow) 
 		}
 		if st.Body.Reason != "" {
 			what["reason"] = st.Body.Reason
+		}
+		if kind == workspace.AuditExecEnded && len(st.Body.Content) > 0 { // the result's last line tells it
+			text := strings.TrimSpace(st.Body.Content[0].Text)
+			what["ended"] = workspace.Line(strings.Trim(text[strings.LastIndexByte(text, '\n')+1:], "()"), 200)
 		}
 		rows = append(rows, workspace.AuditRow{Kind: kind, Actor: r.run.Requester, Via: "turn", What: what})
 	}

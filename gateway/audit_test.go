@@ -19,7 +19,7 @@ func TestAuditTellsOfCommands(t *testing.T) {
 	guest.ask(8, plainly(8, ""), `CALL exec {"command":"make it"}`)
 	type row struct {
 		Kind, Actor string
-		What        struct{ State, Args, Reason, Run string }
+		What        struct{ State, Args, Reason, Run, Ended string }
 	}
 	var rows []row
 	for _, body := range w.rows(`SELECT body FROM audit ORDER BY n`) {
@@ -39,7 +39,7 @@ func TestAuditTellsOfCommands(t *testing.T) {
 	if r := rows[1]; r.Actor != "ana" || r.What.Args != `{"command":"make [secret]"}` || r.What.Run == "" {
 		t.Errorf("start: %+v", r)
 	}
-	if r := rows[2]; r.Actor != "ana" || r.What.State != "done" {
+	if r := rows[2]; r.Actor != "ana" || r.What.State != "done" || r.What.Ended == "" {
 		t.Errorf("end: %+v", r)
 	}
 	if r := rows[3]; r.Actor == "ana" || r.Actor == "" || r.What.Reason != "built-in: exec:owner" {

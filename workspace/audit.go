@@ -75,6 +75,8 @@ type AuditReport struct {
 	Rows  int64
 	Heads []AuditHead // of each chain, as it is in the database
 	Bad   *AuditFault // the first row that is wrong; nil: all are right
+	// Unwitnessed: no newest row was noted beside the database, so that nothing tells whether the end was cut off.
+	Unwitnessed bool
 }
 
 // AuditFault is the first wrong row of a chain.

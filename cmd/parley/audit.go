@@ -127,6 +127,9 @@ Somebody who can write the whole data directory can make a chain that fits: note
 			for _, h := range v.Heads {
 				fmt.Fprintf(a.out, "head %d:%s\n", h.N, h.Hash)
 			}
+			if v.Unwitnessed {
+				fmt.Fprintln(a.errs, "The file audit.head beside the database names no newest row, so that nothing here tells whether the end was cut off.")
+			}
 		}
 		if err == nil && !v.OK {
 			err = fmt.Errorf("the audit log is not what was written: row %d of chain %s: %s", v.Bad.N, v.Bad.Chain, v.Bad.Why)

@@ -31,6 +31,8 @@ type AuditCheck struct {
 	Rows  int64       `json:"rows"`
 	Heads []AuditHead `json:"heads"`         // the last row of each chain: keep one elsewhere to notice a cut
 	Bad   *AuditFault `json:"bad,omitempty"` // the first row that is wrong
+	// no newest row was noted in audit.head: nothing tells whether the end was cut off
+	Unwitnessed bool `json:"unwitnessed,omitempty"`
 }
 
 // AuditHead is a row by its number and hash.
@@ -143,7 +145,7 @@ func ParseHead(text string) (*workspace.AuditHead, error) {
 
 // CheckOf is a report as people read it.
 func CheckOf(r workspace.AuditReport) AuditCheck {
-	v := AuditCheck{OK: r.Bad == nil, Rows: r.Rows, Heads: []AuditHead{}}
+	v := AuditCheck{OK: r.Bad == nil, Rows: r.Rows, Heads: []AuditHead{}, Unwitnessed: r.Unwitnessed}
 	for _, h := range r.Heads {
 		v.Heads = append(v.Heads, AuditHead(h))
 	}

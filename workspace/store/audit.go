@@ -255,7 +255,8 @@ func VerifyAuditDir(ctx context.Context, dir string, known *workspace.AuditHead)
 
 func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
 	var last workspace.AuditHead // of the chain that is read
-	found := head.N == 0         // the head's row
+	r.Unwitnessed = head.N == 0
+	found := r.Unwitnessed // the head's row
 	there := known == nil
 	for {
 		rows, err := piece(ctx, db, d.bind(`SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT `+fmt.Sprint(verifyChunk)),
@@ -284,6 +285,7 @@ func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.Audi
 		}
 	}
 	r.Heads = appendHead(r.Heads, last)
+	r.Unwitnessed = r.Unwitnessed && r.Rows > 0
 	if !found {
 		r.Bad = &workspace.AuditFault{Chain: head.Chain, N: head.N, Why: "the row that was noted as the newest is missing or another: the end was cut off or replaced"}
 	}

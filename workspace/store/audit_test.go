@@ -112,13 +112,16 @@ func TestAuditGoesOnWithoutItsHead(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "audit.head"), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			if r, err := store.VerifyAuditDir(t.Context(), dir, nil); err != nil || r.Bad != nil || !r.Unwitnessed {
+				t.Errorf("before the next row: %+v %v", r, err)
+			}
 			s, err := store.Open(t.Context(), store.Options{Dir: dir, BallastBytes: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
 			addRows(t, s, 1)
-			if r, err := s.VerifyAudit(t.Context(), nil); err != nil || r.Bad != nil || r.Rows != 6 {
+			if r, err := s.VerifyAudit(t.Context(), nil); err != nil || r.Bad != nil || r.Rows != 6 || r.Unwitnessed {
 				t.Errorf("%+v %v", r, err)
 			}
 		})

@@ -79,6 +79,8 @@ export type AuditCheck = {
   heads: AuditHead[]
   /** the first row that is wrong */
   bad?: AuditFault
+  /** no newest row was noted in audit.head: nothing tells whether the end was cut off */
+  unwitnessed?: boolean
 }
 
 export type AuditFault = {
