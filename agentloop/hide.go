@@ -1,6 +1,9 @@
 package agentloop
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"parley/agentloop/llm"
 	"parley/workspace"
 )
@@ -14,6 +17,10 @@ func (l *Loop) hideResponse(resp *llm.Response) {
 	for i := range resp.Content {
 		c := &resp.Content[i]
 		c.Text, c.Name, c.Args = l.Hide.Redact(c.Text), l.Hide.Redact(c.Name), l.Hide.Args(c.Args)
+		if l.Hide.Redact(c.CallID) != c.CallID { // results are found by it
+			sum := sha256.Sum256([]byte(c.CallID))
+			c.CallID = "call_" + hex.EncodeToString(sum[:12])
+		}
 		if opaque := l.Hide.JSON(c.Opaque); string(opaque) != string(c.Opaque) {
 			c.Opaque = nil // signed: changed it would be refused
 		}

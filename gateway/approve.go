@@ -272,7 +272,7 @@ func (r *recorder) askFirst(w agentloop.Wanted) (agentloop.Answer, error) {
 	}
 	ap := workspace.Approval{ID: workspace.ApprovalID(r.ts.store.IDs().New()), RunID: r.run.ID, CallID: w.Step.CallID, SessionID: r.run.SessionID,
 		Session: r.lane.Key, Agent: r.key.Agent, Tool: w.Step.Tool, Hash: w.Hash, Requester: r.run.Requester, Role: r.turn.Requester.Role, RoomID: r.room.ID, Domain: w.Domain,
-		Body: workspace.ApprovalBody{Shown: workspace.Visible(w.Question.Shown), Args: w.Question.Args, Cwd: w.Question.Cwd, Env: w.Question.Env, Sandbox: w.Question.Sandbox,
+		Body: workspace.ApprovalBody{Shown: workspace.Exact(w.Question.Shown), Args: w.Question.Args, Cwd: w.Question.Cwd, Env: w.Question.Env, Sandbox: w.Question.Sandbox,
 			Asked: r.turn.Requester.Name, Grants: w.Grants}}
 	ap.Created = r.ts.now()
 	ap.Expires = ap.Created.Add(r.roster.ttl(w.Domain))

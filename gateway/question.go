@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -179,8 +180,14 @@ func (a *approvals) head(ap workspace.Approval, r *recorder) string {
 			s += ", " + x[0] + " `" + strings.ReplaceAll(workspace.Visible(x[1]), "`", "ˋ") + "`"
 		}
 	}
+	if blanks.MatchString(ap.Body.Shown) {
+		s += "\n**Look to the very end:** part of it stands behind a long stretch of blanks."
+	}
 	return s
 }
+
+// blanks push what follows out of sight.
+var blanks = regexp.MustCompile(`[ \t]{40,}[^\s]|(\n[ \t]*){12,}[^\s]`)
 
 // plainLabel is a name that cannot pass for markup or for more lines.
 func plainLabel(s string) string {

@@ -462,6 +462,21 @@ func TestE41_VisibleShowsWhatATerminalWouldActOn(t *testing.T) {
 	}
 }
 
+// T11: nothing in what a person approves goes unseen.
+func TestT11_ExactShowsWhatTakesNoRoom(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"grüße שלום 漢字\n\tx":       "grüße שלום 漢字\n\tx",
+		"rm\u200b \ufeffx\u00ad":   "rm⟦U+200B⟧ ⟦U+FEFF⟧x⟦U+00AD⟧",
+		"a\u00a0b\u3000c\u2028d":   "a⟦U+00A0⟧b⟦U+3000⟧c⟦U+2028⟧d",
+		"\u3164\u115f\ufe0f\u202e": "⟦U+3164⟧⟦U+115F⟧⟦U+FE0F⟧⟦U+202E⟧",
+	} {
+		if got := Exact(in); got != want || Exact(got) != got {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 func FuzzVisible(f *testing.F) {
 	for _, s := range []string{"", "a", "\x1b[2J", "\xff", "a\r\n", "\u202e"} {
 		f.Add(s)

@@ -3,6 +3,7 @@ package workspace
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -29,6 +30,31 @@ func Visible(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// Exact is Visible for what a person is asked to decide about: what takes no room, or looks like a space and is none, is
+// made visible too. Other texts keep it, since names and emoji are written with it.
+func Exact(s string) string {
+	var b strings.Builder
+	for _, r := range Visible(s) {
+		if unseen(r) {
+			fmt.Fprintf(&b, "⟦U+%04X⟧", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// unseen holds for format characters, spaces that are not the usual one, variation selectors and the fillers of Hangul.
+func unseen(r rune) bool {
+	switch {
+	case r < 0x80:
+		return false
+	case unicode.In(r, unicode.Cf, unicode.Zs, unicode.Zl, unicode.Zp, unicode.Variation_Selector):
+		return true
+	}
+	return r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x2800 || r == 0x3164 || r == 0xffa0
 }
 
 // Line is Visible on one line of at most n characters, for labels: names, paths, titles.
