@@ -1,7 +1,6 @@
 package channeltest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/goleak"
@@ -24,7 +22,7 @@ type rig struct {
 	cfg   config
 	ch    channels.Channel
 	in    *intake
-	log   *lockedBuffer
+	log   *Log
 	tr    *http.Transport
 	base  goleak.Option
 	stopf context.CancelFunc
@@ -35,29 +33,8 @@ type rig struct {
 	refused bool
 }
 
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return time.Now() }
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func newRig(t T, w World, cfg config) *rig {
-	return &rig{t: t, w: w, cfg: cfg, in: newIntake(), log: &lockedBuffer{}, tr: &http.Transport{MaxIdleConnsPerHost: 512}}
+	return &rig{t: t, w: w, cfg: cfg, in: newIntake(), log: &Log{}, tr: &http.Transport{MaxIdleConnsPerHost: 512}}
 }
 
 // open makes the adapter; false: it cannot be made, which is reported.
@@ -66,7 +43,7 @@ func (r *rig) open() bool {
 	ch, err := r.w.Open(channels.Deps{
 		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		HTTP:  &http.Client{Transport: r.tr},
-		Clock: wallClock{},
+		Clock: &Clock{},
 	})
 	if err != nil {
 		r.t.Errorf("make the adapter: %v", err)

@@ -1,11 +1,9 @@
 package discord
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/discord/discordtest"
 )
 
@@ -33,37 +32,16 @@ const (
 	botRole = "700000000000000002"
 )
 
-type wallClock struct{}
-
-func (wallClock) Now() time.Time { return time.Now() }
-
 // rig is an adapter on the fake, with the journal's side played here.
 type rig struct {
 	t    *testing.T
 	dir  string // the gateway's data; empty: nothing outlives the process
 	fake *discordtest.Server
 	c    *Channel
-	logs *lockedBuffer
+	logs *channeltest.Log
 	j    *journal
 	stop context.CancelFunc
 	over chan error
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // newRig is a server with a channel, a thread and two people, one of them with a role, and a conversation with her.
@@ -84,13 +62,13 @@ func newRig(t *testing.T, o discordtest.Options) *rig {
 }
 
 // adapter is a fresh one, as a new process makes it, with pauses as short as a test can bear.
-func adapter(t testing.TB, s *discordtest.Server) (*Channel, *lockedBuffer) {
+func adapter(t testing.TB, s *discordtest.Server) (*Channel, *channeltest.Log) {
 	t.Helper()
 	tr := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(tr.CloseIdleConnections)
-	logs := &lockedBuffer{}
+	logs := &channeltest.Log{}
 	c, err := New("dc", Options{Token: channels.Secret(s.Token()), APIURL: s.URL()}, channels.Deps{
-		Log: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug})), HTTP: &http.Client{Transport: tr}, Clock: wallClock{}})
+		Log: logs.Logger(), HTTP: &http.Client{Transport: tr}, Clock: &channeltest.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,20 +11,10 @@ import (
 	"parley/channels/discord/discordtest"
 )
 
-func TestSuite(t *testing.T) { channeltest.Run(t, harness{open: openAdapter}) }
+func TestSuite(t *testing.T) { channeltest.Run(t, harness{}) }
 
-// openAdapter makes the adapter as the gateway does.
-func openAdapter(d channels.Deps, token, apiURL string) (channels.Channel, error) {
-	f := discord.Factory()
-	o := f.Options()
-	o.(*discord.Options).Token, o.(*discord.Options).APIURL = channels.Secret(token), apiURL
-	return f.New("dc", o, d)
-}
-
-// harness joins the suite to an adapter over the fake Discord. open makes the adapter from the token and the address.
-type harness struct {
-	open func(d channels.Deps, token, apiURL string) (channels.Channel, error)
-}
+// harness joins the suite to the adapter over the fake Discord.
+type harness struct{}
 
 const (
 	anaID    = "800000000000000001"
@@ -42,7 +32,7 @@ const (
 
 func (harness) Network() channels.Network { return "discord" }
 
-func (h harness) World(channeltest.T) channeltest.World {
+func (harness) World(channeltest.T) channeltest.World {
 	s := discordtest.New(discordtest.Options{NoLimits: true})
 	s.AddUser(discordtest.User{ID: anaID, Name: "ana", Global: "Ana"})
 	s.AddUser(discordtest.User{ID: benID, Name: "ben", Global: "Ben"})
@@ -55,16 +45,20 @@ func (h harness) World(channeltest.T) channeltest.World {
 	s.AddChannel(discordtest.Channel{ID: anaDM, Type: discordtest.Direct, With: anaID})
 	s.AddChannel(discordtest.Channel{ID: benDM, Type: discordtest.Direct, With: benID})
 	s.Offer("", [2]string{"new", "start afresh"}, [2]string{"status", "what goes on"}, [2]string{"stop", "stop it"}) // as an earlier run did
-	return &world{Server: s, open: h.open}
+	return &world{Server: s}
 }
 
 // world is the fake with the people of the suite in it.
 type world struct {
 	*discordtest.Server
-	open func(d channels.Deps, token, apiURL string) (channels.Channel, error)
 }
 
-func (w *world) Open(d channels.Deps) (channels.Channel, error) { return w.open(d, w.Token(), w.URL()) }
+func (w *world) Open(d channels.Deps) (channels.Channel, error) {
+	f := discord.Factory()
+	o := f.Options().(*discord.Options)
+	o.Token, o.APIURL = channels.Secret(w.Token()), w.URL()
+	return f.New("dc", o, d)
+}
 
 func (w *world) Account() channels.AccountID { return channels.AccountID(w.Bot().ID) }
 
@@ -258,23 +252,3 @@ func (w *world) Menu() []channels.MenuItem {
 }
 
 func (w *world) Wait(ctx context.Context, cond func() bool) error { return w.WaitFor(ctx, cond) }
-
-// TestWorldHasWhatTheSuiteDoes: every deed of the suite that Discord knows can be done here.
-func TestWorldHasWhatTheSuiteDoes(t *testing.T) {
-	t.Parallel()
-	w := harness{}.World(t)
-	defer w.Close()
-	id, _ := w.Act(channeltest.Event{Do: channeltest.Write, Place: channeltest.Thread, Who: channeltest.Ana, Text: "hello", Mention: true})
-	for _, do := range []channeltest.Deed{channeltest.Fence, channeltest.EditIt, channeltest.ReactTo, channeltest.DeleteIt, channeltest.Garbage, channeltest.Flood, channeltest.Trouble,
-		channeltest.Swallow, channeltest.BadAnswer, channeltest.Block, channeltest.Cut, channeltest.Down, channeltest.Up, channeltest.Freeze, channeltest.Revoke} {
-		if _, ok := w.Act(channeltest.Event{Do: do, Place: channeltest.Thread, Who: channeltest.Ana, Target: id, Text: "👍"}); !ok {
-			t.Errorf("the world cannot %q", do)
-		}
-	}
-	for _, e := range []channeltest.Event{{Text: "/new please"}, {Text: "/stop", Mention: true}} {
-		e.Do, e.Place = channeltest.Command, channeltest.Group
-		if _, ok := w.Act(e); !ok {
-			t.Errorf("nobody can run %s", e.Text)
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/slack"
 	"parley/channels/slack/slacktest"
 )
@@ -78,7 +79,7 @@ func TestT05_SignatureIsLookedAtFirst(t *testing.T) {
 	s := newFake(t, slacktest.Options{})
 	for _, secret := range []channels.Secret{"", "short"} {
 		o := &slack.Options{Mode: "http", BotToken: channels.Secret(s.Team(0).Token), SigningSecret: secret}
-		if _, err := slack.Factory().New("work", o, channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: http.DefaultClient, Clock: &clock{}}); err == nil || !strings.Contains(err.Error(), "signing_secret") {
+		if _, err := slack.Factory().New("work", o, channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: http.DefaultClient, Clock: &channeltest.Clock{}}); err == nil || !strings.Contains(err.Error(), "signing_secret") {
 			t.Errorf("with the signing secret %q the adapter is made: %v", secret, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package slack_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -14,23 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/slack"
 	"parley/channels/slack/slacktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// clock is the time, moved by a test.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
 
 // bench is one adapter on a fake Slack, with the gateway's side played.
 type bench struct {
@@ -38,26 +26,9 @@ type bench struct {
 	s    *slacktest.Server
 	ch   channels.Channel
 	in   *journal
-	log  *syncBuffer
+	log  *channeltest.Log
 	tr   *http.Transport
 	stop func()
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *syncBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *syncBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // newFake is a Slack with the people of the suite.
@@ -83,8 +54,8 @@ func bind(t *testing.T, s *slacktest.Server, f channels.Factory, change func(*sl
 	if change != nil {
 		change(o)
 	}
-	b := &bench{t: t, s: s, in: newJournal(), log: &syncBuffer{}, tr: &http.Transport{MaxIdleConnsPerHost: 64}}
-	ch, err := f.New("work", o, channels.Deps{Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})), HTTP: &http.Client{Transport: b.tr}, Clock: &clock{}})
+	b := &bench{t: t, s: s, in: newJournal(), log: &channeltest.Log{}, tr: &http.Transport{MaxIdleConnsPerHost: 64}}
+	ch, err := f.New("work", o, channels.Deps{Log: b.log.Logger(), HTTP: &http.Client{Transport: b.tr}, Clock: &channeltest.Clock{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/markup"
 	"parley/channels/slack"
 	"parley/channels/slack/slacktest"
@@ -264,7 +265,7 @@ func TestT18_TheTokenGoesToSlackOnly(t *testing.T) {
 			return answer(info), nil
 		})
 		ch, err := slack.Factory().New("work", &slack.Options{BotToken: "xoxb-1-2-abcdefgh", AppToken: "xapp-1-A-abcdefgh"},
-			channels.Deps{Log: discard(), HTTP: &http.Client{Transport: api}, Clock: &clock{}})
+			channels.Deps{Log: discard(), HTTP: &http.Client{Transport: api}, Clock: &channeltest.Clock{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,28 +24,14 @@ const (
 	command = "/parley"
 )
 
-func TestSuite(t *testing.T) { channeltest.Run(t, harness{open: open}) }
+func TestSuite(t *testing.T) { channeltest.Run(t, harness{}) }
 
-// open makes the adapter as a starting process does.
-func open(s *slacktest.Server, d channels.Deps) (channels.Channel, error) {
-	f := slack.Factory()
-	o := f.Options().(*slack.Options)
-	o.BotToken, o.AppToken, o.APIURL = channels.Secret(s.Team(0).Token), channels.Secret(s.App().Token), s.APIURL()
-	ch, err := f.New("work", o, d)
-	if err == nil {
-		ch.(*slack.Channel).Hurry()
-	}
-	return ch, err
-}
-
-// harness joins the suite to the adapter over the fake Slack. open makes the adapter.
-type harness struct {
-	open func(s *slacktest.Server, d channels.Deps) (channels.Channel, error)
-}
+// harness joins the suite to the adapter over the fake Slack.
+type harness struct{}
 
 func (harness) Network() channels.Network { return "slack" }
 
-func (h harness) World(channeltest.T) channeltest.World {
+func (harness) World(channeltest.T) channeltest.World {
 	s := slacktest.New(slacktest.Options{
 		NoLimits: true, PingEvery: 200 * time.Millisecond,
 		// An event that was not taken comes again for as long as a check may last.
@@ -59,19 +45,27 @@ func (h harness) World(channeltest.T) channeltest.World {
 	s.AddChannel(slacktest.Channel{ID: benDM, Kind: slacktest.IM, Members: []string{benID}})
 	s.AddChannel(slacktest.Channel{ID: groupID, Name: "friends", Kind: slacktest.Public, Members: []string{anaID, benID, bot}})
 	s.AddChannel(slacktest.Channel{ID: deskID, Name: "desk", Kind: slacktest.Private, Members: []string{anaID, benID, bot}})
-	return &world{Server: s, open: h.open}
+	return &world{Server: s}
 }
 
 // world is the fake with the people of the suite in it.
 type world struct {
 	*slacktest.Server
-	open func(s *slacktest.Server, d channels.Deps) (channels.Channel, error)
 
 	mu   sync.Mutex
 	root string // of the thread in the group
 }
 
-func (w *world) Open(d channels.Deps) (channels.Channel, error) { return w.open(w.Server, d) }
+func (w *world) Open(d channels.Deps) (channels.Channel, error) {
+	f := slack.Factory()
+	o := f.Options().(*slack.Options)
+	o.BotToken, o.AppToken, o.APIURL = channels.Secret(w.Team(0).Token), channels.Secret(w.App().Token), w.APIURL()
+	ch, err := f.New("work", o, d)
+	if err == nil {
+		ch.(*slack.Channel).Hurry()
+	}
+	return ch, err
+}
 
 // Account: one app may serve several workspaces; in the suite it serves one, which with the bot's user is the account.
 func (w *world) Account() channels.AccountID {
@@ -274,28 +268,4 @@ func (w *world) Menu() []channels.MenuItem { return nil }
 
 func (w *world) Wait(ctx context.Context, cond func() bool) error {
 	return w.WaitFor(ctx, func(slacktest.View) bool { return cond() })
-}
-
-// TestWorldActs: everything that the suite asks of a network happens in this one.
-func TestWorldActs(t *testing.T) {
-	t.Parallel()
-	w := harness{}.World(t)
-	t.Cleanup(w.Close)
-	for _, p := range []channeltest.Place{channeltest.DM, channeltest.OtherDM, channeltest.Group, channeltest.Thread, channeltest.Echo} {
-		id, ok := w.Act(channeltest.Event{Do: channeltest.Write, Place: p, Who: channeltest.Ana, Text: "hello", Mention: true})
-		if !ok || id == "" || w.Acked(p, id) {
-			t.Errorf("write in %s: %q %v", p, id, ok)
-		}
-		for _, d := range []channeltest.Deed{channeltest.EditIt, channeltest.ReactTo, channeltest.DeleteIt} {
-			if _, ok := w.Act(channeltest.Event{Do: d, Place: p, Who: channeltest.Ben, Target: id, Text: "👍"}); !ok {
-				t.Errorf("%s in %s cannot be done", d, p)
-			}
-		}
-	}
-	for _, d := range []channeltest.Deed{channeltest.Command, channeltest.Garbage, channeltest.Fence, channeltest.Flood, channeltest.Trouble,
-		channeltest.Swallow, channeltest.BadAnswer, channeltest.Block, channeltest.Cut, channeltest.Down, channeltest.Up, channeltest.Freeze, channeltest.Revoke} {
-		if _, ok := w.Act(channeltest.Event{Do: d, Place: channeltest.DM, Who: channeltest.Ana, Text: "/status", After: time.Second}); !ok {
-			t.Errorf("%s cannot be done", d)
-		}
-	}
 }

@@ -1,12 +1,10 @@
 package telegram
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,15 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 )
 
 const testToken = "4242:AAsecretsecretsecret"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-type realClock struct{}
-
-func (realClock) Now() time.Time { return time.Now() }
 
 // reply is what a script answers to a call; status 0 is 200.
 type reply struct {
@@ -170,15 +165,15 @@ func (s *script) updates(ctx context.Context, form url.Values) (reply, error) {
 }
 
 // channel is a Channel on the script, and its log.
-func (s *script) channel(t testing.TB) (*Channel, *bytes.Buffer) {
+func (s *script) channel(t testing.TB) (*Channel, *channeltest.Log) {
 	t.Helper()
 	return newChannel(t, "http://bot.example", &http.Client{Transport: s})
 }
 
-func newChannel(t testing.TB, base string, client *http.Client) (*Channel, *bytes.Buffer) {
+func newChannel(t testing.TB, base string, client *http.Client) (*Channel, *channeltest.Log) {
 	t.Helper()
-	logs := &bytes.Buffer{}
-	d := channels.Deps{Log: slog.New(slog.NewTextHandler(&lockedWriter{w: logs}, &slog.HandlerOptions{Level: slog.LevelDebug})), HTTP: client, Clock: realClock{}}
+	logs := &channeltest.Log{}
+	d := channels.Deps{Log: logs.Logger(), HTTP: client, Clock: &channeltest.Clock{}}
 	c, err := New("tg", Options{Token: testToken, APIURL: base}, d)
 	if err != nil {
 		t.Fatal(err)
@@ -194,17 +189,6 @@ func overHTTP(t testing.TB, h http.Handler) *Channel {
 	t.Cleanup(func() { tr.CloseIdleConnections(); srv.Close() })
 	c, _ := newChannel(t, srv.URL, &http.Client{Transport: tr})
 	return c
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }
 
 // journal is an Intake that keeps what it takes.

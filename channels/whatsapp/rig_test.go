@@ -1,10 +1,8 @@
 package whatsapp_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,10 +26,10 @@ type rig struct {
 	tr   *http.Transport
 	ch   *whatsapp.Channel
 	in   *journal
-	log  *buffer
+	log  *channeltest.Log
 	stop context.CancelFunc
 	over chan error
-	time *clock
+	time *channeltest.Clock
 }
 
 // device is linked once for all tests of the package.
@@ -51,7 +49,7 @@ var device = sync.OnceValue(func() linkedDevice {
 
 func newRig(t *testing.T, linked bool) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), in: newJournal(), log: &buffer{}, time: &clock{}}
+	r := &rig{t: t, dir: t.TempDir(), in: newJournal(), log: &channeltest.Log{}, time: &channeltest.Clock{}}
 	r.net = whatsapptest.Start(t, whatsapptest.Options{})
 	for _, who := range []channeltest.Who{channeltest.Ana, channeltest.Ben} {
 		r.net.AddPerson(person(who))
@@ -80,7 +78,7 @@ var ana, ben = person(channeltest.Ana), person(channeltest.Ben)
 func (r *rig) open() *whatsapp.Channel {
 	r.t.Helper()
 	r.tr = &http.Transport{}
-	ch, err := whatsapp.New("wa", r.opt, channels.Deps{Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	ch, err := whatsapp.New("wa", r.opt, channels.Deps{Log: r.log.Logger(),
 		HTTP: &http.Client{Transport: r.tr}, Clock: r.time, Dir: r.dir})
 	if err != nil {
 		r.t.Fatal(err)
@@ -165,41 +163,6 @@ func (r *rig) sees(what string, cond func() bool) {
 // of names another's message.
 func of(id string, who whatsapptest.Person) channels.MessageID {
 	return channels.MessageID(id + " " + who.PN().String())
-}
-
-// clock can be moved forward.
-type clock struct {
-	mu    sync.Mutex
-	shift time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.shift)
-}
-
-func (c *clock) move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.shift += d
-}
-
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // journal is an Intake that keeps what it takes, once by its key.

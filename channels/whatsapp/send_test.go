@@ -81,7 +81,7 @@ func TestEditEndsWithItsWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.sees("the edit", func() bool { return r.net.Sent(ana.PN())[0].Text == "two" })
-	r.time.move(21 * time.Minute)
+	r.time.Move(21 * time.Minute)
 	p.Text = "three"
 	if err := r.ch.Edit(t.Context(), id, p); channels.ClassOf(err) != channels.BadMessage {
 		t.Errorf("an edit after 21 minutes: %v", err)

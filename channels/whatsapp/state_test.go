@@ -209,7 +209,7 @@ func TestR01_MessagesWaitForAGatewayThatTakesNothing(t *testing.T) {
 	}
 	r.in.until(t, "deaf", func() bool { return r.in.last().State == channels.Deaf })
 	logins := r.net.Logins()
-	r.time.move(3 * time.Minute)
+	r.time.Move(3 * time.Minute)
 	r.sees("another connection", func() bool { return r.net.Logins() > logins })
 	if r.net.Waiting() == nil {
 		t.Error("a message was acknowledged")
