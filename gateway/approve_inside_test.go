@@ -58,7 +58,7 @@ func TestR10_AQuestionLapsesInItsTime(t *testing.T) {
 				if !a.Overdue("A") {
 					t.Error("it can still be answered")
 				}
-				a.watch(workspace.Approval{ID: "B", Created: began, Expires: began.Add(time.Hour)})
+				a.watch(workspace.Approval{ID: "B", Created: wall(), Expires: wall().Add(time.Hour)})
 				a.stop()
 				a.watch(workspace.Approval{ID: "C"})
 				if len(lapsed) > 0 || a.due["C"] != nil {

@@ -188,7 +188,7 @@ func (v *vault) close() error {
 		v.settle()
 	}
 	if v.lock != nil {
-		errs = append(errs, v.lock.Close())
+		errs = append(errs, unlock(v.lock))
 	}
 	return errors.Join(errs...)
 }

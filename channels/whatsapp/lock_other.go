@@ -15,3 +15,5 @@ func lock(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+func unlock(f *os.File) error { return f.Close() }

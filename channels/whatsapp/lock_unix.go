@@ -26,3 +26,8 @@ func lock(path string) (*os.File, error) {
 	}
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
+
+// unlock gives the file back at once: a program that is just being started holds a copy of the descriptor until its exec.
+func unlock(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}

@@ -63,5 +63,11 @@ func lockDir(name string) (*os.File, error) {
 	return f, nil
 }
 
+// unlockDir gives the data directory back at once: a program that is just being started somewhere else in this process
+// holds a copy of the descriptor until its exec, and would keep the lock that long.
+func unlockDir(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}
+
 // ErrInUse says that another process has the data directory.
 var ErrInUse = errors.New("the data directory is in use")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLockSaysWhoHoldsTheDirectory(t *testing.T) {
@@ -23,7 +25,12 @@ func TestLockSaysWhoHoldsTheDirectory(t *testing.T) {
 	if !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("by process %d:", os.Getpid())) {
 		t.Errorf("a second one hears: %v", err)
 	}
-	if err := held.Close(); err != nil {
+	forked, err := unix.Dup(int(held.Fd())) // as in a child between its fork and its exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(forked) }()
+	if err := unlockDir(held); err != nil {
 		t.Fatal(err)
 	}
 	again, err := lockDir(name)

@@ -228,7 +228,7 @@ func (s *Store) Close() error {
 func (s *Store) closeFiles() error {
 	err := s.closeHandles()
 	if s.lock != nil {
-		err = errors.Join(err, s.lock.Close())
+		err = errors.Join(err, unlockDir(s.lock))
 	}
 	return err
 }
