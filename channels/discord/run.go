@@ -32,7 +32,7 @@ type pace struct {
 
 func usualPace() pace {
 	return pace{identify: 5500 * time.Millisecond, refused: time.Second, first: 500 * time.Millisecond, longest: time.Minute,
-		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, greeted: 5 * time.Second, settled: 5 * time.Second, keep: keepEvery, thinking: 2 * time.Minute}
+		hello: 20 * time.Second, ready: 45 * time.Second, guilds: 5 * time.Second, greeted: 2 * time.Second, settled: 5 * time.Second, keep: keepEvery, thinking: 2 * time.Minute}
 }
 
 // Run listens until ctx ends. It returns a Fatal error when Discord refuses the token or an intent, and nil after ctx ended.

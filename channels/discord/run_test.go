@@ -276,6 +276,14 @@ func (r *rig) presses() {
 	if sent := r.fake.Sent(dm); len(sent) != 1 || sent[0].Text != "late" {
 		t.Errorf("without a handle: %+v", sent)
 	}
+	// … unless all would read what is for one.
+	before := len(r.fake.Sent(general))
+	if _, err := r.c.Send(r.ctx(), channels.Post{To: r.at(general), Token: "p", Text: "for Ben alone", Handle: stale, Private: true}); channels.ClassOf(err) != channels.BadMessage {
+		t.Errorf("a private answer without a handle: %v", err)
+	}
+	if now := len(r.fake.Sent(general)); now != before {
+		t.Errorf("everybody was told what was for Ben")
+	}
 }
 
 func TestCommandThatNobodyAnswersStopsThinking(t *testing.T) {

@@ -44,6 +44,9 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 		if id, ok, err := c.through(ctx, p); ok || err != nil {
 			return id, err
 		}
+		if p.Private { // it was for one person, and a message would be for all
+			return "", bad("the command is too old to be answered to its sender alone")
+		}
 	}
 	to, err := place(p.To)
 	if err != nil {

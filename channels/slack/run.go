@@ -26,7 +26,7 @@ type pace struct {
 
 func usualPace() pace {
 	return pace{first: 500 * time.Millisecond, longest: time.Minute, disabled: 5 * time.Second, crowded: 30 * time.Second, quiet: 45 * time.Second,
-		knock: 15 * time.Second, greeted: 5 * time.Second, settled: 5 * time.Second}
+		knock: 15 * time.Second, greeted: 2 * time.Second, settled: 5 * time.Second}
 }
 
 func (p pace) backoff(try int) time.Duration { return channels.Backoff(try, p.first, p.longest) }
