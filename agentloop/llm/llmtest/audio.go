@@ -59,15 +59,8 @@ func (s *Server) transcribe(w http.ResponseWriter, r *http.Request) {
 	if script != nil {
 		reply = script(a)
 	}
-	if reply.HangBefore {
-		s.wait(r, -1)
-		panic(http.ErrAbortHandler)
-	}
-	if !s.wait(r, reply.Latency) {
+	if !s.begin(w, r, reply) {
 		return
-	}
-	for k, v := range reply.Header {
-		w.Header().Set(k, v)
 	}
 	if reply.Status > 299 {
 		sendError(w, reply)

@@ -110,18 +110,26 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, &Request{Header: r.Header, Body: body})
 }
 
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request) {
-	s.record(req)
-	reply := s.script(req)
+// begin does what comes before any answer; false: the client is gone.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, reply Reply) bool {
 	if reply.HangBefore {
 		s.wait(r, -1)
 		panic(http.ErrAbortHandler)
 	}
 	if !s.wait(r, reply.Latency) {
-		return
+		return false
 	}
 	for k, v := range reply.Header {
 		w.Header().Set(k, v)
+	}
+	return true
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request) {
+	s.record(req)
+	reply := s.script(req)
+	if !s.begin(w, r, reply) {
+		return
 	}
 	chunks, whole := chunks, whole
 	if req.anthropic {
