@@ -92,7 +92,7 @@ func checkFolder(c *configs.Config) []Finding {
 		list[0] = bad("chmod 700 "+c.DataDir, "data directory %s can be entered by others (mode %04o)", c.DataDir, mode)
 	}
 	if room, ok := freeBytes(c.DataDir); ok && room < minFree {
-		list = append(list, bad("Make room: with a full disk no message is taken.", "only %d MiB are free on its disk", room>>20))
+		list = append(list, bad("Make room: commands that write are ended, and with a full disk no message is taken.", "only %d MiB are free on its disk", room>>20))
 	}
 	return list
 }

@@ -243,6 +243,10 @@ func ended(o sandbox.Outcome) string {
 		return "stopped: it used more memory than a command may"
 	case "disk":
 		return "stopped: it wrote more to the work folder than a command may"
+	case "space":
+		return "stopped: the disk of this machine is nearly full, and commands may not fill it"
+	case "lost":
+		return "stopped: something outside ended its sandbox; its outcome is unknown"
 	case "files":
 		return "stopped: it made more files than a command may"
 	default:

@@ -118,7 +118,7 @@ type Outcome struct {
 	OutputFile string        // slash path relative to the work folder where the whole is, up to 8 MiB; empty unless Truncated
 	OutputSize int64         // bytes that it wrote
 	TimedOut   bool          // Killed is "timeout"
-	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "lost" (its sandbox was killed from outside); empty: it ended by itself
+	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "space" (of the host's disk), "lost" (its sandbox was killed from outside); empty: it ended by itself
 	Took       time.Duration // from the start of its sandbox to the end of its last process
 }
 

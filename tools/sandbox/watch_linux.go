@@ -200,7 +200,7 @@ func (d *disk) over(l Limits) string {
 		return ""
 	}
 	if free < diskFloor && d.first-free > 1<<20 {
-		return "disk"
+		return "space"
 	}
 	grown, more := d.first-free, d.spare-spare
 	if grown > unseen*l.Disk {
