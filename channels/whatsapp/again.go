@@ -15,11 +15,13 @@ import (
 // A device that cannot read a message of ours asks for it again, by a retry receipt. whatsmeow acknowledges that at once and
 // encrypts the message anew beside it (handleReceipt of its receipt.go): when the line or the process ends between the two,
 // the device waits for ever. So the question is kept until the device confirms the message, and is answered once more after
-// the next connection. A second copy has the same id and is dropped by whoever has the first.
+// the next connection, and whenever the confirmation does not come. A second copy has the same id and is dropped by whoever
+// has the first.
 
 const (
-	againMost = 3   // connections after which a device that confirms nothing is left alone
-	againKept = 200 // questions
+	againEvery = 30 * time.Second // from one answer that is not confirmed to the next
+	againMost  = 3                // answers after which a device that confirms nothing is left alone
+	againKept  = 200              // questions
 )
 
 // question is a device that asked for a message again.
@@ -65,9 +67,14 @@ func (s *session) askedAgain(ctx context.Context, e *events.Receipt) error {
 	return nil
 }
 
-// answerAgain answers the questions of before since. It is run by the session's loop and does not block it.
-func (s *session) answerAgain(since time.Time) {
-	if !s.enter() {
+// answerAgain answers the questions of before the connection, and those that had an answer and no confirmation. It is run by
+// the session's loop and does not block it.
+func (s *session) answerAgain(connected time.Time) {
+	since := s.c.clock.Now().Add(-againEvery)
+	if since.Before(connected) {
+		since = connected
+	}
+	if !s.v.waits() || !s.enter() {
 		return
 	}
 	go func() { // close waits for it
@@ -109,7 +116,7 @@ func (s *session) resend(ctx context.Context, q question) error {
 	if err != nil {
 		err = fmt.Errorf("answer a question for a message: %w", err)
 	}
-	return errors.Join(err, s.v.answered(ctx, q))
+	return errors.Join(err, s.v.answered(ctx, q, s.c.clock.Now()))
 }
 
 // asked keeps a question. One that is asked anew has all its tries before it.
@@ -142,13 +149,22 @@ func (v *vault) confirmed(ctx context.Context, ids []string, device types.JID) e
 }
 
 // answered notes that a question was answered, or could not be; its device has not confirmed it yet.
-func (v *vault) answered(ctx context.Context, q question) error {
-	for _, stmt := range []string{`UPDATE parley_again SET tries = tries + 1 WHERE id = ? AND device = ?`, `DELETE FROM parley_again WHERE id = ? AND device = ? AND tries >= ` + fmt.Sprint(againMost)} {
-		if _, err := v.db.ExecContext(ctx, stmt, q.id, q.device.String()); err != nil {
-			return fmt.Errorf("note an answer: %w", err)
-		}
+func (v *vault) answered(ctx context.Context, q question, now time.Time) error {
+	_, err := v.db.ExecContext(ctx, `UPDATE parley_again SET tries = tries + 1, at = ? WHERE id = ? AND device = ?`, now.UnixMilli(), q.id, q.device.String())
+	if err == nil {
+		_, err = v.db.ExecContext(ctx, `DELETE FROM parley_again WHERE id = ? AND device = ? AND tries >= ?`, q.id, q.device.String(), againMost)
+	}
+	if err != nil {
+		return fmt.Errorf("note an answer: %w", err)
 	}
 	return nil
+}
+
+// waits says that there may be questions.
+func (v *vault) waits() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.wanted) > 0
 }
 
 // questions are those that were asked before a time, oldest first.

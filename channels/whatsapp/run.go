@@ -184,6 +184,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 		case <-settled.C:
 			if up {
 				s.answerAgain(began)
+				settled.Reset(againEvery / 2)
 			}
 		case <-s.c.changed:
 			s.hangUp()
