@@ -256,9 +256,9 @@ type LoginStep struct {
 	Expires        time.Time
 }
 
-// Finding is one line of `parley doctor`.
+// Finding is one thing that was looked at: a line of `parley doctor` and of a channel's test.
 type Finding struct {
-	OK   bool
-	What string
-	Hint string
+	OK   bool   `json:"ok"`
+	What string `json:"what"`
+	Hint string `json:"hint,omitempty"` // what to do
 }

@@ -19,11 +19,7 @@ import (
 )
 
 // Finding is one line of `parley doctor`.
-type Finding struct {
-	OK   bool   `json:"ok"`
-	What string `json:"what"`
-	Hint string `json:"hint,omitempty"`
-}
+type Finding = channels.Finding
 
 // checkWithin bounds one look at something outside.
 const checkWithin = 10 * time.Second
@@ -156,18 +152,23 @@ func (g *Gateway) checkChannels(ctx context.Context, c *configs.Config) []Findin
 	}
 	var list []Finding
 	for _, l := range g.lines.list {
-		checker, ok := channels.As[channels.Checker](l.channel)
-		if !ok {
-			list = append(list, good("channel %s (%s) has nothing to check", l.name, l.network))
-			continue
-		}
 		within, cancel := context.WithTimeout(ctx, checkWithin)
-		for _, f := range checker.Check(within) {
-			list = append(list, Finding{f.OK, fmt.Sprintf("channel %s: %s", l.name, f.What), f.Hint})
+		for _, f := range l.check(within) {
+			f.What = fmt.Sprintf("channel %s: %s", l.name, f.What)
+			list = append(list, f)
 		}
 		cancel()
 	}
 	return list
+}
+
+// check asks the network about the account.
+func (l *line) check(ctx context.Context) []Finding {
+	checker, ok := channels.As[channels.Checker](l.channel)
+	if !ok {
+		return []Finding{good("there is nothing to check (%s)", l.network)}
+	}
+	return checker.Check(ctx)
 }
 
 // checkModels asks each model's server for its list; without a configured model it says where one was looked for.

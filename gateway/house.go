@@ -128,20 +128,12 @@ func (h house) Channels() []control.Channel {
 	return out
 }
 
-func (h house) TestChannel(ctx context.Context, name string) ([]control.Finding, error) {
+func (h house) TestChannel(ctx context.Context, name string) ([]channels.Finding, error) {
 	l := h.g.lines.byName(name)
 	if l == nil {
 		return nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", name)
 	}
-	checker, ok := channels.As[channels.Checker](l.channel)
-	if !ok {
-		return nil, nil
-	}
-	var list []control.Finding
-	for _, f := range checker.Check(ctx) {
-		list = append(list, control.Finding(f))
-	}
-	return list, nil
+	return l.check(ctx), nil
 }
 
 func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {

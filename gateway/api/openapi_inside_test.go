@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"parley/channels"
 	"parley/gateway/control"
 	"parley/workspace"
 )
@@ -30,7 +31,7 @@ var named = map[string]any{
 	"Problem": problem{}, "Usage": usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
-	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": control.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
+	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
 	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{},
 	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
 	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
@@ -221,7 +222,7 @@ type types struct {
 }
 
 func newTypes(t *testing.T) *types {
-	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, ".", "../control")}
+	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "../control")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name
 		ts.refs[reflect.TypeOf(v)] = &jsonschema.Schema{Ref: "#/components/schemas/" + name}

@@ -22,16 +22,9 @@ type Channel struct {
 
 // Tested is what a look at a channel's account found. OK says that nothing needs a person.
 type Tested struct {
-	Channel  string    `json:"channel"`
-	OK       bool      `json:"ok"`
-	Findings []Finding `json:"findings"`
-}
-
-// Finding is one thing that was looked at.
-type Finding struct {
-	OK   bool   `json:"ok"`
-	What string `json:"what"`
-	Hint string `json:"hint,omitempty"` // what to do
+	Channel  string             `json:"channel"`
+	OK       bool               `json:"ok"`
+	Findings []channels.Finding `json:"findings"`
 }
 
 // testWithin bounds how long a network may take to answer a test.
@@ -69,8 +62,8 @@ func (c *Control) TestChannel(ctx context.Context, call Call, name string) (Test
 	if err != nil {
 		return Tested{}, err
 	}
-	list = append([]Finding{standing(ch)}, list...)
-	return Tested{Channel: name, Findings: list, OK: !slices.ContainsFunc(list, func(f Finding) bool { return !f.OK })}, nil
+	list = append([]channels.Finding{standing(ch)}, list...)
+	return Tested{Channel: name, Findings: list, OK: !slices.ContainsFunc(list, func(f channels.Finding) bool { return !f.OK })}, nil
 }
 
 func (c *Control) channel(name string) (Channel, error) {
@@ -82,8 +75,8 @@ func (c *Control) channel(name string) (Channel, error) {
 }
 
 // standing is how the connection is, as a finding.
-func standing(ch Channel) Finding {
-	f := Finding{What: inWords(ch.State), Hint: ch.Hint}
+func standing(ch Channel) channels.Finding {
+	f := channels.Finding{What: inWords(ch.State), Hint: ch.Hint}
 	switch ch.State {
 	case channels.Ready, channels.Idle:
 		f.OK = true

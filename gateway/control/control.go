@@ -68,7 +68,7 @@ type House interface {
 	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
 	Channels() []Channel
 	// TestChannel has a configured channel ask its network.
-	TestChannel(ctx context.Context, name string) ([]Finding, error)
+	TestChannel(ctx context.Context, name string) ([]channels.Finding, error)
 	// Login begins to link a channel, or gives the attempt under way; LoginStep waits until one is past a step, or ctx ends.
 	Login(name, phone string) (Login, error)
 	LoginStep(ctx context.Context, name string, after int) (Login, error)

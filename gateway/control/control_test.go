@@ -68,10 +68,10 @@ func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", fal
 func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
 	return []store.Span{{To: len(text)}}
 }
-func (h *house) Reload()                                                        {}
-func (h *house) Started() time.Time                                             { return time.Unix(1, 0) }
-func (h *house) TestChannel(context.Context, string) ([]control.Finding, error) { return nil, nil }
-func (h *house) Login(string, string) (control.Login, error)                    { return control.Login{}, nil }
+func (h *house) Reload()                                                         {}
+func (h *house) Started() time.Time                                              { return time.Unix(1, 0) }
+func (h *house) TestChannel(context.Context, string) ([]channels.Finding, error) { return nil, nil }
+func (h *house) Login(string, string) (control.Login, error)                     { return control.Login{}, nil }
 func (h *house) LoginStep(context.Context, string, int) (control.Login, error) {
 	return control.Login{}, nil
 }
