@@ -6,7 +6,7 @@ import (
 )
 
 // NeedsRestart names the keys that differ and take effect at the next start only, items of lists by their name:
-// gateway.listen, channels[tg].token, channels[tg] for one that was added or removed.
+// gateway.listen, channels[tg] for one that was added or removed. A channel whose own keys changed connects anew.
 func NeedsRestart(old, new *Config) []string {
 	var keys []string
 	diff("", reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", func(path string) { keys = append(keys, path) })
@@ -38,23 +38,6 @@ func diffFields(path string, a, b reflect.Value, restart string, report func(pat
 			tag = f.tag.Get("restart")
 		}
 		diff(key(path, f.name), a.FieldByIndex(f.index), b.FieldByIndex(f.index), tag, report)
-	}
-	if isChannel(a.Type()) {
-		diffOptions(path, a.Interface().(Channel), b.Interface().(Channel), report)
-	}
-}
-
-// diffOptions: an adapter is made once, so that each of its own keys waits for a restart.
-func diffOptions(path string, a, b Channel, report func(path string)) {
-	x, y := optionsOf(a), optionsOf(b)
-	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
-		return // the type differs, and is reported
-	}
-	common := names(fieldsOf(reflect.TypeFor[Channel]()))
-	for _, f := range fieldsOf(x.Type()) {
-		if !slices.Contains(common, f.name) {
-			diff(key(path, f.name), x.FieldByIndex(f.index), y.FieldByIndex(f.index), "true", report)
-		}
 	}
 }
 

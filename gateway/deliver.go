@@ -258,6 +258,11 @@ func (d *deliver) job(ctx context.Context, r *room, j *job) {
 	for i := range o.Parts {
 		p := &o.Parts[i]
 		r.finds = 0
+		if i > 0 {
+			if line, ok = d.address(ctx, r); !ok { // the channel may connect anew meanwhile
+				return
+			}
+		}
 		for try := 0; ctx.Err() == nil; try++ {
 			if d.part(ctx, r, line, o, p, i) {
 				break

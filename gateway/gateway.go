@@ -240,16 +240,11 @@ func (g *Gateway) openChannels(c *configs.Config) error {
 	g.lines = &lines{}
 	var errs []error
 	for _, conf := range c.Channels {
-		for _, f := range g.opt.Channels {
-			if string(f.Network) != conf.Type {
-				continue
-			}
-			ch, err := f.New(conf.Name, conf.Options, channels.Deps{Log: g.log.With("channel", conf.Name), HTTP: g.http, Clock: clock(g.opt.Now), Dir: c.DataDir})
-			if err != nil {
-				errs = append(errs, fmt.Errorf("channel %q: %w", conf.Name, err))
-				continue
-			}
-			g.lines.list = append(g.lines.list, newLine(conf, ch, g.log, g.opt.Now))
+		ch, err := g.newChannel(conf, c.DataDir)
+		if err != nil {
+			errs = append(errs, err)
+		} else if ch != nil {
+			g.lines.list = append(g.lines.list, newLine(conf, plugged(ch), g.log, g.opt.Now))
 		}
 	}
 	return errors.Join(errs...)

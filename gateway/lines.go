@@ -37,7 +37,10 @@ type line struct {
 	twin   string        // the channel that has this account already; empty: none
 	end    func()        // ends the connection at hand
 	runs   bool          // the channel's Run is under way: it sees by itself that it was linked
-	again  chan struct{} // it was linked anew while it did not run; holds one
+	again  chan struct{} // it was linked anew while it did not run, or gets another adapter; holds one
+
+	options any              // what the adapter was made of
+	next    channels.Channel // that is to take over; nil: none
 }
 
 // LineView is a line's state for people.
@@ -49,7 +52,7 @@ type LineView struct {
 }
 
 func newLine(c configs.Channel, ch channels.Channel, log *slog.Logger, now func() time.Time) *line {
-	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now, local: c.Type == webchatName || c.Type == apiName,
+	l := &line{name: c.Name, network: channels.Network(c.Type), channel: ch, options: c.Options, stream: c.Stream != "off", log: log.With("channel", c.Name), now: now, local: c.Type == webchatName || c.Type == apiName,
 		access: access(c.Access), status: channels.Status{State: channels.Connecting}, since: now(), up: make(chan struct{}), again: make(chan struct{}, 1)}
 	if d, ok := channels.As[channels.Describer](ch); ok {
 		l.traits = d.Traits()
@@ -254,15 +257,21 @@ func (l *line) anew() {
 // linked anew.
 func (l *line) supervise(ctx context.Context, in channels.Intake) {
 	for tries := 1; ctx.Err() == nil; tries++ {
+		l.adopt()
 		began := l.now()
 		err := l.runOnce(ctx, in)
 		if ctx.Err() != nil {
 			return
 		}
+		if l.renewing() {
+			tries = 0
+			continue
+		}
 		if first := l.rival(); first != "" {
 			l.report(channels.Status{State: channels.Failed, Cause: fmt.Sprintf("channel %s has the same account", first),
 				Hint: "Take one of the two out of the configuration, or give it another account.", Err: errTwin})
-			return
+			l.rest(ctx, nil)
+			continue
 		}
 		var e *channels.Error
 		if errors.As(err, &e) && e.Class == channels.Fatal {
@@ -270,10 +279,7 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 			hint := l.status.Hint
 			l.mu.Unlock()
 			l.report(channels.Status{State: channels.Failed, Cause: e.Err.Error(), Hint: hint, Err: err})
-			select {
-			case <-ctx.Done():
-			case <-l.again:
-			}
+			l.rest(ctx, nil)
 			tries = 0
 			continue
 		}
@@ -281,9 +287,18 @@ func (l *line) supervise(ctx context.Context, in channels.Intake) {
 			tries = 1
 		}
 		l.report(channels.Status{State: channels.Connecting, Cause: fmt.Sprintf("the connection ended: %v", err)})
-		if !channels.Sleep(ctx, backoff(tries)) {
-			return
-		}
+		timer := time.NewTimer(backoff(tries))
+		l.rest(ctx, timer.C)
+		timer.Stop()
+	}
+}
+
+// rest waits until the channel is to be run again: it was linked anew, its keys changed, or at the time when given.
+func (l *line) rest(ctx context.Context, until <-chan time.Time) {
+	select {
+	case <-ctx.Done():
+	case <-l.again:
+	case <-until:
 	}
 }
 

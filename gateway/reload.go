@@ -31,6 +31,11 @@ func (g *Gateway) reload(old, c *configs.Config) {
 			return
 		}
 	}
+	renew, err := g.renewals(c)
+	if err != nil {
+		g.badReload(err)
+		return
+	}
 	row, err := configRow(workspace.AuditConfigReloaded, c)
 	if err == nil {
 		err = g.syncPeople(c, row)
@@ -46,6 +51,10 @@ func (g *Gateway) reload(old, c *configs.Config) {
 		if l := g.lines.byName(conf.Name); l != nil {
 			l.setAccess(access(conf.Access))
 		}
+	}
+	for l, r := range renew {
+		g.lines.disown(l, l.account())
+		l.renew(r)
 	}
 	g.people.forget()
 	g.lookNow()

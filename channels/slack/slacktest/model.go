@@ -188,6 +188,13 @@ func (s *Server) Revoke(team int, code string) {
 	s.teams[team].refused = code
 }
 
+// Rotate has the app sign with another secret from now on.
+func (s *Server) Rotate(signingSecret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.app.SigningSecret = signingSecret
+}
+
 // RevokeApp is Revoke for the app-level token. The sockets are told link_disabled and closed.
 func (s *Server) RevokeApp(code string) {
 	s.mu.Lock()

@@ -119,6 +119,14 @@ func (s *Server) Revoke() {
 	s.queue.end(errUnauthorized)
 }
 
+// Rotate has the server take another token in place of the one that it took: a poll that waits with that answers 401.
+func (s *Server) Rotate(token string) {
+	s.token.Store(&token)
+	s.queue.mu.Lock()
+	defer s.queue.mu.Unlock()
+	s.queue.end(errUnauthorized)
+}
+
 // Restore takes the token again.
 func (s *Server) Restore() { s.revoked.Store(false) }
 

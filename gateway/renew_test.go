@@ -1,0 +1,115 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/agentloop/llm/llmtest"
+	"parley/channels/slack/slacktest"
+)
+
+// secretFile keeps a secret where a configuration can name it.
+func secretFile(t *testing.T) (name string, put func(string)) {
+	t.Helper()
+	name = filepath.Join(t.TempDir(), "secret")
+	return name, func(s string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(s+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// T07: a token that was rotated in the file that it comes from counts from the reload on. That channel connects anew,
+// nothing that was written meanwhile is lost, and no other channel notices.
+func TestT07_ARotatedTokenCountsFromTheReloadOn(t *testing.T) {
+	t.Parallel()
+	r := newSlackRig(t, llmtest.Echo, quiet)
+	name, put := secretFile(t)
+	put(r.tg.Token())
+	r.write(strings.Replace(r.config(), `"`+r.tg.Token()+`"`, `"${file:`+name+`}"`, 1))
+	ana := r.person(11)
+	r.say(ana, 11, "before")
+	r.said(ana, "echo: before")
+	r.tg.Rotate("7:rotated-rotated-rotated-rotated-rot")
+	r.logged("channel=tg state=fatal", 1)
+	r.say(ana, 11, "between")
+	put("7:rotated-rotated-rotated-rotated-rot")
+	r.g.Reload()
+	r.said(ana, "echo: between")
+	r.say(ana, 11, "after")
+	r.said(ana, "echo: after")
+	r.s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: "and here?"})
+	r.seen("the other network", func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "echo: and here?"); return ok })
+	log := r.log.String()
+	if n := strings.Count(log, "connects anew"); n != 1 || r.s.View().Connected() != 1 {
+		t.Errorf("%d channels connected anew, Slack saw %d sockets", n, r.s.View().Connected())
+	}
+	if got := len(r.tg.View().Sent(ana.ID)); got != 3 {
+		t.Errorf("%d answers: %q", got, texts(r.tg.View().Sent(ana.ID)))
+	}
+}
+
+// T07: so does a signing secret, and what is signed with the old one is refused from then on.
+func TestT07_ARotatedSigningSecretCountsFromTheReloadOn(t *testing.T) {
+	t.Parallel()
+	s := slacktest.Start(t, slacktest.Options{NoLimits: true, Retries: []time.Duration{0, time.Hour}})
+	s.AddUser(slacktest.User{ID: slackAna, Name: "ana"})
+	s.AddChannel(slacktest.Channel{ID: slackAnaDM, Kind: slacktest.IM, Members: []string{slackAna}})
+	old := s.App().SigningSecret
+	name, put := secretFile(t)
+	put(old)
+	r := &slackRig{s: s, rig: newRig(t, setup{extra: quiet, more: fmt.Sprintf(`, {name: work, type: slack, mode: http, bot_token: "%s", signing_secret: "${file:%s}", api_url: "%s", access: {dm: open}}`,
+		s.Team(0).Token, name, s.APIURL())})}
+	url := "http://" + r.g.Addr() + "/channels/work/events"
+	s.SetRequestURL(url)
+	r.logged("channel=work state=ready", 1)
+	hears := func(text string) {
+		t.Helper()
+		s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: text})
+		r.seen(text, func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "echo: "+text); return ok })
+	}
+	hears("before")
+	s.Rotate("0123456789abcdef0123456789abcdef")
+	put("0123456789abcdef0123456789abcdef")
+	r.g.Reload()
+	r.logged("connects anew", 1)
+	r.logged("channel=work state=ready", 2)
+	hears("after")
+	body := []byte(`{"type":"url_verification","challenge":"c"}`)
+	for secret, want := range map[string]int{old: http.StatusUnauthorized, s.App().SigningSecret: http.StatusOK} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		slacktest.Sign(req.Header, secret, time.Now(), body)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := res.Body.Close(); err != nil || res.StatusCode != want {
+			t.Errorf("signed with %.4s…: %s, want %d", secret, res.Status, want)
+		}
+	}
+	if n := strings.Count(r.log.String(), "channel=tg state="); n != 1 {
+		t.Errorf("the other channel told %d states", n)
+	}
+}
+
+// A bad key changes nothing, and says why.
+func TestR13_AChannelKeepsItsKeysWhenTheNewOnesAreBad(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: quiet})
+	ana := r.person(11)
+	r.write(strings.Replace(r.config(), `api_url: "`+r.tg.URL(), `api_url: "ftp://x`+r.tg.URL(), 1))
+	r.logged("configuration stays as it was", 1)
+	r.say(ana, 11, "hello")
+	r.said(ana, "echo: hello")
+}
