@@ -1,6 +1,7 @@
 package whatsapp_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -190,5 +191,49 @@ func TestT18_AttachmentIsOpenedByItsReferenceOnly(t *testing.T) {
 	}
 	if _, err := r.ch.Open(t.Context(), a); err != nil {
 		t.Errorf("opened again: %v", err)
+	}
+}
+
+// What a message says of its file is not believed: neither its length, nor its hashes, nor its key.
+func TestT18_FilesAreHeldToWhatTheirMessageSays(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	data := []byte(strings.Repeat("what is in the file ", 500))
+	for name, c := range map[string]struct {
+		lie  func(*waE2E.DocumentMessage)
+		want error
+	}{
+		"a smaller length": {func(d *waE2E.DocumentMessage) { d.FileLength = proto.Uint64(100) }, channels.ErrTooLarge},
+		"a huge length":    {func(d *waE2E.DocumentMessage) { d.FileLength = proto.Uint64(1 << 62) }, channels.ErrTooLarge},
+		"a negative one":   {func(d *waE2E.DocumentMessage) { d.FileLength = proto.Uint64(1<<64 - 1) }, channels.ErrTooLarge},
+		"another hash":     {func(d *waE2E.DocumentMessage) { d.FileSHA256 = make([]byte, 32) }, nil},
+		"another checksum": {func(d *waE2E.DocumentMessage) { d.FileEncSHA256 = make([]byte, 32) }, nil},
+		"another key":      {func(d *waE2E.DocumentMessage) { d.MediaKey = make([]byte, 32) }, nil},
+		"a short key":      {func(d *waE2E.DocumentMessage) { d.MediaKey = []byte{1} }, nil},
+		"another file":     {func(d *waE2E.DocumentMessage) { d.DirectPath = proto.String("/v/none") }, nil},
+	} {
+		r.net.Write(whatsapptest.In{From: ana.Phone, Text: name, File: &whatsapptest.File{Kind: "file", Name: "x.txt", MIME: "text/plain", Data: data},
+			Lie: func(m *waE2E.Message) {
+				d := m.GetDocumentMessage()
+				if d == nil {
+					d = m.GetDocumentWithCaptionMessage().GetMessage().GetDocumentMessage()
+				}
+				c.lie(d)
+			}})
+		in := r.in.text(t, name)
+		if len(in.Attachments) != 1 {
+			t.Errorf("%s: %+v", name, in)
+			continue
+		}
+		f, err := r.ch.Open(t.Context(), in.Attachments[0])
+		if err == nil {
+			f.Close()
+			t.Errorf("%s: opened", name)
+			continue
+		}
+		if c.want != nil && !errors.Is(err, c.want) || c.want == nil && channels.ClassOf(err) != channels.BadMessage {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

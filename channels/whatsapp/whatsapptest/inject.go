@@ -35,6 +35,8 @@ type In struct {
 	Corrupt int       // how often the message comes undecryptable before it comes whole
 	Unavail bool      // this device gets no ciphertext at all
 
+	Lie func(*waE2E.Message) // changes what the message says before it is sent, such as the hash of its file
+
 	Bare bool   // only one of the writer's two addresses is told, and nothing of how a group addresses its members
 	List string // digits of a broadcast list of the writer's that the account is on; "status": the writer's status
 }
@@ -64,6 +66,9 @@ func (s *Server) Write(in In) string {
 		body.ExtendedTextMessage = &waE2E.ExtendedTextMessage{Text: proto.String(in.Text), ContextInfo: ctx}
 	default:
 		body.Conversation = proto.String(in.Text)
+	}
+	if in.Lie != nil {
+		in.Lie(body)
 	}
 	s.say(from, in, chat, body, "")
 	return in.ID
