@@ -209,6 +209,10 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 	}
 	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()}
 	g.openSandbox(c)
+	g.stops.push("sandbox", func(context.Context) error {
+		g.sandbox.Close()
+		return nil
+	})
 	g.warn(c)
 	r, err := g.newRoster(c, g.modelsOf(c))
 	if err != nil {

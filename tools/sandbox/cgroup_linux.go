@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -223,8 +222,8 @@ type setting struct {
 	must             bool
 }
 
-// make makes a group with its limits.
-func (g *cgroups) make(l Limits, weak weakness) (*group, error) {
+// make makes a group. It has no limits yet.
+func (g *cgroups) make() (*group, error) {
 	name := g.prefix + strconv.FormatUint(g.count.Add(1), 10)
 	c := &group{version: g.version}
 	for _, above := range g.above {
@@ -234,6 +233,11 @@ func (g *cgroups) make(l Limits, weak weakness) (*group, error) {
 		}
 		c.dirs = append(c.dirs, dir)
 	}
+	return c, nil
+}
+
+// limit gives the group the limits of a command.
+func (c *group) limit(l Limits, weak weakness) error {
 	memory, tasks := strconv.FormatInt(l.Memory+extraMemory, 10), strconv.Itoa(l.Processes+extraTasks)
 	if weak.NoMemory {
 		memory = strconv.FormatInt(1<<40, 10)
@@ -243,16 +247,16 @@ func (g *cgroups) make(l Limits, weak weakness) (*group, error) {
 	}
 	first, last := c.dirs[0], c.dirs[len(c.dirs)-1]
 	set := []setting{{first, "memory.limit_in_bytes", memory, true}, {first, "memory.swappiness", "0", false}, {last, "pids.max", tasks, true}}
-	if g.version == 2 {
+	if c.version == 2 {
 		set = []setting{{first, "memory.max", memory, true}, {first, "memory.swap.max", "0", false}, {first, "memory.oom.group", "1", false},
 			{first, "cpu.weight", "20", false}, {first, "pids.max", tasks, true}}
 	}
 	for _, s := range set {
 		if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(s.value), 0); err != nil && s.must {
-			return nil, errors.Join(fmt.Errorf("limit a cgroup: %w", err), c.removeNow())
+			return fmt.Errorf("limit a cgroup: %w", err)
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // join puts the calling thread, and it alone, into a group of version 1: what it starts begins there. Moving a process
@@ -295,14 +299,10 @@ func (c *group) removeNow() error {
 }
 
 // remove waits, up to two seconds, until the kernel has let go of the last process.
-func (c *group) remove(ctx context.Context) error {
+func (c *group) remove() error {
 	err := c.removeNow()
 	for wait := time.Millisecond; err != nil && wait < time.Second; wait *= 2 {
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(wait):
-		}
+		<-time.After(wait)
 		err = c.removeNow()
 	}
 	return err

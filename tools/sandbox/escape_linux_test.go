@@ -375,6 +375,7 @@ func TestE36_SpinningStandsBackAndEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), 5*time.Second)
 		defer cancel()
 		w.command.Argv, w.how.self = []string{hostilePath, "spin"}, hostilePath
+		w.prepare()
 		out, err := w.n.run(ctx, w.command, w.how)
 		if err != nil {
 			w.Fatal(err)
@@ -400,13 +401,24 @@ func TestE37_DaemonsEndWithTheirCall(t *testing.T) {
 	}, []weakness{{HostPID: true}}})
 }
 
-// gatewayToKill runs one command until it is killed: work folder, mark, "weak" for an init that does not look after it.
+// gatewayToKill runs one command in a spare, with another spare beside it whose process it tells, until it is killed: work
+// folder, mark, "weak" for an init that does not look after it.
 func gatewayToKill() {
 	n := newNS(Config{Backend: "ns"}, Deps{})
+	n.look()
 	h := how{}
 	h.weak.NoParent = os.Args[3] == "weak"
+	n.refill(h)
+	n.spares.work.Wait()
+	first := n.take(context.Background(), h)
+	n.refill(h)
+	n.spares.work.Wait()
+	fmt.Println(n.spares.ready.process.Pid)
+	n.spares.mu.Lock()
+	n.spares.ready, first = first, n.spares.ready
+	n.spares.mu.Unlock()
 	_, err := n.run(context.Background(), Command{Line: "sleep " + os.Args[2], Work: os.Args[1]}, h)
-	fmt.Println("ended", err)
+	fmt.Println("ended", err, first.process.Pid)
 }
 
 func TestE38_NothingOutlivesAKilledGateway(t *testing.T) {
@@ -418,8 +430,16 @@ func TestE38_NothingOutlivesAKilledGateway(t *testing.T) {
 		}
 		defer end(w, mark)
 		g := again(w, roleGateway, w.work, mark, how)
+		told, err := g.StdoutPipe()
+		if err != nil {
+			w.Fatal(err)
+		}
 		if err := g.Start(); err != nil {
 			w.Fatal(err)
+		}
+		spare := 0
+		if _, err := fmt.Fscan(told, &spare); err != nil || spare == 0 {
+			w.Fatal("no spare: ", err)
 		}
 		if !eventually(w, func() bool { // the shell's command, not the gateway whose argument it is
 			for _, pid := range processesWith("sleep\x00" + mark) {
@@ -439,10 +459,10 @@ func TestE38_NothingOutlivesAKilledGateway(t *testing.T) {
 		if how == "weak" {
 			gone = time.After(500 * time.Millisecond)
 		}
-		for len(processesWith(mark)) > 0 {
+		for len(processesWith(mark)) > 0 || syscall.Kill(spare, 0) == nil {
 			select {
 			case <-gone:
-				return fmt.Sprint(len(processesWith(mark)), " processes are left")
+				return fmt.Sprint(len(processesWith(mark)), " processes are left, or the spare")
 			case <-time.After(5 * time.Millisecond):
 			}
 		}

@@ -39,6 +39,12 @@ func traces(t testing.TB, n *ns) map[string]int {
 	return found
 }
 
+// settle ends the spare, and waits until nothing is made or ended any more.
+func settle(n *ns) {
+	n.spares.work.Wait()
+	n.drop()
+}
+
 // TestE39 runs alone: it counts what belongs to the whole process.
 func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 	prove(t, escape{"E39", func(w *world) string {
@@ -47,6 +53,7 @@ func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 			calls = n // .ci/escapes makes it a thousand
 		}
 		w.sh("true") // what is made once is made now
+		settle(w.n)
 		before := traces(w, w.n)
 		w.command.Line, w.command.Argv = "echo x >/tmp/x; echo y >own; sleep 9 &", nil
 		var all sync.WaitGroup
@@ -61,6 +68,7 @@ func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 			})
 		}
 		all.Wait()
+		settle(w.n)
 		var got string
 		quiet := func() bool {
 			got = ""

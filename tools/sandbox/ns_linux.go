@@ -15,15 +15,16 @@ const niceness = 15
 
 // ns is the backend on Linux.
 type ns struct {
-	cfg   Config
-	log   *slog.Logger
-	way   Server // out; nil: none
-	slots chan struct{}
-	root  bool     // the gateway is root: sandboxes get a user of their own
-	hide  []string // clean absolute paths
-	maps  mapper
-	calls atomic.Uint64
-	weak  weakness // tests alone
+	cfg    Config
+	log    *slog.Logger
+	way    Server // out; nil: none
+	slots  chan struct{}
+	root   bool     // the gateway is root: sandboxes get a user of their own
+	hide   []string // clean absolute paths
+	maps   mapper
+	calls  atomic.Uint64
+	weak   weakness // tests alone
+	spares spares
 
 	filters [2]func() ([]byte, error) // made once: without a cgroup, with one
 	find    sync.Once
@@ -53,6 +54,9 @@ func newNS(cfg Config, deps Deps) *ns {
 		cfg.Concurrent = 2 * runtime.NumCPU()
 	}
 	n := &ns{cfg: cfg, log: deps.Log, way: deps.Egress, slots: make(chan struct{}, cfg.Concurrent), root: privileged(), last: Report{Tier: TierNone}}
+	if n.spares.keep = cfg.Keep; cfg.Keep == 0 {
+		n.spares.keep = keepSpare
+	}
 	for i := range n.filters {
 		n.filters[i] = sync.OnceValues(func() ([]byte, error) { return program(i == 1) })
 	}

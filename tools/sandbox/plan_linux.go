@@ -34,13 +34,9 @@ var (
 // plan makes of a command what init is told, and opens the folders that the gateway must open itself. The files are the
 // caller's to close, also after an error.
 func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
-	bounded := n.groups != nil
-	s := &cell.Spec{UID: insideID, Weak: h.weak, Processes: c.Limits.Processes}
+	s := &cell.Spec{Processes: c.Limits.Processes}
 	if h.weak.NoProcesses {
 		s.Processes = 0
-	}
-	if !h.weak.NoNice {
-		s.Nice = niceness
 	}
 	if s.Argv = c.Argv; len(s.Argv) == 0 {
 		s.Argv = []string{"/bin/sh", "-c", c.Line}
@@ -48,7 +44,7 @@ func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
 	if err := checkArgs(c, s.Argv); err != nil {
 		return nil, nil, err
 	}
-	files, err := n.folders(c, s, h.self)
+	files, err := n.folders(c, s, h)
 	if err != nil {
 		return nil, files, err
 	}
@@ -66,13 +62,8 @@ func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
 	if h.weak.KeepEnv {
 		s.Env = append(s.Env, os.Environ()...)
 	}
-	if !h.weak.NoSeccomp {
-		if s.Filter, err = n.filter(bounded); err != nil {
-			return nil, files, err
-		}
-	}
 	s.Tmp, s.Shm = min(c.Limits.Memory/4, 256<<20), min(c.Limits.Memory/8, 64<<20)
-	s.Rlimits = rlimits(c.Limits, bounded || h.self != "", h.weak) // this program may be built with a detector that maps terabytes
+	s.Rlimits = rlimits(c.Limits, n.groups != nil || h.self != "", h.weak) // this program may be built with a detector that maps terabytes
 	return s, files, nil
 }
 
@@ -126,12 +117,12 @@ func below(p, dir string) bool {
 }
 
 // folders fills in the mounts and what of them is covered.
-func (n *ns) folders(c *Command, s *cell.Spec, self string) (files []*os.File, err error) {
+func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err error) {
 	show := func(host, as string, rw bool) error {
 		if !filepath.IsAbs(host) || filepath.Clean(host) != host || host == "/" {
 			return fmt.Errorf("%w: %s is no absolute clean path of a folder", ErrRefused, as)
 		}
-		if !n.root || s.Weak.HostRoot {
+		if !n.root || h.weak.HostRoot {
 			s.Mounts = append(s.Mounts, cell.Mount{Host: host, As: as, RW: rw})
 			return nil
 		}
@@ -147,7 +138,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, self string) (files []*os.File, e
 		return files, err
 	}
 	if c.Control != "" {
-		if err := show(c.Control, ControlPath, s.Weak.RWControl); err != nil {
+		if err := show(c.Control, ControlPath, h.weak.RWControl); err != nil {
 			return files, err
 		}
 		s.Covers = append(s.Covers, ControlPath+"/work")
@@ -169,22 +160,24 @@ func (n *ns) folders(c *Command, s *cell.Spec, self string) (files []*os.File, e
 		}
 		// What git runs by itself stands in .git: hooks, a configuration that names programs, a pointer to another
 		// configuration. An owner's next git must not find there what a command left; a mount cannot be moved away.
-		if git := filepath.Join(m.Host, ".git"); m.RW && !s.Weak.RWSystem && exists(git) {
+		if git := filepath.Join(m.Host, ".git"); m.RW && !h.weak.RWSystem && exists(git) {
 			if err := show(git, as+"/.git", false); err != nil {
 				return files, err
 			}
 		}
 	}
-	if self != "" {
+	if h.self != "" {
 		exe, err := os.Executable()
 		if err != nil {
 			return files, err
 		}
-		if err := show(exe, self, false); err != nil {
+		if err := show(exe, h.self, false); err != nil {
 			return files, fmt.Errorf("show this program to itself: %w", err)
 		}
 	}
-	n.coverHidden(s, c)
+	if !h.weak.HostRoot {
+		n.coverHidden(s, c)
+	}
 	return files, nil
 }
 
@@ -212,9 +205,6 @@ func exists(name string) bool {
 
 // coverHidden covers the gateway's own files wherever a shown folder holds them.
 func (n *ns) coverHidden(s *cell.Spec, c *Command) {
-	if s.Weak.HostRoot {
-		return
-	}
 	shown := []Mount{{Host: "/usr", As: "/usr"}, {Host: c.Control, As: ControlPath}}
 	for _, f := range c.Folders {
 		shown = append(shown, Mount{Host: f.Host, As: FoldersPath + "/" + f.As})

@@ -21,6 +21,7 @@ import (
 const (
 	roleGateway = "parley-test-gateway" // a gateway that is killed
 	roleNoSpace = "parley-test-nospace" // one on a machine that has no user namespaces
+	roleMounter = "parley-test-mounter" // one on a machine whose mounts change
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 	case roleGateway:
 		armed.Store(true)
 		gatewayToKill()
+		os.Exit(0)
+	case roleMounter:
+		armed.Store(true)
+		gatewayThatMounts()
 		os.Exit(0)
 	case roleNoSpace:
 		armed.Store(true)
@@ -50,11 +55,13 @@ type world struct {
 	dir, work, control string
 	command            Command
 	how                how
+	spare              bool // every command finds a sandbox that was made ahead
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{TB: t, n: proven(t)}
+	t.Cleanup(w.n.Close)
 	dir, err := os.MkdirTemp("", "parley-escape-")
 	if err != nil {
 		t.Fatal(err)
@@ -141,11 +148,25 @@ func (w *world) sh(line string) Outcome {
 
 func (w *world) run() Outcome {
 	w.Helper()
+	w.prepare()
 	out, err := w.n.run(w.Context(), w.command, w.how)
 	if err != nil {
 		w.Fatalf("with %+v: %v", w.how.weak, err)
 	}
 	return out
+}
+
+// prepare makes a spare, weakened like the command's own sandbox, where the test wants one.
+func (w *world) prepare() {
+	w.Helper()
+	if !w.spare || w.how.inherit != nil || w.how.stdin != nil {
+		return
+	}
+	w.n.refill(how{weak: w.how.weak})
+	w.n.spares.work.Wait()
+	if w.n.spares.ready == nil {
+		w.Fatal("no spare was made")
+	}
 }
 
 // escape is one line of the threat model's list: an attempt that gets nowhere, and launchers without a defence in which it
@@ -164,12 +185,20 @@ func prove(t *testing.T, e escape) {
 			t.Errorf("%s: it escaped: %s", e.id, got)
 		}
 	})
+	t.Run("refused in a spare", func(t *testing.T) {
+		w := newWorld(t)
+		w.spare = true
+		if got := e.try(w); got != "" {
+			t.Errorf("%s: it escaped from a sandbox that was made ahead: %s", e.id, got)
+		}
+	})
 	t.Run("broken", func(t *testing.T) {
 		if raceMemory > 0 {
 			return // the race detector has nothing to find in them; .ci/escapes runs them
 		}
-		for _, weak := range e.broken {
+		for i, weak := range e.broken {
 			w := newWorld(t)
+			w.spare = i == 0
 			w.how.weak = weak
 			if got := e.try(w); got == "" {
 				t.Fatalf("%s: it did not escape from a launcher with %+v: the test would not notice if the defence were gone", e.id, weak)

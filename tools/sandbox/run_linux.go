@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +24,11 @@ type how struct {
 	inherit []*os.File // tests alone: more files for init
 	stdin   *os.File   // tests alone: in place of nothing
 }
+
+// notBegun is why a sandbox could not be made: nothing of the command has run.
+type notBegun struct{ why string }
+
+func (e notBegun) Error() string { return "start a sandbox: " + e.why }
 
 // startWithin bounds how long a sandbox may take to stand.
 const startWithin = 20 * time.Second
@@ -48,19 +51,43 @@ func (n *ns) run(ctx context.Context, c Command, h how) (out Outcome, err error)
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
+	defer func() {
+		if err == nil { // behind the command, not beside it: they would wait for each other in the kernel
+			n.refill(h)
+		}
+	}()
 	s, files, err := n.plan(&c, h)
-	defer closeAll(files)
+	defer func() { closeAll(files) }()
 	if err != nil {
 		return out, err
 	}
-	k := &call{n: n, c: &c, s: s, how: h, number: n.calls.Add(1), began: time.Now()}
-	if !h.weak.NoCleanup {
-		defer k.cleanUp(ctx)
+	number, began := n.calls.Add(1), time.Now()
+	if b := n.take(ctx, h); b != nil {
+		k := &call{n: n, c: &c, s: s, how: h, box: b, number: number, began: began}
+		out, err = k.once(ctx, files)
+		if _, again := errors.AsType[notBegun](err); !again {
+			return out, err
+		}
+		// Somebody has ended the spare while it waited, say. Mounts that it was handed may be its own by now.
+		closeAll(files)
+		if s, files, err = n.plan(&c, h); err != nil {
+			return out, err
+		}
 	}
-	if err := k.open(); err != nil {
+	b, err := n.newBox(h)
+	if err != nil {
 		return out, err
 	}
-	if err := k.start(); err != nil {
+	k := &call{n: n, c: &c, s: s, how: h, box: b, number: number, began: began}
+	return k.once(ctx, files)
+}
+
+// once runs the command in its box.
+func (k *call) once(ctx context.Context, files []*os.File) (out Outcome, err error) {
+	if !k.how.weak.NoCleanup {
+		defer k.cleanUp()
+	}
+	if err := k.open(); err != nil {
 		return out, err
 	}
 	return k.wait(ctx, files)
@@ -81,14 +108,10 @@ type call struct {
 	number uint64
 	began  time.Time
 
+	box     *box
 	work    *os.Root // for the output's file
 	disks   []*disk
-	group   *group // nil: no cgroup
 	out     *output
-	reading *os.File // the command's output
-	control *net.UnixConn
-	ours    [3]*os.File // init's ends, until it has them
-	process *os.Process
 	outcome Outcome
 	notice  []byte // what init has to say in place of the command
 }
@@ -99,148 +122,24 @@ func (k *call) open() (err error) {
 		return fmt.Errorf("open the work folder: %w", err)
 	}
 	k.disks = openDisks(k.c)
-	if k.n.groups != nil {
-		if k.group, err = k.n.groups.make(k.c.Limits, k.how.weak); err != nil {
-			return err
-		}
+	if err := k.box.fit(k.c.Limits); err != nil {
+		return err
 	}
 	name := strconv.FormatInt(k.began.UnixMilli(), 10) + "-" + strconv.FormatUint(k.number, 10) + ".txt"
 	k.out = newOutput(k.c.Limits.Output, func() *spill { return openSpill(k.work, name) })
 	k.out.whole = k.how.weak.NoCut
-	if k.ours[0], err = os.Open(os.DevNull); err != nil {
-		return err
-	}
-	if k.reading, k.ours[1], err = os.Pipe(); err != nil {
-		return err
-	}
-	if k.n.root { // so that /dev/stderr can be opened by its name
-		if err := k.ours[1].Chown(sandboxID, sandboxID); err != nil {
-			return err
-		}
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	k.ours[2] = os.NewFile(uintptr(pair[1]), "init")
-	mine := os.NewFile(uintptr(pair[0]), "gateway")
-	defer mine.Close()
-	conn, err := net.FileConn(mine)
-	if err != nil {
-		return err
-	}
-	k.control = conn.(*net.UnixConn)
 	return nil
 }
 
 // cleanUp leaves nothing of the call.
-func (k *call) cleanUp(ctx context.Context) {
-	closeAll(k.ours[:])
-	if k.reading != nil {
-		k.reading.Close()
-	}
-	if k.control != nil {
-		k.control.Close()
-	}
+func (k *call) cleanUp() {
+	k.box.end()
 	if k.work != nil {
 		k.work.Close()
 	}
 	for _, d := range k.disks {
 		d.dir.Close()
 	}
-	if k.group != nil {
-		if err := k.group.remove(context.WithoutCancel(ctx)); err != nil {
-			k.n.log.Warn("a cgroup could not be removed", "err", err)
-		}
-	}
-}
-
-// start starts init.
-func (k *call) start() (err error) {
-	stdin := k.ours[0]
-	if k.how.stdin != nil {
-		stdin = k.how.stdin
-	}
-	attr := &os.ProcAttr{Dir: "/", Env: cell.Environ(), Files: append([]*os.File{stdin, k.ours[1], k.ours[1], k.ours[2]}, k.how.inherit...), Sys: k.attributes()}
-	if k.how.weak.KeepEnv {
-		attr.Env = append(os.Environ(), attr.Env...)
-	}
-	launch := func() error {
-		var err error
-		k.process, err = os.StartProcess("/proc/self/exe", []string{cell.RoleInit}, attr)
-		return err
-	}
-	switch {
-	case k.group == nil:
-		err = launch()
-	case k.group.version == 2:
-		dir, oerr := os.Open(k.group.dirs[0])
-		if oerr != nil {
-			return oerr
-		}
-		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(dir.Fd())
-		err = launch()
-		dir.Close()
-	default:
-		err = fromGroup(k.group, launch)
-	}
-	closeAll(k.ours[:])
-	if err != nil {
-		return fmt.Errorf("start a sandbox: %w", err)
-	}
-	// with autogroups niceness counts only inside a session: this is the session's own
-	_ = os.WriteFile("/proc/"+strconv.Itoa(k.process.Pid)+"/autogroup", []byte(strconv.Itoa(k.s.Nice)), 0) // best effort
-	return nil
-}
-
-// fromGroup runs f on a thread that is in the group and is thrown away afterwards. The first thread of the process cannot
-// be: what the whole process takes is counted where that one is.
-func fromGroup(g *group, f func() error) error {
-	done := make(chan error)
-	var on func()
-	on = func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if unix.Gettid() == unix.Getpid() {
-			next := make(chan struct{})
-			go func() { defer close(next); on() }()
-			<-next
-			runtime.UnlockOSThread()
-			return
-		}
-		err := g.join()
-		if err == nil {
-			err = f()
-		}
-		done <- err
-	}
-	go on()
-	return <-done
-}
-
-// attributes says into which namespaces init is born, and as whom.
-func (k *call) attributes() *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setsid: true}
-	weak := k.how.weak
-	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	if !weak.HostPID {
-		a.Cloneflags |= syscall.CLONE_NEWPID
-	}
-	if !weak.HostNet {
-		a.Cloneflags |= syscall.CLONE_NEWNET
-	}
-	if !weak.HostIPC {
-		a.Cloneflags |= syscall.CLONE_NEWIPC
-	}
-	uid, gid := os.Geteuid(), os.Getegid()
-	if k.n.root {
-		uid, gid = sandboxID, sandboxID
-		a.Credential = &syscall.Credential{Uid: insideID, Gid: insideID}
-		a.GidMappingsEnableSetgroups = true // to lose root's
-	}
-	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: uid, Size: 1}}
-	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideID, HostID: gid, Size: 1}}
-	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_SYS_RESOURCE}
-	return a
 }
 
 // wait speaks with init, watches the command and ends it when it must end.
@@ -251,34 +150,38 @@ func (k *call) wait(ctx context.Context, files []*os.File) (Outcome, error) {
 	defer stop()
 
 	reader := make(chan struct{})
-	go func() { defer close(reader); k.out.drain(k.reading) }()
+	go func() { defer close(reader); k.out.drain(k.box.reading) }()
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())
 	}
 	messages := make(chan message)
 	go k.listen(messages)
-	err := k.control.SetWriteDeadline(time.Now().Add(startWithin))
+	err := k.box.control.SetWriteDeadline(time.Now().Add(startWithin))
 	if err == nil {
-		err = sendSpec(k.control, k.s, fds)
+		err = sendSpec(k.box.control, k.s, fds)
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+			err = nil // init has ended, and may have said why
+		}
 	}
 	if err == nil {
 		err = k.follow(watching, messages, &background)
 	}
 	if err != nil || k.outcome.Killed != "" {
-		_ = k.process.Kill() // it may be gone already
+		_ = k.box.process.Kill() // it may be gone already
 	}
 	stop()
-	_, werr := k.process.Wait()               // its end is the end of all
-	_ = k.control.SetReadDeadline(time.Now()) // a socket knows deadlines
-	for m := range messages {                 // what it said last, if nobody has listened
+	_, werr := k.box.process.Wait() // its end is the end of all
+	k.box.process = nil
+	_ = k.box.control.SetReadDeadline(time.Now()) // a socket knows deadlines
+	for m := range messages {                     // what it said last, if nobody has listened
 		closeAll(m.files)
 	}
 	k.join(reader)
 	k.out.take(k.notice)
 	k.out.end(&k.outcome)
 	k.outcome.Took = time.Since(k.began)
-	if k.group != nil && k.group.killed() {
+	if k.box.group != nil && k.box.group.killed() {
 		k.outcome.Killed = "memory"
 	}
 	return k.outcome, errors.Join(err, werr)
@@ -290,7 +193,7 @@ func (k *call) join(reader <-chan struct{}) {
 	select {
 	case <-reader:
 	case <-time.After(2 * time.Second):
-		_ = k.reading.SetReadDeadline(time.Now()) // so does a pipe
+		_ = k.box.reading.SetReadDeadline(time.Now()) // so does a pipe
 		<-reader
 	}
 }
@@ -299,7 +202,7 @@ func (k *call) join(reader <-chan struct{}) {
 func (k *call) listen(to chan<- message) {
 	defer close(to)
 	for {
-		m, err := receive(k.control)
+		m, err := receive(k.box.control)
 		if err != nil {
 			closeAll(m.files)
 			return
@@ -319,12 +222,12 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 		case m, ok := <-messages:
 			switch {
 			case !ok && !ready:
-				return errors.New("start a sandbox: its first process ended early")
+				return notBegun{"its first process ended early"}
 			case !ok:
 				k.kill("lost") // or for want of memory: wait knows
 				return nil
 			case m.kind == cell.SaidFailed:
-				return fmt.Errorf("start a sandbox: %s", m.body)
+				return notBegun{string(m.body)}
 			case m.kind == cell.SaidNoExec:
 				k.outcome.Code, k.notice = 127, append(m.body, '\n')
 				return nil

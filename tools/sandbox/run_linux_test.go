@@ -204,6 +204,7 @@ func TestSlotsAreBoundedAndWaitingEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	n := newNS(Config{Backend: "ns", Concurrent: 1}, Deps{})
+	defer n.Close()
 	n.last = w.n.last
 	n.slots <- struct{}{}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -258,7 +259,10 @@ func TestCgroupsOfVersion2AreFoundWhereTheyAreDelegated(t *testing.T) {
 	if err != nil || g.version != 2 || g.above[0] != filepath.Join(sys, tree, "user.slice/parley.service") {
 		t.Fatalf("%+v %v", g, err)
 	}
-	c, err := g.make(DefaultLimits(), weakness{})
+	c, err := g.make()
+	if err == nil {
+		err = c.limit(DefaultLimits(), weakness{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

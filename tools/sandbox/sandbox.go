@@ -4,7 +4,7 @@
 //
 // The backend ns re-executes this very program as the first process of new namespaces: package cell is its life there. Every
 // program that calls New must call Init before anything else. A Backend owns, while a command runs, the goroutines that
-// feed, read, watch and end it, and none between commands.
+// feed, read, watch and end it, and none between commands; but it keeps one process ready for a minute after the last.
 package sandbox
 
 import (
@@ -31,6 +31,8 @@ type Backend interface {
 	Probe(ctx context.Context) Report
 	// Last is the newest report of Probe; before the first one it says that none has ended yet. It does not block.
 	Last() Report
+	// Close ends what is kept ready for the next command. It belongs behind the last one; what comes later still runs.
+	Close()
 }
 
 // Tier is a class of isolation, from the weakest: none, landlock, ns.
@@ -57,12 +59,13 @@ const (
 
 // Config is the operator's choice. It is fixed for the life of a Backend.
 type Config struct {
-	Backend    string   // "ns", or "none" for no exec at all
-	MinTier    Tier     // the weakest tier that may be used; empty: ns
-	Limits     Limits   // for what a Command leaves at zero
-	Concurrent int      // commands at once; 0: twice the processors
-	Scratch    string   // folder for the self-test, on the file system of the work folders; empty: the system's own
-	Hide       []string // host paths that no command sees, also where a shown folder holds them: data directory, configuration
+	Backend    string        // "ns", or "none" for no exec at all
+	MinTier    Tier          // the weakest tier that may be used; empty: ns
+	Limits     Limits        // for what a Command leaves at zero
+	Concurrent int           // commands at once; 0: twice the processors
+	Scratch    string        // folder for the self-test, on the file system of the work folders; empty: the system's own
+	Keep       time.Duration // how long a sandbox is kept ready for the next command; 0: a minute; negative: none is
+	Hide       []string      // host paths that no command sees, also where a shown folder holds them: data directory, configuration
 }
 
 // Deps is what the house gives.
@@ -192,5 +195,7 @@ func (a absent) Run(context.Context, Command) (Outcome, error) {
 func (a absent) Tier() Tier { return TierNone }
 
 func (a absent) Probe(context.Context) Report { return a.Last() }
+
+func (absent) Close() {}
 
 func (a absent) Last() Report { return Report{Tier: TierNone, Done: true, Reasons: []string{a.why}} }

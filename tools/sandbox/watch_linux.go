@@ -41,11 +41,11 @@ func (k *call) watch(ctx context.Context, files []*os.File, alarms chan<- string
 				return
 			case <-t.C:
 			}
-			if k.group != nil && k.group.killed() {
+			if k.box.group != nil && k.box.group.killed() {
 				alarms <- "memory"
 				return
 			}
-			if k.group == nil && !k.how.weak.NoMemory && rest <= 0 {
+			if k.box.group == nil && !k.how.weak.NoMemory && rest <= 0 {
 				began := time.Now()
 				if resident(proc, k.c.Limits.Memory) > k.c.Limits.Memory {
 					alarms <- "memory"

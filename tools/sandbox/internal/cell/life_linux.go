@@ -31,28 +31,38 @@ func init() {
 // that raw system calls never hold the only one.
 func Environ() []string { return []string{"GOGC=off", "GOMAXPROCS=4"} }
 
-// beInit is the life of a sandbox's first process: build the walls, lock itself in, start the command, reap what is left,
-// say how it ended. Its own end takes every process of the call along.
+// beInit is the life of a sandbox's first process: build the walls, wait for the command, make room for it, lock itself in,
+// start it, reap what is left, say how it ended. Its own end takes every process of the call along. When the gateway ends,
+// whatever ended it, the control socket is at its end: then init ends too, while it waits here, or as soon as reap looks.
 func beInit() {
 	runtime.LockOSThread() // what is dropped below belongs to a thread, and the command is started from this one
-	s, fds, err := receiveSpec()
+	c := &inside{}
+	if _, err := receive(walls, &c.Walls); err != nil {
+		os.Exit(1)
+	}
+	if err := c.closeOthers(); err != nil { // what the gateway itself may have been started with
+		fail("close files", err)
+	}
+	if step, err := c.build(); err != nil {
+		fail(step, err)
+	}
+	fds, err := receive(room, &c.Spec)
 	if err != nil {
 		os.Exit(1)
 	}
-	step, err := prepare(s, fds)
+	if step, err := c.prepare(fds); err != nil {
+		fail(step, err)
+	}
+	rules, err := c.rules()
 	if err != nil {
+		fail("landlock", err)
+	}
+	watch, locked := make(chan int), make(chan error)
+	go c.reap(rules, watch, locked)
+	if step, err := c.lock(rules, locked); err != nil {
 		fail(step, err)
 	}
-	watch := make(chan int)
-	locked := make(chan error)
-	go reap(s, watch, locked)
-	if err := <-locked; err != nil {
-		fail("lock the watch", err)
-	}
-	if step, err := lock(s); err != nil {
-		fail(step, err)
-	}
-	pid, err := start(s)
+	pid, err := c.start()
 	if err != nil {
 		say(SaidNoExec, []byte(err.Error()))
 		os.Exit(0)
@@ -60,6 +70,12 @@ func beInit() {
 	defaultSignals()
 	watch <- pid
 	select {} // the thread stays: init must not lose the one that the command's parent is
+}
+
+// inside is a sandbox as its first process has it.
+type inside struct {
+	Walls
+	Spec
 }
 
 // say gives the gateway a message; what cannot be said shows there as an early end.
@@ -76,55 +92,61 @@ func fail(step string, err error) {
 	os.Exit(1)
 }
 
-// prepare does what needs the rights that init begins with: the view of files, the network, the limits.
-func prepare(s *Spec, fds []int) (step string, err error) {
-	score, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0)
-	if err == nil {
+// build makes what every command sees, with the rights that init begins with.
+func (c *inside) build() (step string, err error) {
+	if score, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
 		_, _ = syscall.Write(score, []byte("1000")) // best effort: then the kernel chooses by size
+		syscall.Close(score)
 	}
-	handed := []int(nil)
 	if err := syscall.Sethostname([]byte("sandbox")); err != nil {
 		return "name the host", err
 	}
-	if !s.Weak.HostRoot {
-		if step, err := buildRoot(s, fds); err != nil {
+	if !c.Weak.HostRoot {
+		if step, err := buildRoot(&c.Walls); err != nil {
 			return step, err
 		}
 	}
-	if err := loopback(s); err != nil {
+	if err := loopback(&c.Walls); err != nil {
 		return "bring up the loopback", err
 	}
+	return "", nil
+}
+
+// prepare adds what this command has of its own: its folders, its limits, its way to the proxy.
+func (c *inside) prepare(fds []int) (step string, err error) {
+	if !c.Weak.HostRoot {
+		if step, err := c.furnish(fds); err != nil {
+			return step, err
+		}
+	}
 	// a second fence behind the filter: no user namespace in here
-	if fd, err := syscall.Open("/proc/sys/user/max_user_namespaces", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil && !s.Weak.NoSeccomp {
+	if fd, err := syscall.Open("/proc/sys/user/max_user_namespaces", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil && !c.Weak.NoSeccomp {
 		_, _ = syscall.Write(fd, []byte("0")) // best effort: the filter refuses them too
 	}
 	proc, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return "open /proc", err
 	}
-	handed = append(handed, proc)
-	if s.ProxyPort != 0 {
-		l, err := listen(s.ProxyPort)
+	handed := []int{proc}
+	if c.ProxyPort != 0 {
+		l, err := listen(c.ProxyPort)
 		if err != nil {
 			return "listen for the proxy", err
 		}
 		handed = append(handed, l)
 	}
 	say(SaidReady, nil, handed...)
-	return limit(s)
+	return c.limit()
 }
 
 // limit sets the resource limits and closes what a command must not inherit.
-func limit(s *Spec) (step string, err error) {
-	for _, r := range s.Rlimits {
+func (c *inside) limit() (step string, err error) {
+	for _, r := range c.Rlimits {
 		if err := syscall.Setrlimit(r.Resource, &syscall.Rlimit{Cur: r.Value, Max: r.Value}); err != nil {
 			return "set limit " + strconv.Itoa(r.Resource), err
 		}
 	}
-	if s.Weak.KeepFDs {
-		return "", nil
-	}
-	if err := closeOthers(); err != nil {
+	if err := c.closeOthers(); err != nil {
 		return "close files", err
 	}
 	syscall.CloseOnExec(ControlFD)
@@ -133,75 +155,89 @@ func limit(s *Spec) (step string, err error) {
 
 // closeOthers closes every descriptor behind the control socket. The runtime has none of its own there: nothing has run yet
 // that would have started its poller.
-func closeOthers() error {
+func (c *inside) closeOthers() error {
+	if c.Weak.KeepFDs {
+		return nil
+	}
 	_, err := sys(sysCloseRange, ControlFD+1, 0xffffffff, 0)
 	return err
 }
 
 // lock gives up what is left, in the order that each step allows the next.
-func lock(s *Spec) (step string, err error) {
-	if err := limitProcesses(s); err != nil {
-		return "limit processes", err
-	}
-	if s.Nice != 0 {
-		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, s.Nice) // best effort; higher is always allowed
-	}
-	if err := lockThread(s); err != nil {
+func (c *inside) lock(rules int, locked <-chan error) (step string, err error) {
+	if err := c.lockThread(rules); err != nil {
 		return "lock the thread", err
 	}
-	if !s.Weak.KeepCaps {
+	if err := <-locked; err != nil {
+		return "lock the watch", err
+	}
+	if err := c.limitProcesses(); err != nil { // now that the threads are there
+		return "limit processes", err
+	}
+	if c.Nice != 0 {
+		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, c.Nice) // best effort; higher is always allowed
+	}
+	if !c.Weak.KeepCaps {
 		head, none := capHeader{version: capVersion3}, [2]capData{}
 		// The threads that do nothing need nothing either; a program that is linked with C does not let go of theirs.
 		_, _, _ = syscall.AllThreadsSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&none)), 0)
 	}
-	if !s.Weak.Dumpable {
+	if !c.Weak.Dumpable {
 		if err := prctl(prSetDumpable, 0); err != nil {
 			return "become undumpable", err
 		}
 	}
-	if !s.Weak.NoSeccomp {
-		if err := restrictCalls(s.Filter); err != nil {
+	if !c.Weak.NoSeccomp {
+		if err := restrictCalls(c.Filter); err != nil {
 			return "filter system calls", err
 		}
 	}
 	return "", nil
 }
 
+// rules makes what Landlock allows.
+func (c *inside) rules() (int, error) {
+	if c.Weak.NoLandlock {
+		return -1, nil
+	}
+	abi := LandlockABI()
+	if abi == 0 {
+		return -1, errors.New("the kernel has none")
+	}
+	return landlockRules(abi, c.grants())
+}
+
 // lockThread is the part of lock that counts for one thread: both threads of init that do anything go through it.
-func lockThread(s *Spec) error {
-	if !s.Weak.KeepCaps {
+func (c *inside) lockThread(rules int) error {
+	if !c.Weak.KeepCaps {
 		if err := dropCaps(); err != nil {
 			return wrap("capabilities", err)
 		}
 	}
-	if !s.Weak.NoNewPrivOff {
+	if !c.Weak.NoNewPrivOff {
 		if err := prctl(prNoNewPrivs, 1); err != nil {
 			return wrap("no_new_privs", err)
 		}
 	}
-	if s.Weak.NoLandlock {
+	if c.Weak.NoLandlock {
 		return nil
 	}
-	abi := LandlockABI()
-	if abi == 0 {
-		return errors.New("landlock: the kernel has none")
-	}
-	if err := restrictFiles(abi, grantsOf(s)); err != nil {
+	if _, err := sys(sysLandlockRestrictSelf, uintptr(rules), 0); err != nil {
 		return wrap("landlock", err)
 	}
 	return nil
 }
 
-// grantsOf lists what Landlock allows.
-func grantsOf(s *Spec) []grant {
-	if s.Weak.HostRoot || s.Weak.RWSystem {
+// grants lists what Landlock allows.
+func (c *inside) grants() []grant {
+	if c.Weak.HostRoot || c.Weak.RWSystem {
 		return []grant{{"/", mayAll}}
 	}
 	list := []grant{{"/", mayRead}, {"/tmp", mayMake}, {"/dev/shm", mayMake}}
 	for _, dev := range devices() {
 		list = append(list, grant{"/dev/" + dev, fsReadFile | fsWriteFile | fsTruncate | fsIoctlDev})
 	}
-	for _, m := range s.Mounts {
+	for _, m := range c.Mounts {
 		if m.RW {
 			list = append(list, grant{m.As, mayMake})
 		}
@@ -210,8 +246,8 @@ func grantsOf(s *Spec) []grant {
 }
 
 // limitProcesses counts init's own threads on top of what the command may have: they belong to the same user.
-func limitProcesses(s *Spec) error {
-	if s.Processes == 0 {
+func (c *inside) limitProcesses() error {
+	if c.Processes == 0 {
 		return nil
 	}
 	threads := uint64(16)
@@ -223,19 +259,19 @@ func limitProcesses(s *Spec) error {
 		}
 		syscall.Close(fd)
 	}
-	n := uint64(s.Processes) + threads
+	n := uint64(c.Processes) + threads
 	return syscall.Setrlimit(rlimitNproc, &syscall.Rlimit{Cur: n, Max: n})
 }
 
 // start runs the command from the locked thread.
-func start(s *Spec) (pid int, err error) {
-	file, err := lookPath(s.Argv[0], s.Env)
+func (c *inside) start() (pid int, err error) {
+	file, err := lookPath(c.Argv[0], c.Env)
 	if err != nil {
 		return 0, err
 	}
-	pid, err = syscall.ForkExec(file, s.Argv, &syscall.ProcAttr{Dir: s.Dir, Env: s.Env, Files: []uintptr{0, 1, 2}})
+	pid, err = syscall.ForkExec(file, c.Argv, &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		return 0, wrap(s.Argv[0], err)
+		return 0, wrap(c.Argv[0], err)
 	}
 	return pid, nil
 }
@@ -280,9 +316,9 @@ type pollFd struct {
 // reap waits for the command and whatever it left behind, on a thread of its own that keeps init's priority, and ends
 // init. From the moment the command runs it allocates nothing and enters no system call through the scheduler, since a
 // command that has taken all processes would keep the runtime from starting a thread.
-func reap(s *Spec, watch <-chan int, locked chan<- error) {
+func (c *inside) reap(rules int, watch <-chan int, locked chan<- error) {
 	runtime.LockOSThread()
-	locked <- lockThread(s)
+	locked <- c.lockThread(rules)
 	pid := <-watch
 	fd, _, errno := syscall.RawSyscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -295,7 +331,7 @@ func reap(s *Spec, watch <-chan int, locked chan<- error) {
 	for {
 		wait := tick // the kernel writes what is left into it
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&polled)), 2, uintptr(unsafe.Pointer(&wait)), 0, 0, 0)
-		if polled[0].revents != 0 && !s.Weak.NoParent {
+		if polled[0].revents != 0 && !c.Weak.NoParent {
 			leave(1) // the gateway has ended
 		}
 		for {
@@ -312,7 +348,7 @@ func reap(s *Spec, watch <-chan int, locked chan<- error) {
 			}
 			put32(message[5:], status)
 			_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, ControlFD, uintptr(unsafe.Pointer(&message)), uintptr(len(message)))
-			if !s.Weak.NoReap {
+			if !c.Weak.NoReap {
 				leave(0)
 			}
 			ended, polled[1].fd = true, -1

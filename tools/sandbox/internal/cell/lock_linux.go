@@ -72,9 +72,10 @@ type grant struct {
 	rights uint64
 }
 
-// restrictFiles leaves the calling thread, and whatever it starts, the granted rights over files and no others, and keeps
-// its signals and abstract sockets inside. A path that is not there is passed over.
-func restrictFiles(abi int, grants []grant) error {
+// landlockRules leaves who takes them, and whatever it starts, the granted rights over files and no others, and keeps
+// its signals and abstract sockets inside. A path that is not there is passed over. The file of the rules closes when the
+// command is executed.
+func landlockRules(abi int, grants []grant) (set int, err error) {
 	handled := uint64(mayAll)
 	if abi < 2 {
 		handled &^= fsRefer
@@ -94,20 +95,15 @@ func restrictFiles(abi int, grants []grant) error {
 		size += unsafe.Sizeof(attr.scoped)
 		attr.scoped = scopeAbstract | scopeSignal
 	}
-	set, err := sys(sysLandlockCreateRules, uintptr(unsafe.Pointer(&attr)), size, 0)
-	if err != nil {
-		return wrap("make the rules", err)
+	if set, err = sys(sysLandlockCreateRules, uintptr(unsafe.Pointer(&attr)), size, 0); err != nil {
+		return -1, wrap("make the rules", err)
 	}
-	defer syscall.Close(set)
 	for _, g := range grants {
 		if err := allowBelow(set, g.path, g.rights&handled); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return wrap("rule for "+g.path, err)
+			return -1, wrap("rule for "+g.path, err)
 		}
 	}
-	if _, err := sys(sysLandlockRestrictSelf, uintptr(set), 0); err != nil {
-		return wrap("restrict", err)
-	}
-	return nil
+	return set, nil
 }
 
 func allowBelow(set int, path string, rights uint64) error {

@@ -47,8 +47,8 @@ func made(uid int) map[string]string {
 	}
 }
 
-// inside is a path of the new root while it is being built, from there.
-func inside(p string) string {
+// inRoot is a path of the new root while it is being built, from there.
+func inRoot(p string) string {
 	if p != "" && p[0] == '/' {
 		return p[1:]
 	}
@@ -124,53 +124,77 @@ func fresh(kind string, attr int, options ...string) (int, error) {
 	return sys(sysFsmount, uintptr(fs), fsmountCloexec, uintptr(attr))
 }
 
-// buildRoot makes the view of files that the command has and enters it. Nothing of the host's is reachable afterwards.
-func buildRoot(s *Spec, fds []int) (step string, err error) {
-	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return "make the mounts private", err
+// buildRoot makes the part of the view of files that every command has. The host's is still the root: the command's folders
+// come from there.
+func buildRoot(w *Walls) (step string, err error) {
+	// What the host unmounts while init waits goes here too; nothing goes the other way.
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
+		return "make the mounts its own", err
 	}
-	trees, err := system(s)
+	trees, err := system(w)
 	if err != nil {
 		return "open the system", err
 	}
-	shown, err := wanted(s, fds)
+	proc, err := openProc(w)
 	if err != nil {
-		return "open the folders", err
+		return "make /proc", err
 	}
 	if err := enterEmpty(); err != nil {
 		return "make the root", err
 	}
-	for name, text := range made(s.UID) {
+	for name, text := range made(w.UID) {
 		if err := writeFile(name, text); err != nil {
 			return "make " + name, err
 		}
 	}
-	if err := memoryFolders(s); err != nil {
-		return "make /tmp", err
-	}
-	for _, t := range append(trees, shown...) {
+	for _, t := range append(trees, proc) {
 		if err := attach(t); err != nil {
 			return "show /" + t.at, err
 		}
 	}
-	if err := showProc(s); err != nil {
-		return "make /proc", err
+	if w.Weak.HostPID {
+		return "", nil
 	}
-	for _, c := range s.Covers {
-		if err := cover(inside(c)); err != nil {
-			return "cover " + c, err
+	for _, name := range hidden() {
+		if err := cover("proc/" + name); err != nil {
+			return "hide /proc/" + name, err
 		}
 	}
-	return turn(s)
+	return "", nil
+}
+
+// furnish adds what this command has, and enters. Nothing of the host's is reachable afterwards.
+func (c *inside) furnish(fds []int) (step string, err error) {
+	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
+		return "make the mounts private", err
+	}
+	shown, err := wanted(&c.Spec, fds)
+	if err != nil {
+		return "open the folders", err
+	}
+	if err := c.memoryFolders(); err != nil {
+		return "make /tmp", err
+	}
+	for _, t := range shown {
+		if err := attach(t); err != nil {
+			return "show /" + t.at, err
+		}
+	}
+	for _, p := range c.Covers {
+		if err := cover(inRoot(p)); err != nil {
+			return "cover " + p, err
+		}
+	}
+	return turn(&c.Walls)
 }
 
 // system opens what every command sees of the host.
-func system(s *Spec) (trees []tree, err error) {
+func system(w *Walls) (trees []tree, err error) {
 	attr := uint64(attrRO | attrSafe)
-	if s.Weak.RWSystem {
+	if w.Weak.RWSystem {
 		attr = attrSafe
 	}
-	if s.Weak.NoNewPrivOff {
+	if w.Weak.NoNewPrivOff {
 		attr &^= mountNoSuid
 	}
 	for _, d := range systemDirs() {
@@ -238,7 +262,7 @@ func list(dir string) (names []string) {
 // wanted opens the folders of this call.
 func wanted(s *Spec, fds []int) (trees []tree, err error) {
 	for _, m := range s.Mounts {
-		at := inside(m.As)
+		at := inRoot(m.As)
 		if m.Host == "" {
 			if m.FD >= len(fds) {
 				return nil, errors.New(m.As + ": its file did not come")
@@ -259,7 +283,7 @@ func wanted(s *Spec, fds []int) (trees []tree, err error) {
 	return trees, nil
 }
 
-// enterEmpty puts an empty file system over /tmp, which every system has, and goes there.
+// enterEmpty puts an empty file system over /proc, which every system has and no folder of a command lies in, and goes there.
 func enterEmpty() error {
 	root, err := fresh("tmpfs", attrSafe, "size=4194304", "nr_inodes=4096", "mode=0755")
 	if err != nil {
@@ -273,10 +297,10 @@ func enterEmpty() error {
 			links[d] = string(buf[:n])
 		}
 	}
-	if err := moveMount(root, "/tmp"); err != nil {
+	if err := moveMount(root, "/proc"); err != nil {
 		return err
 	}
-	if err := syscall.Chdir("/tmp"); err != nil { // now the new one
+	if err := syscall.Chdir("/proc"); err != nil { // now the new one
 		return err
 	}
 	for _, d := range []string{"etc", "dev", "proc", "tmp", "var", "run"} {
@@ -296,14 +320,14 @@ func enterEmpty() error {
 }
 
 // memoryFolders makes /tmp and /dev/shm, which are memory and therefore have a size and a number of files.
-func memoryFolders(s *Spec) error {
-	for at, size := range map[string]int64{"tmp": s.Tmp, "dev/shm": s.Shm} {
+func (c *inside) memoryFolders() error {
+	for at, size := range map[string]int64{"tmp": c.Tmp, "dev/shm": c.Shm} {
 		options := []string{"mode=1777", "size=" + strconv.FormatInt(size, 10), "nr_inodes=" + strconv.FormatInt(max(size>>13, 1024), 10)}
 		attr := attrSafe
 		if at == "dev/shm" {
 			attr |= mountNoExec
 		}
-		if s.Weak.NoTmpSize {
+		if c.Weak.NoTmpSize {
 			options = options[:1]
 		}
 		fd, err := fresh("tmpfs", attr, options...)
@@ -369,28 +393,17 @@ func writeFile(name, text string) error {
 	return err
 }
 
-// showProc mounts the processes of this sandbox and hides what /proc tells of the host.
-func showProc(s *Spec) error {
-	if s.Weak.HostPID {
-		fd, _, err := open("/proc", 0) // of the host: the mounts outside are still there
-		if err != nil {
-			return err
-		}
-		return attach(tree{fd: fd, at: "proc"})
+// openProc makes the /proc that shows the processes of this sandbox.
+func openProc(w *Walls) (tree, error) {
+	if w.Weak.HostPID {
+		fd, _, err := open("/proc", 0)
+		return tree{fd: fd, at: "proc"}, err
 	}
 	fd, err := fresh("proc", attrSafe|mountNoExec)
 	if err != nil {
-		return wrap("a container that hides parts of /proc does not allow it", err)
+		err = wrap("a container that hides parts of /proc does not allow it", err)
 	}
-	if err := attach(tree{fd: fd, at: "proc"}); err != nil {
-		return err
-	}
-	for _, name := range hidden() {
-		if err := cover("proc/" + name); err != nil {
-			return wrap("hide "+name, err)
-		}
-	}
-	return nil
+	return tree{fd: fd, at: "proc"}, err
 }
 
 // cover puts an empty folder, or nothing, over what is there; relative to the root that is being built.
@@ -416,7 +429,7 @@ func cover(at string) error {
 }
 
 // turn makes the new root the root, lets go of the old one, and closes the new one to writing.
-func turn(s *Spec) (step string, err error) {
+func turn(w *Walls) (step string, err error) {
 	if err := syscall.PivotRoot(".", "."); err != nil {
 		return "turn the root", err
 	}
@@ -426,7 +439,7 @@ func turn(s *Spec) (step string, err error) {
 	if err := syscall.Chdir("/"); err != nil {
 		return "enter the root", err
 	}
-	if s.Weak.RWSystem {
+	if w.Weak.RWSystem {
 		return "", nil
 	}
 	if err := setAttr(atFDCWD, "/", 0, attrRO); err != nil {
@@ -436,8 +449,8 @@ func turn(s *Spec) (step string, err error) {
 }
 
 // loopback brings up lo in the sandbox's own network, for programs that talk to themselves.
-func loopback(s *Spec) error {
-	if s.Weak.HostNet {
+func loopback(w *Walls) error {
+	if w.Weak.HostNet {
 		return nil
 	}
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)

@@ -16,10 +16,17 @@ const (
 // ControlFD is where init has its end of the control socket.
 const ControlFD = 3
 
-// Spec is all that init is told: what to show, what to allow, what to run. The gateway makes it; nothing that a model
-// writes is in it but Argv, Dir and the values of Env.
+// Walls is what init is told first: what is the same for every command. It builds that much at once, and waits.
+type Walls struct {
+	UID    int // inside
+	Nice   int
+	Filter []byte // of system calls: struct sock_filter, one after the other
+	Weak   Weakness
+}
+
+// Spec is the rest: what to show, what to allow, what to run. The gateway makes both; nothing that a model writes is in them
+// but Argv, Dir and the values of Env.
 type Spec struct {
-	UID       int // inside
 	Mounts    []Mount
 	Covers    []string // paths inside that are shown empty, in this order
 	Tmp       int64    // bytes of /tmp
@@ -28,11 +35,8 @@ type Spec struct {
 	Dir       string // inside
 	Env       []string
 	Rlimits   []Rlimit
-	Processes int    // on top of init's own threads; 0: no limit
-	Filter    []byte // of system calls: struct sock_filter, one after the other
-	Nice      int
+	Processes int // on top of init's own threads; 0: no limit
 	ProxyPort int // loopback port to listen on for the gateway; 0: none
-	Weak      Weakness
 }
 
 // Mount is a folder or file of the host that is shown.
@@ -95,7 +99,13 @@ const (
 	SaidEnded  = 'e' // the wait status of the command, 4 bytes
 )
 
-// maxMessage bounds the message that holds a spec, in bytes.
+// Messages of the gateway to init.
+const (
+	walls = 'w'
+	room  = 's'
+)
+
+// maxMessage bounds a message of the gateway, in bytes.
 const maxMessage = 4 << 20
 
 // Pack frames a message: kind, length, body.
@@ -106,22 +116,29 @@ func Pack(kind byte, body []byte) []byte {
 	return append(b, body...)
 }
 
+// Message is the walls as they go over the socket.
+func (l *Walls) Message() []byte { return message(walls, l) }
+
 // Message is the spec as it goes over the socket.
-func (s *Spec) Message() []byte {
+func (s *Spec) Message() []byte { return message(room, s) }
+
+// fielded knows the order of its fields on the wire, for both directions.
+type fielded interface{ fields(wire) }
+
+func message(kind byte, f fielded) []byte {
 	w := writer{}
-	s.fields(&w)
-	return Pack('s', w.out)
+	f.fields(&w)
+	return Pack(kind, w.out)
 }
 
-// parse reads what Message has framed.
-func parse(body []byte) (*Spec, error) {
-	var s Spec
+// parse reads what message has framed.
+func parse(body []byte, into fielded) error {
 	r := reader{in: body}
-	s.fields(&r)
+	into.fields(&r)
 	if r.short || len(r.in) > 0 {
-		return nil, errors.New("the spec is damaged")
+		return errors.New("the spec is damaged")
 	}
-	return &s, nil
+	return nil
 }
 
 // wire is one direction: writer takes what is pointed to, reader sets it.
@@ -130,9 +147,16 @@ type wire interface {
 	bytes(*[]byte)
 }
 
-// fields is the order of the wire, for both directions.
+func (l *Walls) fields(w wire) {
+	whole(w, &l.UID)
+	whole(w, &l.Nice)
+	w.bytes(&l.Filter)
+	for _, f := range l.Weak.flags() {
+		flag(w, f)
+	}
+}
+
 func (s *Spec) fields(w wire) {
-	whole(w, &s.UID)
 	many(w, &s.Mounts, func(m *Mount) {
 		text(w, &m.Host)
 		whole(w, &m.FD)
@@ -151,12 +175,7 @@ func (s *Spec) fields(w wire) {
 		whole(w, &r.Value)
 	})
 	whole(w, &s.Processes)
-	w.bytes(&s.Filter)
-	whole(w, &s.Nice)
 	whole(w, &s.ProxyPort)
-	for _, f := range s.Weak.flags() {
-		flag(w, f)
-	}
 }
 
 func whole[T ~int | ~uint64](w wire, n *T) {
@@ -240,24 +259,24 @@ func put32(b []byte, n uint32) {
 	b[0], b[1], b[2], b[3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 }
 
-// receiveSpec waits for the spec and the files that belong to it. An error: the gateway has ended, or changed its mind.
-func receiveSpec() (*Spec, []int, error) {
+// receive waits for a message of the gateway and the files that belong to it. An error: the gateway has ended, or changed
+// its mind.
+func receive(kind byte, into fielded) (fds []int, err error) {
 	head := make([]byte, 5)
 	rights := make([]byte, syscall.CmsgSpace(4*64))
 	n, rn, _, _, err := syscall.Recvmsg(ControlFD, head, rights, syscall.MSG_CMSG_CLOEXEC|syscall.MSG_WAITALL)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case n != len(head):
-		return nil, nil, io.ErrUnexpectedEOF
+		return nil, io.ErrUnexpectedEOF
 	}
-	fds, err := Rights(rights[:rn])
-	if err != nil {
-		return nil, nil, err
+	if fds, err = Rights(rights[:rn]); err != nil {
+		return nil, err
 	}
 	size := uint32(head[1]) | uint32(head[2])<<8 | uint32(head[3])<<16 | uint32(head[4])<<24
-	if head[0] != 's' || size > maxMessage {
-		return nil, nil, errors.New("this is no spec")
+	if head[0] != kind || size > maxMessage {
+		return nil, errors.New("this is not what was to come")
 	}
 	body := make([]byte, size)
 	for at := 0; at < len(body); {
@@ -266,12 +285,11 @@ func receiveSpec() (*Spec, []int, error) {
 			continue
 		}
 		if err != nil || n == 0 {
-			return nil, nil, io.ErrUnexpectedEOF
+			return nil, io.ErrUnexpectedEOF
 		}
 		at += n
 	}
-	s, err := parse(body)
-	return s, fds, err
+	return fds, parse(body, into)
 }
 
 // Rights takes the file descriptors out of a control message.
