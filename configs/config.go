@@ -338,7 +338,7 @@ type Approvals struct {
 // Sandbox is where exec runs.
 type Sandbox struct {
 	Backend   string        `yaml:"backend" default:"ns" enum:"ns|none" doc:"ns: Linux namespaces; none: no exec at all."`
-	MinTier   string        `yaml:"min_tier" default:"ns" enum:"ns|landlock" doc:"The weakest isolation that is accepted; below it there is no exec."`
+	MinTier   string        `yaml:"min_tier" default:"ns" enum:"ns" doc:"The weakest isolation that is accepted; below it there is no exec."`
 	Network   string        `yaml:"network" default:"none" enum:"none|egress" doc:"No network, or only the hosts of egress through a proxy."`
 	Egress    []string      `yaml:"egress" doc:"Hosts as name:port that commands may reach when network is egress; *.name is any name below." example:"[\"api.example.org:443\"]"`
 	Timeout   time.Duration `yaml:"timeout" default:"60s" min:"1s" max:"1h" doc:"Longest command."`

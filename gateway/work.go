@@ -33,7 +33,7 @@ func (g *Gateway) tools() []tools.Tool {
 // in it.
 func (g *Gateway) openSandbox(c *configs.Config) {
 	if g.sandbox = g.opt.Sandbox; g.sandbox == nil {
-		cfg := sandbox.Config{Backend: c.Sandbox.Backend, MinTier: sandbox.Tier(c.Sandbox.MinTier), Limits: limitsOf(c), Concurrent: c.Concurrency.Exec,
+		cfg := sandbox.Config{Backend: c.Sandbox.Backend, Limits: limitsOf(c), Concurrent: c.Concurrency.Exec,
 			Scratch: filepath.Join(c.DataDir, "probe"), Hide: []string{c.DataDir}}
 		if c.Path != "" {
 			cfg.Hide = append(cfg.Hide, c.Path)

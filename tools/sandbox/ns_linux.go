@@ -47,9 +47,6 @@ func New(cfg Config, deps Deps) Backend {
 }
 
 func newNS(cfg Config, deps Deps) *ns {
-	if cfg.MinTier == "" {
-		cfg.MinTier = TierNS
-	}
 	if cfg.Concurrent <= 0 {
 		cfg.Concurrent = 2 * runtime.NumCPU()
 	}

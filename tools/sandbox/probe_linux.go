@@ -35,11 +35,8 @@ func (n *ns) Probe(ctx context.Context) Report {
 	if err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
-	switch {
-	case len(r.Reasons) == 0 || n.weak.SkipProbe:
+	if len(r.Reasons) == 0 || n.weak.SkipProbe {
 		r.Tier, r.Reasons = TierNS, n.weaker()
-	case n.cfg.MinTier == TierLandlock:
-		r.Reasons = append(r.Reasons, "the weaker tier that sandbox.min_tier accepts is not built")
 	}
 	n.mu.Lock()
 	n.last = r

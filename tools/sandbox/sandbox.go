@@ -35,13 +35,12 @@ type Backend interface {
 	Close()
 }
 
-// Tier is a class of isolation, from the weakest: none, landlock, ns.
+// Tier is a class of isolation. There is none between nothing and ns: docs/sandbox.md says why.
 type Tier string
 
 const (
-	TierNone     Tier = "none"     // there is no exec
-	TierLandlock Tier = "landlock" // files and system calls only; what an operator may accept. No backend gives it yet
-	TierNS       Tier = "ns"       // namespaces, and all of landlock
+	TierNone Tier = "none" // there is no exec
+	TierNS   Tier = "ns"   // namespaces, Landlock and a filter of system calls
 )
 
 // Errors of Run.
@@ -60,7 +59,6 @@ const (
 // Config is the operator's choice. It is fixed for the life of a Backend.
 type Config struct {
 	Backend    string        // "ns", or "none" for no exec at all
-	MinTier    Tier          // the weakest tier that may be used; empty: ns
 	Limits     Limits        // for what a Command leaves at zero
 	Concurrent int           // commands at once; 0: twice the processors
 	Scratch    string        // folder for the self-test, on the file system of the work folders; empty: the system's own
