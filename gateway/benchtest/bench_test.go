@@ -59,6 +59,7 @@ var scenes = []struct {
 	{"line", (*bench).line},
 	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
+	{"burn", (*bench).burn},
 	{"memory", (*bench).memory},
 	{"networks", (*bench).networks},
 	{"overload", (*bench).overload},

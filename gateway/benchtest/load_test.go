@@ -123,13 +123,13 @@ func (w *world) write(c *chat, text string) {
 
 // load is what a closed loop of all chats came to.
 type load struct {
-	rate     float64 // answers a second
-	p50, p99 float64 // ms
-	cpu      float64 // ms of the process's CPU per answer
-	disk     float64 // KiB per answer
-	calls    float64 // write calls per answer
-	peak     float64 // MiB
-	lost     int64
+	rate          float64 // answers a second
+	p50, p95, p99 float64 // ms
+	cpu           float64 // ms of the process's CPU per answer
+	disk          float64 // KiB per answer
+	calls         float64 // write calls per answer
+	peak          float64 // MiB
+	lost          int64
 }
 
 // drive lets every chat write for warm and then for window, and measures the window.
@@ -167,7 +167,7 @@ func drive(b *testing.B, w *world, p *process, warm, window time.Duration) load 
 	slices.Sort(all)
 	n := float64(len(all))
 	return load{
-		rate: n / elapsed.Seconds(), p50: millis(quantile(all, 0.5)), p99: millis(quantile(all, 0.99)), cpu: millis(after.cpu-before.cpu) / n,
+		rate: n / elapsed.Seconds(), p50: millis(quantile(all, 0.5)), p95: millis(quantile(all, 0.95)), p99: millis(quantile(all, 0.99)), cpu: millis(after.cpu-before.cpu) / n,
 		disk: (after.disk - before.disk) / n / 1024, calls: (after.calls - before.calls) / n, peak: after.peak, lost: w.lost.Load(),
 	}
 }

@@ -69,6 +69,9 @@ var rows = []row{
 	{"peak at ten times the load", "MiB", "overload", 1, "≤ 256", atMost(256)},
 	{"stripped binary", "MB", "binary", 1, "≤ 45", atMost(45)},
 	{"SIGKILL to the next answer", "ms", "kill", 1, "≤ 100", atMost(100)},
+	{"20 chats: p95", "ms", "burn quiet", 1, "", nil},
+	{"… while commands burn every core", "ms", "burn busy", 1, "", nil},
+	{"… how many times that is (E36)", "×", "burn ratio", 2, "< 2", atMost(2)},
 	{"help", "ms", "help", 1, "", nil},
 }
 

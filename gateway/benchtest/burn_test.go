@@ -1,0 +1,52 @@
+package benchtest
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"parley/tools/sandbox"
+)
+
+// TestMain lets this program be its own sandbox.
+func TestMain(m *testing.M) {
+	sandbox.Init()
+	os.Exit(m.Run())
+}
+
+// burn is threat E36: what people wait for an answer, first by themselves, then while hostile commands, as many as may run at
+// once, spin with four processes on each core. The commands are in sandboxes as the gateway makes them, with the default limits.
+func (r *bench) burn() {
+	s := sandbox.New(sandbox.Config{Backend: "ns"}, sandbox.Deps{})
+	defer s.Close()
+	if report := s.Probe(r.b.Context()); report.Tier != sandbox.TierNS {
+		r.say("no sandbox, nothing burns: %s", report)
+		return
+	}
+	load := func() load { return r.load(parley, 20, 20*time.Millisecond, 500*time.Millisecond, 3*time.Second) }
+	for round := range r.rounds {
+		quiet := load()
+		ctx, stop := context.WithCancel(r.b.Context())
+		var burning sync.WaitGroup
+		for range 2 * runtime.NumCPU() {
+			work := r.dir()
+			burning.Go(func() {
+				out, err := s.Run(ctx, sandbox.Command{Line: "for i in 1 2 3 4; do while :; do :; done & done; wait", Work: work})
+				if err != nil || out.Killed != "stopped" {
+					r.b.Errorf("what was to burn ended: %+v %v", out, err)
+				}
+			})
+		}
+		busy := load()
+		stop()
+		burning.Wait()
+		r.note("burn quiet", parley, quiet.p95)
+		r.note("burn busy", parley, busy.p95)
+		r.note("burn ratio", parley, busy.p95/quiet.p95)
+		r.lost["burn "+names[parley]] += busy.lost
+		r.say("burn, round %d: p95 %.1f ms alone, %.1f ms beside", round+1, quiet.p95, busy.p95)
+	}
+}
