@@ -60,6 +60,7 @@ var scenes = []struct {
 	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
 	{"burn", (*bench).burn},
+	{"fill", (*bench).fill},
 	{"memory", (*bench).memory},
 	{"networks", (*bench).networks},
 	{"overload", (*bench).overload},

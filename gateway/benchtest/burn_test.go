@@ -50,3 +50,34 @@ func (r *bench) burn() {
 		r.say("burn, round %d: p95 %.1f ms alone, %.1f ms beside", round+1, quiet.p95, busy.p95)
 	}
 }
+
+// fill is threat E34: what a command that fills its work folder with many files leaves there, where 100 MiB are allowed.
+func (r *bench) fill() {
+	s := sandbox.New(sandbox.Config{Backend: "ns"}, sandbox.Deps{})
+	defer s.Close()
+	if report := s.Probe(r.b.Context()); report.Tier != sandbox.TierNS {
+		r.say("no sandbox, nothing is filled: %s", report)
+		return
+	}
+	for range 3 * r.rounds {
+		work := r.dir()
+		out, err := s.Run(r.b.Context(), sandbox.Command{Line: "i=0; while head -c 4194304 /dev/zero >f$i; do i=$((i+1)); done", Work: work, Limits: sandbox.Limits{Disk: 100 << 20}})
+		if err != nil || out.Killed != "disk" {
+			r.b.Errorf("what was to fill the folder ended: %+v %v", out, err)
+		}
+		var stays int64
+		files, err := os.ReadDir(work)
+		for _, f := range files {
+			if info, ierr := f.Info(); ierr == nil {
+				stays += info.Size()
+			}
+		}
+		if err != nil {
+			r.b.Error(err)
+		}
+		r.note("fill", parley, float64(stays)/(1<<20))
+		if err := os.RemoveAll(work); err != nil {
+			r.b.Error(err)
+		}
+	}
+}
