@@ -28,20 +28,24 @@ type box struct {
 	mounts  int // a file that tells when the host's mounts change; below 0: that cannot be told
 }
 
-// newBox starts one. What of it stands after an error is gone already.
-func (n *ns) newBox(h how) (b *box, err error) {
+// newBox starts one. After an error nothing of it stands.
+func (n *ns) newBox(h how) (*box, error) {
 	n.look()
-	b = &box{n: n, weak: h.weak, mounts: -1}
+	b := &box{n: n, weak: h.weak, mounts: -1}
+	if err := b.open(h); err != nil {
+		b.end()
+		return nil, err
+	}
+	return b, nil
+}
+
+// open makes what belongs to the box, and starts its process.
+func (b *box) open(h how) (err error) {
 	var theirs [3]*os.File // input, output, control
-	defer func() {
-		closeAll(theirs[:])
-		if err != nil && !h.weak.NoCleanup {
-			b.end()
-		}
-	}()
-	if n.groups != nil {
-		if b.group, err = n.groups.make(); err != nil {
-			return nil, err
+	defer func() { closeAll(theirs[:]) }()
+	if b.n.groups != nil {
+		if b.group, err = b.n.groups.make(); err != nil {
+			return err
 		}
 	}
 	// Before init gets its copy of them. No os.File: Go's own poller would take the news away.
@@ -49,18 +53,18 @@ func (n *ns) newBox(h how) (b *box, err error) {
 		b.mounts = -1
 	}
 	if theirs[0], err = os.Open(os.DevNull); err != nil {
-		return nil, err
+		return err
 	}
 	if b.reading, theirs[1], err = os.Pipe(); err != nil {
-		return nil, err
+		return err
 	}
-	if n.root { // so that /dev/stderr can be opened by its name
+	if b.n.root { // so that /dev/stderr can be opened by its name
 		if err := theirs[1].Chown(sandboxID, sandboxID); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if b.control, theirs[2], err = socketPair(); err != nil {
-		return nil, err
+		return err
 	}
 	stdin := theirs[0]
 	if h.stdin != nil {
@@ -71,15 +75,15 @@ func (n *ns) newBox(h how) (b *box, err error) {
 		w.Nice = niceness
 	}
 	if !h.weak.NoSeccomp {
-		if w.Filter, err = n.filter(n.groups != nil); err != nil {
-			return nil, err
+		if w.Filter, err = b.n.filter(b.n.groups != nil); err != nil {
+			return err
 		}
 	}
 	if err := b.start(append([]*os.File{stdin, theirs[1], theirs[1], theirs[2]}, h.inherit...)); err != nil {
-		return nil, err
+		return err
 	}
 	_, _ = b.control.Write(w.Message()) // it fits into an empty socket; that init has ended is found when it is to say something
-	return b, nil
+	return nil
 }
 
 func socketPair() (*net.UnixConn, *os.File, error) {

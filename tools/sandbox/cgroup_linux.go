@@ -252,7 +252,7 @@ func (c *group) limit(l Limits, weak weakness) error {
 			{first, "cpu.weight", "20", false}, {first, "pids.max", tasks, true}}
 	}
 	for _, s := range set {
-		if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(s.value), 0); err != nil && s.must {
+		if err := os.WriteFile(filepath.Join(s.dir, s.file), []byte(s.value), 0o600); err != nil && s.must {
 			return fmt.Errorf("limit a cgroup: %w", err)
 		}
 	}

@@ -22,6 +22,7 @@ const (
 	roleGateway = "parley-test-gateway" // a gateway that is killed
 	roleNoSpace = "parley-test-nospace" // one on a machine that has no user namespaces
 	roleMounter = "parley-test-mounter" // one on a machine whose mounts change
+	rolePauper  = "parley-test-pauper"  // one that may open no more files for a while
 )
 
 func TestMain(m *testing.M) {
@@ -32,6 +33,10 @@ func TestMain(m *testing.M) {
 	case roleGateway:
 		armed.Store(true)
 		gatewayToKill()
+		os.Exit(0)
+	case rolePauper:
+		armed.Store(true)
+		gatewayWithoutFiles()
 		os.Exit(0)
 	case roleMounter:
 		armed.Store(true)

@@ -210,3 +210,49 @@ func TestSpareSeesTheHostsMountsAsTheyAre(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// gatewayWithoutFiles cannot make a sandbox for a while, at each step of making one.
+func gatewayWithoutFiles() {
+	n := newNS(Config{Backend: "ns"}, Deps{})
+	c := Command{Line: "echo ran", Work: os.Args[1]}
+	run := func() {
+		out, err := n.run(context.Background(), c, how{})
+		n.spares.work.Wait()
+		fmt.Printf("%s%t %t; ", out.Output, err == nil, n.spares.ready != nil)
+	}
+	run()
+	var all unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &all); err != nil {
+		fmt.Println(err)
+	}
+	for open := range uint64(24) {
+		n.drop()
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: open, Max: all.Max}) // it shows below
+		n.refill(how{})
+		n.spares.work.Wait()
+	}
+	n.drop()
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: all.Max})
+	run()
+	_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &all)
+	run()
+	n.Close()
+	if n.groups != nil {
+		for _, above := range n.groups.above {
+			for _, name := range list(above) {
+				if strings.HasPrefix(name, n.groups.prefix) {
+					fmt.Print(name, " is left; ")
+				}
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeMadeIsNotLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	out, err := again(w, rolePauper, w.work).Output()
+	if want := "ran\ntrue true; false false; ran\ntrue true; "; err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
