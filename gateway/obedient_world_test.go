@@ -201,7 +201,7 @@ func (s recordingSandbox) Run(_ context.Context, c sandbox.Command) (sandbox.Out
 	return sandbox.Outcome{Output: []byte("ran")}, nil
 }
 func (recordingSandbox) Tier() sandbox.Tier { return sandbox.TierNS }
-func (recordingSandbox) Close() {}
+func (recordingSandbox) Close()             {}
 
 func (recordingSandbox) Probe(context.Context) sandbox.Report {
 	return sandbox.Report{Tier: sandbox.TierNS, Done: true}

@@ -70,8 +70,8 @@ func (b *box) Run(_ context.Context, c sandbox.Command) (sandbox.Outcome, error)
 	b.ran = append(b.ran, c)
 	return b.out, b.err
 }
-func (b *box) Tier() sandbox.Tier                   { return b.tier }
-func (b *box) Close() {}
+func (b *box) Tier() sandbox.Tier { return b.tier }
+func (b *box) Close()             {}
 
 func (b *box) Probe(context.Context) sandbox.Report { return b.Last() }
 func (b *box) Last() sandbox.Report {
