@@ -28,6 +28,9 @@ func (b *lateBox) ends(r sandbox.Report) {
 	close(b.open)
 }
 
+// Close has nothing to end.
+func (b *lateBox) Close() {}
+
 func (b *lateBox) Probe(ctx context.Context) sandbox.Report {
 	select {
 	case <-b.open:
