@@ -110,7 +110,7 @@ func TestT10_T11_InASlackChannelOnlyAnOwnersButtonDecides(t *testing.T) {
 			r.press(q, slackBen, "Once")
 			r.told(slackRoom, slackBen, "Only an owner may decide this.")
 			r.press(q, slackEve, "Once")
-			r.told(slackRoom, slackEve, "Only members may do that.")
+			r.told(slackRoom, slackEve, "You may not decide this.")
 			r.s.Command(slackRoom, slackAna, "/parley", "approve "+id+" once")
 			r.told(slackRoom, slackAna, "Not in a group")
 			r.stored("the approval", `SELECT state FROM approvals`, "pending")

@@ -78,14 +78,19 @@ func renderApprovals(list []control.Approval) string {
 		return "Nothing waits for an answer."
 	}
 	var b strings.Builder
+	cut := false
 	for _, ap := range list {
+		cut = cut || workspace.Line(ap.Body.Shown, 120) != ap.Body.Shown
 		fmt.Fprintf(&b, "- **%s** %s: `%s`", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), strings.ReplaceAll(workspace.Line(ap.Body.Shown, 120), "`", "ˋ"))
 		if ap.Domain != "" {
 			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
 		}
 		fmt.Fprintf(&b, ", asked for by %s\n", workspace.Line(ap.Name, 40))
 	}
-	b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. `/approve <id> once` or `deny` answers it.")
+	if cut {
+		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")
+	}
+	b.WriteString("`/approve <id> once` or `deny` answers it.")
 	return b.String()
 }
 

@@ -163,6 +163,9 @@ func rights(v verb) (least, inGroup workspace.Role) {
 func (c *Control) may(call Call, v verb) error {
 	least, inGroup := rights(v)
 	if !call.Actor.Role.AtLeast(least) {
+		if v == "approve" || v == "approve.button" {
+			return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "You may not decide this.")
+		}
 		return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "Only %ss may do that.", least)
 	}
 	if call.Kind != channels.Group && call.Kind != channels.Room {
