@@ -124,7 +124,7 @@ const scenes = {
     await page.goto(`${w.base}/needs`)
     await page.getByText('Ada Lovelace').first().waitFor()
   },
-  ...Object.fromEntries(['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'config'].map(where => [`page ${where}`, async (w, page) => {
+  ...Object.fromEntries(['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'audit', 'config'].map(where => [`page ${where}`, async (w, page) => {
     w.model.script = async (ask, say) => { if (ask.round === 0) for (const [name, args] of reads) say.call(name, args); else say(long) }
     await enter(w, page)
     for (const text of ['How does a commit reach the disk?', 'Rain on Sunday?', 'Names for a cat']) await w.api('POST', '/v1/messages', { text, session: text.slice(0, 4), wait: 60 })

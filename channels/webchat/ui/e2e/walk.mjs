@@ -4,9 +4,9 @@ import { readdir } from 'node:fs/promises'
 import { open } from './chromium.mjs'
 import { patience, World } from './world.mjs'
 
-const atOnce = 2
+const atOnce = 3 // walks wait for a sandbox, a restart, a question that runs out
 const walks = []
-for (const file of (await readdir(new URL('./walks/', import.meta.url))).filter(f => f.endsWith('.mjs')).sort()) {
+for (const file of (await readdir(new URL('./walks/', import.meta.url))).filter(f => f.endsWith('.mjs')).sort().reverse()) { // the long ones, those of ways.mjs, first
   const { default: some } = await import(`./walks/${file}`)
   for (const [name, run] of Object.entries(some)) walks.push({ name, run })
 }

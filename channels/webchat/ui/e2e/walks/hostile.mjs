@@ -73,7 +73,7 @@ export default {
 
   async 'a question runs out while it is looked at'(w) {
     w.model.script = commands
-    await w.start({ config: 'approvals: {expire: 10s}' })
+    await w.start({ config: 'approvals: {expire: 20s}' })
     const page = await w.signedIn()
     await ready(w)
     await page.goto(`${w.base}/usage`)

@@ -16,7 +16,7 @@ async function read(): Promise<void> {
   asking = true
   try {
     const list = await get<List<Approval>>('/v1/approvals?state=pending&limit=500')
-    approvals.set([...list.items].sort((a, b) => a.created.localeCompare(b.created)))
+    approvals.set([...list.items].reverse()) // they come newest first
   } catch { /* the live line tells when the gateway is back */ } finally {
     asking = false
     if (again) { again = false; void read() }
