@@ -43,16 +43,17 @@ func lockDir(name string) (*os.File, error) {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) && gone(holder(f)) {
+		err = outlast(f)
+	}
 	switch {
 	case errors.Is(err, unix.EWOULDBLOCK):
-		holder := "another process"
-		if data, err := io.ReadAll(io.LimitReader(f, 32)); err == nil {
-			if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
-				holder = fmt.Sprintf("process %d", pid)
-			}
+		who := "another process"
+		if pid := holder(f); pid > 0 {
+			who = fmt.Sprintf("process %d", pid)
 		}
 		f.Close()
-		return nil, fmt.Errorf("%w by %s: stop that one, or use another data directory", ErrInUse, holder)
+		return nil, fmt.Errorf("%w by %s: stop that one, or use another data directory", ErrInUse, who)
 	case err != nil:
 		f.Close()
 		return nil, fmt.Errorf("lock data directory: %w", err)
@@ -61,6 +62,39 @@ func lockDir(name string) (*os.File, error) {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}
 	return f, nil
+}
+
+// holder is the process that a lock file names; 0: none.
+func holder(f *os.File) int {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 32))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+func gone(pid int) bool { return pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
+// outlast takes a lock whose process was killed: a program that it was just starting holds a copy until its exec, which
+// takes moments, or a second on a busy machine.
+func outlast(f *os.File) (err error) {
+	tick, end := time.NewTicker(10*time.Millisecond), time.NewTimer(5*time.Second)
+	defer tick.Stop()
+	defer end.Stop()
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) || !gone(holder(f)) {
+			return err
+		}
+		select {
+		case <-end.C:
+			return err
+		case <-tick.C:
+		}
+	}
 }
 
 // unlockDir gives the data directory back at once: a program that is just being started somewhere else in this process

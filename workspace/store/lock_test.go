@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,4 +40,32 @@ func TestLockSaysWhoHoldsTheDirectory(t *testing.T) {
 		t.Fatalf("after the first ended: %v", err)
 	}
 	again.Close()
+}
+
+// A process that was killed while it started a program leaves a copy of its lock in that one until its exec: who starts
+// next waits for it, and not where the holder lives.
+func TestLockOutlastsAProgramThatADeadProcessWasStarting(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "lock")
+	dead := exec.Command("/bin/sh", "-c", "exit 0")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	held, err := lockDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, fmt.Appendln(nil, dead.Process.Pid), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	let := time.AfterFunc(50*time.Millisecond, func() { held.Close() })
+	defer let.Stop()
+	next, err := lockDir(name)
+	if err != nil {
+		t.Fatalf("after the copy was closed: %v", err)
+	}
+	if pid := holder(next); pid != os.Getpid() {
+		t.Errorf("the lock names process %d", pid)
+	}
+	next.Close()
 }
