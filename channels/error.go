@@ -50,6 +50,15 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
+// CauseOf is what is said of err to people: without its class, which is for the gateway, and what was tried around it.
+func CauseOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
 // Clock is the time that is passed in.
 type Clock interface {
 	Now() time.Time

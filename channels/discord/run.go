@@ -128,7 +128,7 @@ func (r *receiver) identify(ctx context.Context) error {
 		if errors.As(err, &e) && e.Class == channels.Fatal {
 			return r.fatal(err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
 		}
-		r.report(channels.Status{State: channels.Connecting, Cause: err.Error(), Err: err, Hint: "It is tried on."})
+		r.report(channels.Status{State: channels.Connecting, Cause: channels.CauseOf(err), Err: err, Hint: "It is tried on."})
 		wait := r.c.pace.backoff(try)
 		if e != nil {
 			wait = max(wait, e.After)
@@ -206,7 +206,7 @@ func fatalCode(code int) string {
 }
 
 func (r *receiver) fatal(err error, hint string) error {
-	r.report(channels.Status{State: channels.Failed, Cause: err.Error(), Err: err, Hint: hint})
+	r.report(channels.Status{State: channels.Failed, Cause: channels.CauseOf(err), Err: err, Hint: hint})
 	return &channels.Error{Class: channels.Fatal, Err: err}
 }
 

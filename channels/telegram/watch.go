@@ -115,7 +115,7 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 	if errors.As(err, &e) {
 		wait = max(wait, e.After)
 	}
-	s := channels.Status{State: channels.Connecting, Cause: err.Error(), Err: err}
+	s := channels.Status{State: channels.Connecting, Cause: channels.CauseOf(err), Err: err}
 	switch {
 	case codeOf(err) == http.StatusConflict && says(err, "webhook"):
 		s.Hint = "A webhook is set for this bot; it is being removed."
@@ -138,7 +138,7 @@ func (w *watch) failed(ctx context.Context, err error) time.Duration {
 
 func (w *watch) fatal(err error) {
 	w.report(channels.Status{
-		State: channels.Failed, Cause: err.Error(), Err: err,
+		State: channels.Failed, Cause: channels.CauseOf(err), Err: err,
 		Hint: "Telegram refuses the token: get a valid one from @BotFather and set it in the configuration.",
 	})
 }
@@ -147,7 +147,7 @@ func (w *watch) fatal(err error) {
 func (w *watch) turnedAway(err error) time.Duration {
 	w.refusals++
 	w.report(channels.Status{
-		State: channels.Deaf, Cause: err.Error(), Err: err,
+		State: channels.Deaf, Cause: channels.CauseOf(err), Err: err,
 		Hint: "Nothing is lost; messages are taken as soon as the gateway can write and has room again.",
 	})
 	return channels.Backoff(w.refusals-1, 50*time.Millisecond, 5*time.Second)

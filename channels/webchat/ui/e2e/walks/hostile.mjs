@@ -117,7 +117,8 @@ export default {
     const page = await w.signedIn()
     await ready(w)
     await asking(w, 'echo kept', 'other')
-    await page.goto(`${w.base}/usage`)
+    await page.goto(`${w.base}/agents`)
+    await page.getByRole('heading', { name: 'Agents' }).waitFor() // all of the page has come
     await page.getByRole('button', { name: 'Review' }).click()
     await dialog(page).getByText('echo kept').waitFor()
     await w.kill()

@@ -17,7 +17,7 @@ export class Caught extends Component<{ children: ReactNode }, { error?: Error }
   static getDerivedStateFromError(error: Error) { return { error } }
   override render() {
     if (!this.state.error) return this.props.children
-    const stale = /dynamically imported|module script/i.test(this.state.error.message)
+    const stale = /dynamically imported|module script|preload CSS/i.test(this.state.error.message)
     return (
       <div className="page"><div className="page-in">
         <Failed error={stale ? new Error('Parley was updated while this page was open, or it cannot be reached. Reload the page.') : this.state.error} retry={() => { if (stale) location.reload(); else this.setState({ error: undefined }) }} />
