@@ -108,7 +108,7 @@ func TestR06_LateAnswersAreParkedAndResumed(t *testing.T) {
 	n.offer(t, dm("ana", "1", "hello"), dm("ben", "1", "hi"))
 	r.stored("what waits", `SELECT state, tries FROM parts`, "ready|1", "ready|1")
 	r.halt()
-	c.turn(30 * time.Hour)
+	c.Move(30 * time.Hour)
 	n.mu.Lock()
 	down = false
 	n.mu.Unlock()
@@ -164,7 +164,7 @@ func TestR06_LateAnswersOfOthersStayParked(t *testing.T) {
 	}
 	r.stored("what waits", `SELECT count(*) FROM runs WHERE state = 'completed'`, "2")
 	r.halt()
-	c.turn(30 * time.Hour)
+	c.Move(30 * time.Hour)
 	n.mu.Lock()
 	down = false
 	n.mu.Unlock()
@@ -183,7 +183,7 @@ func TestR06_LateAnswersOfOthersStayParked(t *testing.T) {
 func TestR10_ClockThatIsWrongFromTheStartDoesNotSilenceTheHouse(t *testing.T) {
 	t.Parallel()
 	c := &clock{}
-	c.turn(365 * 24 * time.Hour)
+	c.Move(365 * 24 * time.Hour)
 	r := newRig(t, setup{opt: c.in, extra: quiet})
 	ana := r.person(11)
 	r.say(ana, 11, "right after the start") // it may have waited: nobody can tell
@@ -191,7 +191,7 @@ func TestR10_ClockThatIsWrongFromTheStartDoesNotSilenceTheHouse(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 	r.logged("old messages and answers are set aside", 1)
-	c.turn(10 * time.Minute)
+	c.Move(10 * time.Minute)
 	r.say(ana, 11, "hello")
 	if got := r.wait(ana, 2)[1].Text; got != "echo: hello" {
 		t.Errorf("what comes live is %q", got)

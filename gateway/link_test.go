@@ -114,7 +114,7 @@ func TestT09_LinkCodesExpireAndTriesAreCounted(t *testing.T) {
 	ana := r.person(11)
 	r.say(ana, 11, "/link")
 	first := code(t, r.wait(ana, 1)[0].Text)
-	c.turn(11 * time.Minute)
+	c.Move(11 * time.Minute)
 	if got := dc.say(anaDiscordDM, anaOnDiscord, "/link "+first); !strings.Contains(got, "does not fit") {
 		t.Errorf("an old code: %q", got)
 	}

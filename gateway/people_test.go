@@ -5,34 +5,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"parley/agentloop/llm/llmtest"
+	"parley/channels/channeltest"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 	"parley/gateway/control"
 	"parley/workspace"
 )
 
-// clock is a time that a test turns.
-type clock struct {
-	mu  sync.Mutex
-	off time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.off)
-}
-
-func (c *clock) turn(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.off += d
-}
+// clock is a time that a test moves.
+type clock struct{ channeltest.Clock }
 
 func (c *clock) in(o *gateway.Options) { o.Now = c.Now }
 
@@ -66,7 +51,7 @@ func TestT09_PairingFromStrangerToGuest(t *testing.T) {
 	r.say(ana, 11, "hello")
 	first := code(t, r.wait(eve, 1)[0].Text)
 	hers := code(t, r.wait(ana, 1)[0].Text)
-	c.turn(11 * time.Minute)
+	c.Move(11 * time.Minute)
 	r.say(eve, 66, "once more")
 	second := code(t, r.wait(eve, 2)[1].Text)
 	if first == second {
@@ -139,10 +124,10 @@ func TestT09_RequestIsApprovedByIdUntilItIsAWeekOld(t *testing.T) {
 	eve, mallory := r.person(66), r.person(67)
 	r.say(eve, 66, "let me in")
 	r.wait(eve, 1)
-	c.turn(2 * time.Hour)
+	c.Move(2 * time.Hour)
 	r.say(mallory, 67, "me too")
 	r.wait(mallory, 1)
-	c.turn(7*24*time.Hour - time.Hour)
+	c.Move(7*24*time.Hour - time.Hour)
 	ctl := r.g.Control()
 	list, err := ctl.Pairings(t.Context(), operator())
 	if err != nil || len(list) != 2 {

@@ -119,15 +119,15 @@ func TestR10_ClockJumpsLoseNothingAndKeepTheOrder(t *testing.T) {
 				}
 			}
 			say(0)
-			c.turn(jump)
+			c.Move(jump)
 			say(1)
 			r.tg.Album(telegramtest.In{Chat: ana.ID, From: user(11), Text: "m2"}, telegramtest.File{Type: "photo", Data: []byte("a")})
 			r.wait(ana, 3)
 			r.halt()
-			c.turn(-jump)
+			c.Move(-jump)
 			r.start(c.in)
 			say(3)
-			c.turn(jump)
+			c.Move(jump)
 			say(4)
 			got := r.rows(`SELECT state FROM inputs ORDER BY seq`)
 			if !slices.Equal(got, []string{"answered", "answered", "answered", "answered", "answered"}) {
@@ -151,7 +151,7 @@ func TestR10_RetryDoesNotWaitForAClockThatWentBack(t *testing.T) {
 	r.stored("the refused part", `SELECT state, tries FROM parts`, "ready|1")
 	r.halt()
 	r.tg.ClearFaults()
-	c.turn(-10 * 365 * 24 * time.Hour)
+	c.Move(-10 * 365 * 24 * time.Hour)
 	r.start(c.in)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
