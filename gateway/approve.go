@@ -142,7 +142,7 @@ func (a *approvals) resolved(ap workspace.Approval) {
 // close tells the rooms that were asked how it was answered. It can be done again.
 func (a *approvals) close(ap workspace.Approval) {
 	for _, r := range ap.Body.Rooms {
-		text := a.answered(ap, r.Room)
+		text := a.answered(ap)
 		o, err := a.store.Outbound(store.NewOutbound{Key: ap.QuestionKey(r.Room), RoomID: r.Room, RunID: ap.RunID, Kind: workspace.OutApproval, Text: text,
 			Spans: a.closing(ap, r, text), OnUnknown: workspace.DropUnknown})
 		if err != nil {

@@ -55,13 +55,20 @@ func asking(o *workspace.Outbound) bool {
 }
 
 // handle is what the answer to one event goes through, on networks that give such and while it holds.
-func (d *deliver) handle(l *line, o *workspace.Outbound) (h channels.ReplyHandle) {
+func (d *deliver) handle(l *line, o *workspace.Outbound) channels.ReplyHandle {
 	id, ok := strings.CutPrefix(o.Key, "input:")
-	if !ok || !l.traits.Handles {
-		return h
+	if !ok {
+		return channels.ReplyHandle{}
 	}
 	id, _, _ = strings.Cut(id, ":")
-	packed, err := d.store.InputHandle(workspace.InputID(id))
+	return d.handleOf(l, workspace.InputID(id))
+}
+
+func (d *deliver) handleOf(l *line, id workspace.InputID) (h channels.ReplyHandle) {
+	if !l.traits.Handles {
+		return h
+	}
+	packed, err := d.store.InputHandle(id)
 	if err != nil {
 		d.log.Warn("handle of an event cannot be read", "input", id, "err", err)
 		return h
@@ -79,5 +86,5 @@ func (d *deliver) private(in workspace.Input) bool {
 		return false
 	}
 	l := d.lines.find(addr)
-	return l != nil && d.handle(l, &workspace.Outbound{Key: "input:" + string(in.ID)}).Secret != ""
+	return l != nil && d.handleOf(l, in.ID).Secret != ""
 }

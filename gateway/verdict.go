@@ -50,12 +50,8 @@ func yesOrNo(text string) string {
 }
 
 // answered is the text of a message that asked, once it is answered.
-func (a *approvals) answered(ap workspace.Approval, room workspace.RoomID) string {
-	return a.verdict(ap) + "\n" + strings.TrimPrefix(a.short(ap), "\n") + "\n\n" + fenced(ap.Body.Shown)
-}
-
-func (a *approvals) short(ap workspace.Approval) string {
-	return fmt.Sprintf("Tool `%s`, approval %s.", codeLabel(ap.Tool), workspace.Short(ap.ID))
+func (a *approvals) answered(ap workspace.Approval) string {
+	return a.verdict(ap) + fmt.Sprintf("\nTool `%s`, approval %s.\n\n", codeLabel(ap.Tool), workspace.Short(ap.ID)) + fenced(ap.Body.Shown)
 }
 
 // verdict is who decided what, and how, in one line.
@@ -116,7 +112,7 @@ func (a *approvals) stray(in workspace.Input) {
 	if !ok {
 		return
 	}
-	text := a.answered(ap, in.RoomID)
+	text := a.answered(ap)
 	if len(cut(text, l.traits)) != 1 {
 		text = a.verdict(ap)
 	}
