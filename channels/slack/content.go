@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	slackgo "github.com/slack-go/slack"
 
@@ -36,13 +37,30 @@ func (c *Channel) inBlocks(p channels.Post) ([]slackgo.MsgOption, error) {
 
 // notice is what notifications, screen readers and other programs are given of a message in blocks.
 func notice(p channels.Post) string {
-	text, size := cmp.Or(p.Plain, p.Text), 0
-	for i, r := range text {
-		if size += len(escape(string(r))); size > noticeMost { // bytes, which are no fewer than characters
-			return escape(text[:i]) + "…"
-		}
+	text := cmp.Or(p.Plain, p.Text)
+	if n := fits(text, noticeMost); n < len(text) {
+		return escape(text[:n]) + "…"
 	}
 	return escape(text)
+}
+
+// fits is how much of a text takes no more than so many bytes once it is escaped; bytes are no fewer than characters.
+func fits(text string, most int) int {
+	size := 0
+	for i, r := range text {
+		switch r {
+		case '&':
+			size += len("&amp;")
+		case '<', '>':
+			size += len("&lt;")
+		default:
+			size += utf8.RuneLen(r)
+		}
+		if size > most {
+			return i
+		}
+	}
+	return len(text)
 }
 
 // escape keeps Slack from reading anything in a text as its own marks: nobody is rung.
@@ -69,13 +87,7 @@ func older(p channels.Post) ([]slackgo.MsgOption, error) {
 	var blocks []slackgo.Block
 	text := cmp.Or(p.Plain, p.Text)
 	for rest := text; rest != ""; {
-		n, size := len(rest), 0
-		for i, r := range rest {
-			if size += len(escape(string(r))); size > sectionMost {
-				n = i
-				break
-			}
-		}
+		n := fits(rest, sectionMost)
 		blocks = append(blocks, slackgo.NewSectionBlock(slackgo.NewTextBlockObject(slackgo.MarkdownType, escape(rest[:n]), false, true), nil, nil))
 		rest = rest[n:]
 	}
