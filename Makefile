@@ -12,7 +12,7 @@ ROUNDS   ?= 5
 QUIET    := $(addprefix -gcflags=,$(addsuffix =-race=false,go.mau.fi/whatsmeow/socket go.mau.fi/util/exsync modernc.org/sqlite/lib))
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race lint fuzz crash bench ids escapes ui shots fresh
+.PHONY: help build run check full race lint fuzz crash bench house ids escapes ui shots fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
 	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
+
+house: ## print the shape of the tree: files, lines, arrows, components, widest types, per package
+	@$(GO) run ./cmd/house $(HOUSE)
 
 ui: ## build the WebChat page into channels/webchat/ui/dist, which is committed and embedded
 	cd channels/webchat/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run types && npm run build
