@@ -16,6 +16,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/gateway/api"
+	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -134,7 +135,7 @@ func (a *approvals) resolved(ap workspace.Approval) {
 	a.mu.Unlock()
 	a.counts.add(ap)
 	a.close(ap)
-	a.g.feed.Publish(ap.Session, api.Live{Session: ap.SessionID, Run: ap.RunID, Stored: true})
+	a.g.feed.Publish(ap.Session, live.Update{Session: ap.SessionID, Run: ap.RunID, Stored: true})
 	a.g.feed.Needs()
 	a.g.lanes.Wake(ap.Session)
 }
@@ -289,7 +290,7 @@ func (r *recorder) askFirst(w agentloop.Wanted) (agentloop.Answer, error) {
 	a.log.Info("a person is asked about a call", "approval", ap.ID, "tool", ap.Tool, "run", ap.RunID, "session", ap.Session, "domain", ap.Domain)
 	a.watch(ap)
 	a.push(got.Pushed)
-	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	r.ts.feed.Needs()
 	a.handOver(ap)
 	r.waits = &ap

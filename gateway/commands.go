@@ -10,9 +10,9 @@ import (
 
 	"parley/agentloop"
 	"parley/channels"
-	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -22,7 +22,7 @@ import (
 type commands struct {
 	control *control.Control
 	deliver *deliver
-	feed    *api.Feed
+	feed    *live.Feed
 	stray   func(workspace.Input)      // a message of ours was pressed
 	private func(workspace.Input) bool // its sender alone reads the answer
 	log     *slog.Logger
@@ -108,7 +108,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	if err := do(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}
-	c.feed.Publish(in.Binding.Key, api.Live{Stored: true})
+	c.feed.Publish(in.Binding.Key, live.Update{Stored: true})
 }
 
 func (c *commands) wait() { c.wg.Wait() }

@@ -8,8 +8,8 @@ import (
 
 	"parley/agentloop"
 	"parley/channels"
-	"parley/gateway/api"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -208,7 +208,7 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	now := past{summary: got.Summary, upto: got.To}
 	rec.turn.Summary, rec.turn.History = got.Summary, now.inPrompt(rec.turn.History)
 	ts.sessions.forget(rec.key.String()) // the next turn reads the record
-	ts.feed.Publish(rec.lane.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
+	ts.feed.Publish(rec.lane.Key, live.Update{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	ts.log.Info("conversation summed up", "session", rec.key.String(), "exchanges", got.Turns, "took", ts.now().Sub(began).Round(time.Millisecond))
 }
 

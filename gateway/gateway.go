@@ -29,6 +29,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/gateway/logbook"
 	"parley/tools"
 	"parley/tools/sandbox"
@@ -94,7 +95,7 @@ type Gateway struct {
 	web       *webchat.Channel
 	apiLine   *line // of what comes over HTTP
 	api       *api.Server
-	feed      api.Feed
+	feed      live.Feed
 	control   *control.Control
 	memory    *memory
 	current   atomic.Pointer[roster]

@@ -7,7 +7,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
-	"parley/gateway/api"
+	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -58,7 +58,7 @@ func (ts *turns) pause(run workspace.Run, from workspace.RunState) error {
 		return fmt.Errorf("pause run %s: %w", run.ID, err)
 	}
 	if ses, err := ts.store.Session(run.SessionID); err == nil {
-		ts.feed.Publish(ses.Key.String(), api.Live{Session: run.SessionID, Run: run.ID, Stored: true})
+		ts.feed.Publish(ses.Key.String(), live.Update{Session: run.SessionID, Run: run.ID, Stored: true})
 	}
 	return nil
 }

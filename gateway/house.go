@@ -12,8 +12,8 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/configs"
-	"parley/gateway/api"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -37,7 +37,7 @@ func (h house) CancelSummary(key string, match func(workspace.Input) bool) bool 
 
 func (h house) Remove(key string, seqs ...int64) {
 	h.g.lanes.Remove(key, seqs...)
-	h.g.feed.Publish(key, api.Live{Stored: true})
+	h.g.feed.Publish(key, live.Update{Stored: true})
 }
 
 func (h house) Offer(inputs ...workspace.Input) {
@@ -106,7 +106,7 @@ func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
 	if !on {
 		h.g.lanes.Wake(key)
 	}
-	h.g.feed.Publish(key, api.Live{Stored: true})
+	h.g.feed.Publish(key, live.Update{Stored: true})
 }
 
 func (h house) Started() time.Time { return h.g.began }

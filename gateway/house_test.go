@@ -26,12 +26,12 @@ cmd/echobot               ->
 cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox
 gateway/client            ->
 gateway/benchtest         ->
-gateway/bus               -> channels
+gateway/live              -> agentloop workspace
 gateway/logbook           ->
-gateway/control           -> gateway/bus gateway/logbook agentloop/... tools/... routes workspace/... channels configs
-gateway/api               -> gateway/control gateway/bus gateway/logbook agentloop agentloop/llm channels workspace
-gateway/command           -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
-gateway/task              -> gateway/control gateway/bus agentloop agentloop/llm channels workspace
+gateway/control           -> gateway/live gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/api               -> gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
+gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace
+gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
 agentloop/fair            -> workspace
@@ -123,7 +123,7 @@ func TestArrowsBite(t *testing.T) {
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api gateway/command", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
-		"gateway/bus workspace", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
+		"gateway/live gateway/api", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
 		if len(wrongImports(module+from, []string{"fmt", module + to})) != 1 {

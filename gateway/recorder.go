@@ -12,7 +12,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/channels/markup"
-	"parley/gateway/api"
+	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -105,7 +105,7 @@ func (r *recorder) emit(e agentloop.Event) {
 	if e.Type == agentloop.EventText && r.ts.feed.Watched(r.lane.Key) {
 		r.lane.Shown()
 	}
-	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Step: r.asking, Event: e})
+	r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Step: r.asking, Event: e})
 }
 
 // Step journals steps with their lines of the transcript.
@@ -141,7 +141,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		u.Wait = true
 	}
 	u.Then = func() {
-		r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+		r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	}
 	got, err := r.ts.store.Step(u)
 	if err != nil {
@@ -243,7 +243,7 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	} else {
 		r.ts.sessions.append(r.mem, got.Entries)
 	}
-	r.ts.feed.Publish(r.lane.Key, api.Live{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/channels"
-	"parley/gateway/api"
+	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -25,7 +25,7 @@ type turns struct {
 	deliver   *deliver
 	lines     *lines
 	lanes     *lane.Lanes
-	feed      *api.Feed
+	feed      *live.Feed
 	now       func() time.Time
 	log       *slog.Logger
 	hide      *workspace.Redactor
@@ -179,7 +179,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 			return nil, err
 		}
 	}
-	ts.feed.Publish(t.Key, api.Live{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
+	ts.feed.Publish(t.Key, live.Update{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
 		return nil, err
 	}
@@ -352,7 +352,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 		return
 	}
 	ts.deliver.PushAll(out)
-	ts.feed.Publish(key, api.Live{Stored: true})
+	ts.feed.Publish(key, live.Update{Stored: true})
 }
 
 func firstLine(s string) string {

@@ -19,13 +19,14 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
 // Options of the API. All are needed but Metrics and Now.
 type Options struct {
 	Control  *control.Control
-	Feed     *Feed
+	Feed     *live.Feed
 	Token    func() string          // in force now; empty: nobody gets in
 	Hosts    func() []string        // names beside loopback by which it may be reached
 	Owner    func() workspace.Actor // for whom the token speaks
@@ -61,6 +62,7 @@ type server struct {
 	guard   *guard
 	pace    pace
 	turns   turns
+	items   sessionCache
 	closing chan struct{}
 	counts  counts
 	uploads chan struct{} // a place for each that comes in
@@ -152,6 +154,9 @@ func New(o Options) *Server {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{}), uploads: make(chan struct{}, uploadsAtOnce)}
+	if o.Feed != nil {
+		o.Feed.OnChange(s.items.drop)
+	}
 	mux := http.NewServeMux()
 	for _, rt := range routes() {
 		mux.Handle(rt.pattern, s.endpoint(rt))

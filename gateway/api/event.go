@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -187,7 +188,7 @@ func valid(args json.RawMessage) json.RawMessage {
 
 // watched are the events that a live one stands for; next is the sequence that the next stored event is expected to
 // have, and begun says that the answer's item was started for this reader.
-func watched(l Live, next int64, now time.Time, begun bool) []event {
+func watched(l live.Update, next int64, now time.Time, begun bool) []event {
 	id := answerID(l.Run, l.Step)
 	ev := event{Sequence: next, Time: now.UTC().Truncate(time.Millisecond), SessionID: string(l.Session), RunID: optional(l.Run), Source: "agent", Synthetic: true, Type: "item.started"}
 	make := func(kind, suffix string, data any) event {

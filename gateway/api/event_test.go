@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop"
 	"parley/gateway/client"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -68,7 +69,7 @@ func TestLiveEventsTellWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(7)
 	of := func(e agentloop.Event) []event {
-		return watched(Live{Session: "S", Run: "R", Step: 3, Offset: 4, Event: e}, 9, now, true)
+		return watched(live.Update{Session: "S", Run: "R", Step: 3, Offset: 4, Event: e}, 9, now, true)
 	}
 	for kind, want := range map[agentloop.EventType]string{
 		agentloop.EventText: "item.delta", agentloop.EventDiscard: "item.delta", agentloop.EventToolStart: "item.started", agentloop.EventWait: "item.completed",

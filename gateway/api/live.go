@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"parley/gateway/bus"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -88,7 +88,7 @@ func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put
 	for {
 		err := st.run(ctx, key.String())
 		switch {
-		case errors.Is(err, bus.ErrSlow):
+		case errors.Is(err, live.ErrSlow):
 			s.s.counts.slow.Add(1)
 			continue
 		case errors.Is(err, errClosing):
@@ -130,7 +130,7 @@ const (
 // what waits for the person.
 func (s *Server) Watch(ctx context.Context, call control.Call, put Put) error {
 	w := &watch{s: s.s, call: call, put: put, keys: map[string]bool{}, running: map[string]bool{}}
-	w.sub = s.s.opt.Feed.changed()
+	w.sub = s.s.opt.Feed.Changes(lineBuffer)
 	defer func() { w.sub.Close() }()
 	if err := w.needs(ctx); err != nil {
 		return err
@@ -170,17 +170,17 @@ type watch struct {
 	s       *server
 	call    control.Call
 	put     Put
-	sub     *bus.Sub[Change]
+	sub     *live.Sub[live.Change]
 	keys    map[string]bool // changed since it was last told
 	running map[string]bool // told as running
 	lost    bool
 	last    needsFrame
 }
 
-func (w *watch) take(ctx context.Context, c Change, ok bool) error {
+func (w *watch) take(ctx context.Context, c live.Change, ok bool) error {
 	switch {
 	case !ok: // it fell behind: the list is read again
-		w.sub, w.lost = w.s.opt.Feed.changed(), true
+		w.sub, w.lost = w.s.opt.Feed.Changes(lineBuffer), true
 	case c.Needs:
 		return w.needs(ctx)
 	default:
@@ -218,7 +218,7 @@ func (w *watch) look(ctx context.Context) error {
 
 // tellOne sends a session as it is now; changed says that this is news even if it is running still.
 func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
-	v, err := w.s.opt.Feed.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (sessionView, error) {
+	v, err := w.s.items.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (sessionView, error) {
 		it, err := w.s.opt.Control.Item(ctx, w.call, key)
 		return sessionViewOf(it), err
 	})

@@ -88,7 +88,7 @@ func (s *server) await(ctx context.Context, call control.Call, got control.Submi
 	timer, again := time.NewTimer(most), time.NewTicker(lookAgain)
 	defer timer.Stop()
 	defer again.Stop()
-	sub := s.opt.Feed.stored(got.Session)
+	sub := s.opt.Feed.Stored(got.Session)
 	defer func() { sub.Close() }()
 	for {
 		f, err := s.opt.Control.Find(ctx, call, string(got.InputID))
@@ -109,7 +109,7 @@ func (s *server) await(ctx context.Context, call control.Call, got control.Submi
 		case <-again.C:
 		case _, ok := <-sub.C:
 			if !ok { // it fell behind: begin again
-				sub = s.opt.Feed.stored(got.Session)
+				sub = s.opt.Feed.Stored(got.Session)
 			}
 		}
 	}

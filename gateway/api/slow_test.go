@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -39,7 +40,7 @@ type nothing struct{}
 func (nothing) read(context.Context, int64, func(workspace.Entry) error) (bool, error) {
 	return false, nil
 }
-func (nothing) wants(Live) bool { return true }
+func (nothing) wants(live.Update) bool { return true }
 
 // begun is nothing, and says when it is first read.
 type begun struct {
@@ -55,7 +56,7 @@ func (b begun) read(context.Context, int64, func(workspace.Entry) error) (bool, 
 // A reader that falls behind is dropped and told, and nobody waits for it.
 func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 	t.Parallel()
-	feed := &Feed{}
+	feed := &live.Feed{}
 	s := &server{opt: Options{Feed: feed, Log: slog.New(slog.DiscardHandler), Now: time.Now}, closing: make(chan struct{})}
 	w := &stuck{blocked: make(chan struct{}), release: make(chan struct{})}
 	done, reading := make(chan struct{}), make(chan struct{})
@@ -64,7 +65,7 @@ func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 		s.serveEvents(w, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), "k", begun{reading: reading}, 0)
 	}()
 	<-reading
-	word := Live{Session: "s", Run: "r", Step: 1, Event: agentloop.Event{Type: agentloop.EventText, Text: "word "}}
+	word := live.Update{Session: "s", Run: "r", Step: 1, Event: agentloop.Event{Type: agentloop.EventText, Text: "word "}}
 	feed.Publish("k", word)
 	<-w.blocked
 	for range 2 * feedBuffer {
@@ -104,7 +105,7 @@ func TestDeltasOfAStoredAnswerAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	for step, word := range []string{1: "stale", 2: "fresh"} {
-		if err := st.live(Live{Session: "s", Run: "r", Step: step, Event: agentloop.Event{Type: agentloop.EventText, Text: word}}); err != nil {
+		if err := st.live(live.Update{Session: "s", Run: "r", Step: step, Event: agentloop.Event{Type: agentloop.EventText, Text: word}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"parley/agentloop"
-	"parley/gateway/bus"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 )
 
@@ -24,7 +24,7 @@ type source interface {
 	// read hands over the events after the cursor that are stored by now, in order, and says whether it has ended.
 	read(ctx context.Context, after int64, each func(workspace.Entry) error) (ended bool, err error)
 	// wants says whether a live event is part of it.
-	wants(Live) bool
+	wants(live.Update) bool
 }
 
 // runSource is one run, or the input that waits for one.
@@ -51,7 +51,7 @@ func (s *runSource) read(ctx context.Context, after int64, each func(workspace.E
 	return s.found.Ended(), err
 }
 
-func (s *runSource) wants(l Live) bool { return l.Run == s.found.Run.ID && l.Run != "" }
+func (s *runSource) wants(l live.Update) bool { return l.Run == s.found.Run.ID && l.Run != "" }
 
 // sessionSource is the newest generation of a session, and the next one when that ends.
 type sessionSource struct {
@@ -105,7 +105,7 @@ func (s *sessionSource) lines(after int64, each func(workspace.Entry) error) err
 	}
 }
 
-func (s *sessionSource) wants(l Live) bool { return l.Session == s.ses.ID }
+func (s *sessionSource) wants(l live.Update) bool { return l.Session == s.ses.ID }
 
 // sink is where a stream goes: server-sent events, or the live line.
 type sink interface {
@@ -148,10 +148,10 @@ func (s *server) newStream(out sink, source source, cursor int64) *stream {
 }
 
 // run streams the source to its end, or until the reader leaves. It is errClosing when the gateway stops, and
-// bus.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
+// live.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
 // nothing falls between them.
 func (st *stream) run(ctx context.Context, key string) error {
-	sub, snapshot := st.s.opt.Feed.watch(key, st.buffer)
+	sub, snapshot := st.s.opt.Feed.Watch(key, st.buffer)
 	defer sub.Close()
 	st.begun = "" // the snapshot begins anew
 	ended, err := st.catchUp(ctx)
@@ -179,7 +179,7 @@ func (st *stream) run(ctx context.Context, key string) error {
 			err = st.out.still()
 		case l, ok := <-sub.C:
 			if !ok {
-				return bus.ErrSlow
+				return live.ErrSlow
 			}
 			ended, err = st.take(ctx, l, sub)
 		}
@@ -200,7 +200,7 @@ func (st *stream) tellCaught() error {
 }
 
 // take handles an event and what waits behind it, so that one flush carries them all.
-func (st *stream) take(ctx context.Context, l Live, sub *bus.Sub[Live]) (ended bool, err error) {
+func (st *stream) take(ctx context.Context, l live.Update, sub *live.Sub[live.Update]) (ended bool, err error) {
 	for range feedBuffer {
 		if l.Stored {
 			ended, err = st.catchUp(ctx)
@@ -242,7 +242,7 @@ func (st *stream) catchUp(ctx context.Context) (bool, error) {
 }
 
 // live sends what is not stored, unless the record has it by now.
-func (st *stream) live(l Live) error {
+func (st *stream) live(l live.Update) error {
 	if !st.source.wants(l) || l.Step <= st.done[l.Run] || st.ended[l.Run] {
 		return nil
 	}

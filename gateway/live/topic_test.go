@@ -1,4 +1,4 @@
-package bus_test
+package live_test
 
 import (
 	"errors"
@@ -7,18 +7,18 @@ import (
 	"sync"
 	"testing"
 
-	"parley/gateway/bus"
+	"parley/gateway/live"
 )
 
 func TestFeedKeepsTheOrderOfATopic(t *testing.T) {
 	t.Parallel()
-	var f bus.Feed[int]
+	var f live.Topics[int]
 	f.Publish("t", 0) // nobody watches: nothing is kept
 	a, b, other := f.Subscribe("t", 8), f.Subscribe("t", 8), f.Subscribe("u", 8)
 	for i := range 5 {
 		f.Publish("t", i+1)
 	}
-	for _, s := range []*bus.Sub[int]{a, b} {
+	for _, s := range []*live.Sub[int]{a, b} {
 		s.Close()
 		var got []int
 		for e := range s.C { // what was published before the end is still there
@@ -43,7 +43,7 @@ func TestFeedKeepsTheOrderOfATopic(t *testing.T) {
 // A reader that falls behind is ended and told so; neither the publisher nor the others wait for it.
 func TestSlowReaderIsEndedAndHoldsUpNobody(t *testing.T) {
 	t.Parallel()
-	var f bus.Feed[int]
+	var f live.Topics[int]
 	slow, quick := f.Subscribe("t", 2), f.Subscribe("t", 10)
 	defer quick.Close()
 	for i := range 5 {
@@ -53,21 +53,21 @@ func TestSlowReaderIsEndedAndHoldsUpNobody(t *testing.T) {
 	for range slow.C {
 		n++
 	}
-	if n != 2 || !errors.Is(slow.Err(), bus.ErrSlow) {
+	if n != 2 || !errors.Is(slow.Err(), live.ErrSlow) {
 		t.Errorf("%d events, then %v", n, slow.Err())
 	}
 	if len(quick.C) != 5 || quick.Err() != nil || !f.Watched("t") {
 		t.Errorf("the quick reader has %d events, %v", len(quick.C), quick.Err())
 	}
 	slow.Close() // its reader closes it as always
-	if !errors.Is(slow.Err(), bus.ErrSlow) {
+	if !errors.Is(slow.Err(), live.ErrSlow) {
 		t.Errorf("after Close: %v", slow.Err())
 	}
 }
 
 func TestFeedIsSafeForMany(t *testing.T) {
 	t.Parallel()
-	var f bus.Feed[int]
+	var f live.Topics[int]
 	var wg sync.WaitGroup
 	for i := range 8 {
 		topic := fmt.Sprint(i % 3)

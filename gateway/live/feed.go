@@ -1,19 +1,21 @@
-package api
+// Package live is what is watched while it happens: answers that grow, that the record of a session grew, that a list
+// changed. It is never the record: events may be lost, and a reader that fell behind begins again from the store.
+//
+// It starts no goroutine.
+package live
 
 import (
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"parley/agentloop"
-	"parley/gateway/bus"
 	"parley/workspace"
 )
 
-// Live is what is watched of a session while it happens. It is never the record: Stored says that the record grew, or
-// may have; read again after your cursor.
-type Live struct {
+// Update is what is watched of a session while it happens. Stored says that the record grew, or may have; read again
+// after your cursor.
+type Update struct {
 	Session workspace.SessionID // empty: the key may have a new generation
 	Run     workspace.RunID
 	Stored  bool
@@ -27,55 +29,25 @@ type Live struct {
 // Feed hands live events to those who watch a session, and keeps the answer that is growing for those who come late.
 // Safe for concurrent use; it starts no goroutine.
 type Feed struct {
-	feed    bus.Feed[Live]
-	changes bus.Feed[Change]
+	updates Topics[Update]
+	changes Topics[Change]
 	mu      sync.Mutex
-	growing map[string]*growing           // by session key
-	items   map[string]map[string]*shared // by session key and person
+	growing map[string]*growing // by session key
+	drop    func(key string)
 }
 
-// shared is a session as lists show it, read once for all pages that want it.
-type shared struct {
-	mu   sync.Mutex
-	at   time.Time
-	view sessionView
-	err  error
-}
+// OnChange has drop called with the key of each session that grew or changed, under the feed's lock: for a cache of what is
+// shown of sessions. It is called once, before anything is published.
+func (f *Feed) OnChange(drop func(key string)) { f.drop = drop }
 
-const (
-	sharedFor  = time.Second // unless the session changes
-	sharedMost = 1000
-)
-
-// item reads a person's view of a session by read, or gives what another page has just read of it.
-func (f *Feed) item(person, key string, now time.Time, read func() (sessionView, error)) (sessionView, error) {
-	f.mu.Lock()
-	one := f.items[key][person]
-	fresh := one == nil || now.Sub(one.at) > sharedFor || now.Before(one.at)
-	if fresh {
-		if f.items == nil || len(f.items) >= sharedMost {
-			f.items = map[string]map[string]*shared{}
-		}
-		if f.items[key] == nil {
-			f.items[key] = map[string]*shared{}
-		}
-		one = &shared{at: now}
-		f.items[key][person] = one
-		one.mu.Lock() // who comes next waits for what is read here
+func (f *Feed) dropped(key string) {
+	if f.drop != nil {
+		f.drop(key)
 	}
-	f.mu.Unlock()
-	if !fresh {
-		one.mu.Lock()
-	}
-	defer one.mu.Unlock()
-	if fresh || one.err != nil { // another page's trouble may be its own
-		one.view, one.err = read()
-	}
-	return one.view, one.err
 }
 
 type growing struct {
-	Live
+	Update
 	text  strings.Builder
 	units int
 }
@@ -84,27 +56,27 @@ type growing struct {
 func storedTopic(key string) string { return "stored " + key }
 
 // Publish hands the event to those who watch the session and never blocks.
-func (f *Feed) Publish(key string, e Live) {
+func (f *Feed) Publish(key string, e Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case e.Stored:
-		f.feed.Publish(storedTopic(key), e)
-		delete(f.items, key)
+		f.updates.Publish(storedTopic(key), e)
+		f.dropped(key)
 		f.changes.Publish("", Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)
 	case e.Event.Type == agentloop.EventDiscard || e.Event.Type == agentloop.EventModelStart:
 		delete(f.growing, key)
 	}
-	f.feed.Publish(key, e)
+	f.updates.Publish(key, e)
 }
 
 // grow adds a delta and returns where it begins.
-func (f *Feed) grow(key string, e Live) int {
+func (f *Feed) grow(key string, e Update) int {
 	g := f.growing[key]
 	if g == nil || g.Run != e.Run || g.Step != e.Step {
-		g = &growing{Live: e}
+		g = &growing{Update: e}
 		if f.growing == nil {
 			f.growing = map[string]*growing{}
 		}
@@ -124,23 +96,23 @@ func (f *Feed) Settle(key string) {
 }
 
 // Watched says whether anybody reads the session's answers as they grow.
-func (f *Feed) Watched(key string) bool { return f.feed.Watched(key) }
+func (f *Feed) Watched(key string) bool { return f.updates.Watched(key) }
 
-// watch begins to read a session. snapshot is the answer as far as it had grown; what comes after it is in the
+// Watch begins to read a session. snapshot is the answer as far as it had grown; what comes after it is in the
 // subscription, which the caller must close.
-func (f *Feed) watch(key string, buffer int) (sub *bus.Sub[Live], snapshot *Live) {
+func (f *Feed) Watch(key string, buffer int) (sub *Sub[Update], snapshot *Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g := f.growing[key]; g != nil {
-		e := g.Live
+		e := g.Update
 		e.Offset, e.Event.Text = 0, g.text.String()
 		snapshot = &e
 	}
-	return f.feed.Subscribe(key, buffer), snapshot
+	return f.updates.Subscribe(key, buffer), snapshot
 }
 
-// stored begins to hear of the record alone.
-func (f *Feed) stored(key string) *bus.Sub[Live] { return f.feed.Subscribe(storedTopic(key), 16) }
+// Stored begins to hear of the record alone.
+func (f *Feed) Stored(key string) *Sub[Update] { return f.updates.Subscribe(storedTopic(key), 16) }
 
 // units is the length of s in UTF-16 code units.
 func units(s string) int {
@@ -164,12 +136,12 @@ type Change struct {
 func (f *Feed) Changed(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.items, key)
+	f.dropped(key)
 	f.changes.Publish("", Change{Key: key})
 }
 
 // Needs says that something waits for people, or waits no more.
 func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }
 
-// changed begins to hear of every session.
-func (f *Feed) changed() *bus.Sub[Change] { return f.changes.Subscribe("", lineBuffer) }
+// Changes begins to hear of every session. buffer is how many changes may wait for the reader.
+func (f *Feed) Changes(buffer int) *Sub[Change] { return f.changes.Subscribe("", buffer) }
