@@ -13,6 +13,7 @@ import (
 
 	"parley/tools"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // What the model reads of calls that did not run to their end.
@@ -422,5 +423,5 @@ func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}
-	return fmt.Sprintf("%s\n[cut: the first %d of %d bytes are shown]", strings.ToValidUTF8(text[:limit], ""), limit, len(text))
+	return fmt.Sprintf("%s\n[cut: the first %d of %d bytes are shown]", clip.Bytes(text, limit), limit, len(text))
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"parley/workspace/clip"
 )
 
 const (
@@ -418,10 +420,7 @@ func plain(name string) string {
 	if !variable.MatchString(strings.ReplaceAll(name, "-", "_")) {
 		return quote(name)
 	}
-	if len(name) > 80 {
-		return name[:80] + "…"
-	}
-	return name
+	return clip.Runes(name, 81)
 }
 
 func sortedKeys(v reflect.Value) []reflect.Value {

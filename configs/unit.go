@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"parley/workspace/clip"
 )
 
 // Size is a number of bytes.
@@ -104,8 +106,5 @@ func formatDuration(d time.Duration) string {
 
 // quote shows what somebody wrote, shortened; control characters are escaped.
 func quote(text string) string {
-	if len(text) > 80 {
-		text = strings.ToValidUTF8(text[:80], "") + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(clip.Runes(text, 81))
 }

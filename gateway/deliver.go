@@ -13,6 +13,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -648,10 +649,4 @@ func backoff(tries int) time.Duration {
 	return wait*3/4 + rand.N(wait/2)
 }
 
-func short(err error) string {
-	s := err.Error()
-	if len(s) > 300 {
-		s = s[:300]
-	}
-	return s
-}
+func short(err error) string { return clip.Runes(err.Error(), 300) }

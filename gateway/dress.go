@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -55,7 +56,7 @@ func (r *recorder) stepLine(st workspace.Step) string {
 	s := "`" + st.Tool + "`"
 	full := r.over.Verbose == "full"
 	if arg := callArg(r.turn.Journal, st); full && arg != "" {
-		s = "`" + st.Tool + " " + strings.ReplaceAll(clip(arg, maxTrailArg), "`", "'") + "`"
+		s = "`" + st.Tool + " " + strings.ReplaceAll(clip.Runes(arg, maxTrailArg), "`", "'") + "`"
 	}
 	switch st.State {
 	case workspace.StepPlanned, workspace.StepStarted:
@@ -74,7 +75,7 @@ func (r *recorder) stepLine(st workspace.Step) string {
 		return s
 	}
 	for _, c := range st.Body.Content {
-		if out := clip(firstOf(c.Text), maxTrailOut); c.Kind == workspace.ToolResult && out != "" {
+		if out := clip.Runes(firstOf(c.Text), maxTrailOut); c.Kind == workspace.ToolResult && out != "" {
 			return s + " `" + strings.ReplaceAll(out, "`", "'") + "`"
 		}
 	}
@@ -99,13 +100,6 @@ func callArg(journal []workspace.Step, st workspace.Step) string {
 func firstOf(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return workspace.Visible(s)
-}
-
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
 }
 
 // bill is the footer of /usage: this answer, and the session up to it.

@@ -7,6 +7,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -68,7 +69,7 @@ func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace
 	}
 	var lines []workspace.ContextLine
 	for _, in := range past {
-		if text := clip(in.Text, seedChars); text != "" && !asked[in.ID] {
+		if text := clip.Runes(in.Text, seedChars); text != "" && !asked[in.ID] {
 			lines = append(lines, workspace.ContextLine{Name: in.From.Name, Text: text})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/channels"
 	"parley/gateway/live"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -357,10 +358,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if r := []rune(s); len(r) > 80 {
-		s = string(r[:80]) + "…"
-	}
-	return s
+	return clip.Runes(s, 81)
 }
 
 // notice is a short answer of one part.

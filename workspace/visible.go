@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"parley/workspace/clip"
 )
 
 // Visible makes text of strangers (file content, file names, tool output) safe to show: control characters become
@@ -57,26 +59,9 @@ func unseen(r rune) bool {
 	return r == 0x034f || r == 0x115f || r == 0x1160 || r == 0x2800 || r == 0x3164 || r == 0xffa0
 }
 
-// Line is Visible on one line of at most n characters, for labels: names, paths, titles.
+// Line is Visible on one line of at most n characters and …, for labels: names, paths, titles.
 func Line(s string, n int) string {
-	if cut := cutRunes(s, n); len(cut) < len(s) {
-		s = cut + "…"
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(Visible(s), "\n", "␊"), "\t", "␉")
-}
-
-// cutRunes is the first n characters of s.
-func cutRunes(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
+	return strings.ReplaceAll(strings.ReplaceAll(Visible(clip.Runes(s, n+1)), "\n", "␊"), "\t", "␉")
 }
 
 func isVisible(s string) bool {

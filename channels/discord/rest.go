@@ -15,6 +15,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"parley/channels"
+	"parley/workspace/clip"
 )
 
 const (
@@ -188,7 +189,7 @@ func (r *rest) fail(act string, p *progress, err error) error {
 			err = &refusal{status: p.status, text: "rate limited, with a page that is not Discord's API"}
 		}
 	case errors.As(err, &said) && said.Message != nil:
-		err = &refusal{status: p.status, code: said.Message.Code, text: clip(string(said.ResponseBody))}
+		err = &refusal{status: p.status, code: said.Message.Code, text: clip.Runes(string(said.ResponseBody), 300)}
 		e.Class = classify(err.(*refusal))
 	case p.status != 0:
 		e.Class = classifyForeign(p.status)
@@ -254,14 +255,6 @@ func classifyForeign(status int) channels.Class {
 		return channels.Retry // it stood before the API, which answers in JSON
 	}
 	return channels.Unknown
-}
-
-func clip(s string) string {
-	const most = 300
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
 }
 
 func bad(format string, args ...any) error {

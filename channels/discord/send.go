@@ -1,6 +1,7 @@
 package discord
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
@@ -13,6 +14,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"parley/channels"
+	"parley/workspace/clip"
 )
 
 // outgoing is what creates or edits a message, https://discord.com/developers/docs/resources/message#create-message. The
@@ -105,8 +107,7 @@ func compose(p channels.Post) (outgoing, error) {
 			if a.Value == "" || len(a.Value) > maxValue {
 				return m, bad("the value of button %q has %d bytes, Discord takes 1 to %d", a.Label, len(a.Value), maxValue)
 			}
-			label := []rune(a.Label)
-			buttons = append(buttons, discordgo.Button{Label: string(label[:min(len(label), maxLabel)]), Style: discordgo.SecondaryButton, CustomID: a.Value})
+			buttons = append(buttons, discordgo.Button{Label: clip.Runes(a.Label, maxLabel), Style: discordgo.SecondaryButton, CustomID: a.Value})
 		}
 		if len(buttons) > 0 {
 			m.Components = append(m.Components, discordgo.ActionsRow{Components: buttons})
@@ -262,11 +263,7 @@ func (c *Channel) PublishMenu(ctx context.Context, items []channels.MenuItem) er
 			c.log.Warn("a command does not fit discord's menu", "command", it.Name)
 			continue
 		}
-		help := []rune(it.Help)
-		if len(help) == 0 {
-			help = []rune(name)
-		}
-		menu = append(menu, &discordgo.ApplicationCommand{Name: name, Description: string(help[:min(len(help), maxDescription)]),
+		menu = append(menu, &discordgo.ApplicationCommand{Name: name, Description: clip.First(cmp.Or(it.Help, name), maxDescription),
 			Options: []*discordgo.ApplicationCommandOption{{Type: discordgo.ApplicationCommandOptionString, Name: "text", Description: "What to add to the command"}}})
 	}
 	return c.rest.call(ctx, "register the commands", http.MethodPut, "applications/"+self.app+"/commands", menu, nil)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/util"
+
+	"parley/workspace/clip"
 )
 
 const (
@@ -55,7 +57,7 @@ func (b *builder) destination(raw []byte, target string, m *mark, k runKind) {
 		return
 	}
 	if len(shown) > maxJunk {
-		shown = strings.ToValidUTF8(shown[:maxJunk], "") + ellipsis
+		shown = clip.Bytes(shown, maxJunk) + ellipsis
 	}
 	if shown == "" {
 		return

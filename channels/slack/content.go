@@ -9,6 +9,7 @@ import (
 	slackgo "github.com/slack-go/slack"
 
 	"parley/channels"
+	"parley/workspace/clip"
 )
 
 // sectionMost is how long the text of a section may be, https://docs.slack.dev/reference/block-kit/blocks/section-block.
@@ -39,7 +40,7 @@ func (c *Channel) inBlocks(p channels.Post) ([]slackgo.MsgOption, error) {
 func notice(p channels.Post) string {
 	text := cmp.Or(p.Plain, p.Text)
 	if n := fits(text, noticeMost); n < len(text) {
-		return escape(text[:n]) + "…"
+		return escape(clip.Bytes(text, n)) + "…"
 	}
 	return escape(text)
 }
@@ -108,12 +109,8 @@ func withButtons(blocks []slackgo.Block, p channels.Post) ([]slackgo.Block, erro
 			if a.Value == "" || len(a.Value) > maxValue {
 				return nil, bad("the value of button %q has %d bytes, Slack takes 1 to %d", a.Label, len(a.Value), maxValue)
 			}
-			label := []rune(a.Label)
-			if len(label) > 75 {
-				label = append(label[:74], '…')
-			}
 			id := strconv.Itoa(i) + "." + strconv.Itoa(j)
-			buttons = append(buttons, slackgo.NewButtonBlockElement("parley."+id, a.Value, slackgo.NewTextBlockObject(slackgo.PlainTextType, string(label), false, false)))
+			buttons = append(buttons, slackgo.NewButtonBlockElement("parley."+id, a.Value, slackgo.NewTextBlockObject(slackgo.PlainTextType, clip.Runes(a.Label, 75), false, false)))
 		}
 		blocks = append(blocks, slackgo.NewActionBlock("parley."+strconv.Itoa(i), buttons...))
 	}

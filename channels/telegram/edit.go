@@ -1,6 +1,7 @@
 package telegram
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"parley/channels"
+	"parley/workspace/clip"
 )
 
 // anything is a result that is not read: a message or true.
@@ -98,11 +100,7 @@ func (c *Channel) PublishMenu(ctx context.Context, items []channels.MenuItem) er
 			c.log.Warn("a command does not fit telegram's menu", "command", it.Name)
 			continue
 		}
-		help := []rune(it.Help)
-		if len(help) == 0 {
-			help = []rune(name)
-		}
-		commands = append(commands, tgbotapi.BotCommand{Command: name, Description: string(help[:min(len(help), 256)])})
+		commands = append(commands, tgbotapi.BotCommand{Command: name, Description: clip.First(cmp.Or(it.Help, name), 256)})
 	}
 	list, err := json.Marshal(commands)
 	if err != nil {

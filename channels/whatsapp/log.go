@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"strings"
 
 	signallog "go.mau.fi/libsignal/logger"
 	waLog "go.mau.fi/whatsmeow/util/log"
+
+	"parley/workspace/clip"
 )
 
 // longNumber is a phone number, a LID, or a group's id; secretText what may be a key in hex or base64.
@@ -68,9 +69,6 @@ func (mute) Configure(string)       {}
 
 // mask shortens numbers to their last three digits and takes out what may be a key.
 func mask(text string) string {
-	if len(text) > 500 {
-		text = strings.ToValidUTF8(text[:500], "") + "…"
-	}
-	text = longNumber.ReplaceAllStringFunc(text, func(n string) string { return "…" + n[len(n)-3:] })
+	text = longNumber.ReplaceAllStringFunc(clip.Runes(text, 500), func(n string) string { return "…" + n[len(n)-3:] })
 	return secretText.ReplaceAllString(text, "[…]")
 }

@@ -8,6 +8,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley/channels"
+	"parley/workspace/clip"
 )
 
 // seen knows the latest messages of people: what an answer quotes, how its writer was addressed there, and what is to be
@@ -32,7 +33,7 @@ type heardMessage struct {
 }
 
 const (
-	quoteMost  = 300  // bytes of a quoted text
+	quoteMost  = 300  // characters of a quoted text
 	unreadMost = 20   // messages of a room that are marked at once
 	roomsMost  = 2000 // rooms that anything is remembered of
 )
@@ -46,10 +47,7 @@ func (s *session) note(evt *events.Message, in *channels.Inbound) {
 	if in.Kind != channels.KindMessage {
 		return
 	}
-	text := in.Text
-	if len(text) > quoteMost {
-		text = cutText(text, quoteMost) + "…"
-	}
+	text := clip.Runes(in.Text, quoteMost)
 	m := heardMessage{key: string(in.To.Peer) + "\x00" + string(in.ID), id: evt.Info.ID, chat: plain(evt.Info.Chat), sender: plain(evt.Info.Sender), text: text,
 		at: evt.Info.Timestamp}
 	fade := contextOf(unwrap(evt.Message)).GetExpiration()
@@ -113,12 +111,4 @@ func (k *seen) take(room channels.PeerID) map[types.JID][]heardMessage {
 	}
 	delete(k.unread, room)
 	return out
-}
-
-// cutText is the longest beginning of at most n bytes that ends with a whole character.
-func cutText(text string, n int) string {
-	for n > 0 && text[n]&0xC0 == 0x80 {
-		n--
-	}
-	return text[:n]
 }

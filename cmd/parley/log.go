@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
+
+	"parley/workspace/clip"
 )
 
 const maxLogged = 4096 // bytes of one value in the log
@@ -74,7 +75,7 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 func (r *redactor) text(s string) string {
 	s = visible(r.hide(s))
 	if len(s) > maxLogged {
-		s = strings.ToValidUTF8(s[:maxLogged], "") + fmt.Sprintf("… (%d bytes more)", len(s)-maxLogged)
+		s = clip.Bytes(s, maxLogged) + fmt.Sprintf("… (%d bytes more)", len(s)-maxLogged)
 	}
 	return s
 }

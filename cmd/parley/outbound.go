@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley/workspace/clip"
 )
 
 // letter is an answer that could not be delivered.
@@ -63,11 +65,8 @@ func (a *app) outboundCommand() *cobra.Command {
 // beginning is the first n characters of a text's first line.
 func beginning(text string, n int) string {
 	text, _, cut := strings.Cut(strings.TrimSpace(text), "\n")
-	if r := []rune(text); len(r) > n {
-		text, cut = string(r[:n]), true
-	}
 	if cut {
 		text += "…"
 	}
-	return text
+	return clip.Runes(text, n+1)
 }

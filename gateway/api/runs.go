@@ -8,6 +8,7 @@ import (
 
 	"parley/gateway/control"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // runOutput sends all that a command wrote. It is a stranger's text, so no page.
@@ -231,7 +232,7 @@ func stepsOf(steps []workspace.Step) []runStep {
 		}
 		for _, text := range []*string{&v.Args, &v.Text} {
 			if len(*text) > maxStep {
-				*text, v.Cut = cutAt(*text, maxStep), true
+				*text, v.Cut = clip.Bytes(*text, maxStep), true
 			}
 		}
 		out = append(out, v)
@@ -272,7 +273,7 @@ func lastCall(steps []runStep, v control.RunView) []runStep {
 		last.State, last.Text = string(v.Run.State), ""
 	}
 	if len(last.Text) > maxStep {
-		last.Text, last.Cut = cutAt(last.Text, maxStep), true
+		last.Text, last.Cut = clip.Bytes(last.Text, maxStep), true
 	}
 	return append(steps, last)
 }
@@ -288,14 +289,6 @@ func decisionOf(st workspace.StepState) string {
 		return "waiting"
 	}
 	return "allowed"
-}
-
-// cutAt is the beginning of a text, at most n bytes and no half letter.
-func cutAt(s string, n int) string {
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }
 
 // timeline puts what happened in the order of time.

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // Parsed is a command line that was understood.
@@ -90,10 +91,7 @@ func (c Command) wrong(arg string) error {
 	if arg == "" || strings.ContainsFunc(arg, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return workspace.Say(workspace.ErrInvalid, "/%s takes %s. Example: %s", c.Name, takes, c.Example)
 	}
-	if r := []rune(arg); len(r) > 32 {
-		arg = string(r[:31]) + "…"
-	}
-	return workspace.Say(workspace.ErrInvalid, "“%s” is not what /%s takes: %s. Example: %s", arg, c.Name, takes, c.Example)
+	return workspace.Say(workspace.ErrInvalid, "“%s” is not what /%s takes: %s. Example: %s", clip.Runes(arg, 32), c.Name, takes, c.Example)
 }
 
 // At is when a command line is done. What cannot be read is answered at once.

@@ -10,6 +10,7 @@ import (
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // Render writes the chat's reply to a verb's value, in Markdown.
@@ -331,10 +332,7 @@ func renderQueue(v control.QueueView) string {
 	s += fmt.Sprintf("\n%s:", plural(len(v.Waiting), "message"))
 	for _, w := range v.Waiting {
 		line, _, _ := strings.Cut(w, "\n")
-		if r := []rune(line); len(r) > 60 {
-			line = string(r[:60]) + "…"
-		}
-		s += "\n- " + line
+		s += "\n- " + clip.Runes(line, 61)
 	}
 	return s
 }

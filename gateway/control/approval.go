@@ -10,6 +10,7 @@ import (
 
 	"parley/agentloop"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -57,7 +58,7 @@ func (c *Control) Approvals(_ context.Context, call Call, state workspace.Approv
 		return nil, "", err
 	}
 	if state != "" && state != workspace.ApprovalUnknown && !knownApproval(state) {
-		return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of approvals.", cutText(string(state), 40))
+		return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of approvals.", clip.Runes(string(state), 40))
 	}
 	for looked := 0; looked < lookMost; {
 		rows, err := c.Store.ApprovalsBefore(after, lookAt)
@@ -126,7 +127,7 @@ func (c *Control) sees(call Call, ap workspace.Approval) bool {
 }
 
 func (c *Control) findApproval(call Call, which string) (workspace.Approval, error) {
-	missing := workspace.Say(workspace.ErrNotFound, "There is no approval %q.", cutText(which, 40))
+	missing := workspace.Say(workspace.ErrNotFound, "There is no approval %q.", clip.Runes(which, 40))
 	ap, err := c.Store.Approval(workspace.ApprovalID(strings.ToUpper(which)))
 	if errors.Is(err, workspace.ErrNotFound) {
 		recent, err := c.Store.ApprovalsBefore("", approvalsShown)
@@ -277,7 +278,7 @@ func (c *Control) roleNow(call *Call) error {
 
 // verdict reads what was said.
 func (c *Control) verdict(call Call, ap workspace.Approval, d Decision) (store.Verdict, error) {
-	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: cutText(strings.TrimSpace(d.Reason), maxReason)}
+	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: clip.Runes(strings.TrimSpace(d.Reason), maxReason)}
 	switch say := strings.ToLower(d.Say); say {
 	case "deny", "no":
 		v.To = workspace.ApprovalDenied
@@ -355,7 +356,7 @@ func (c *Control) ByDomain(id workspace.ApprovalID, yes bool, via, reason, exter
 	if c.House.Overdue(id) {
 		c.House.Expire(id)
 	}
-	v := store.Verdict{ID: id, To: workspace.ApprovalDenied, Via: via, Reason: cutText(reason, maxReason), External: cutText(external, maxReason)}
+	v := store.Verdict{ID: id, To: workspace.ApprovalDenied, Via: via, Reason: clip.Runes(reason, maxReason), External: clip.Runes(external, maxReason)}
 	if yes {
 		v.To, v.Grant, v.Reason = workspace.ApprovalApproved, workspace.Once, ""
 	}
@@ -453,7 +454,7 @@ func (c *Control) Pause(ctx context.Context, call Call, id string, on bool) (Pau
 		return Paused{}, err
 	}
 	if f.Run.ID == "" || f.Ended() {
-		return Paused{}, workspace.Say(workspace.ErrConflict, "There is nothing under way in run %s.", cutText(id, 40))
+		return Paused{}, workspace.Say(workspace.ErrConflict, "There is nothing under way in run %s.", clip.Runes(id, 40))
 	}
 	match := func(first workspace.Input) bool { return first.RunID == "" || first.RunID == f.Run.ID }
 	err = c.Store.Pause(f.Run.ID, on, call.Actor.Person, call.via())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // Export is a transcript as a document.
@@ -72,7 +73,7 @@ type ExportLine struct {
 func (c *Control) WriteExport(ctx context.Context, _ Call, w io.Writer, ses workspace.Session, format string) (n int, err error) {
 	markdown := format == "" || format == "markdown" || format == "md"
 	if !markdown && format != "json" {
-		return 0, workspace.Say(workspace.ErrInvalid, "There is no format %q. Formats are markdown and json.", cutText(format, 40))
+		return 0, workspace.Say(workspace.ErrInvalid, "There is no format %q. Formats are markdown and json.", clip.Runes(format, 40))
 	}
 	head := fmt.Sprintf("{\"session\":%q,\"generation\":%d,\"created\":%q,\"items\":[", ses.Key.String(), ses.Gen, ses.Created.UTC().Format(time.RFC3339))
 	if markdown {

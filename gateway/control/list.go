@@ -10,6 +10,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -182,10 +183,10 @@ func (c *Control) Item(_ context.Context, call Call, key string) (SessionItem, e
 
 // find is the newest generation of a key that the caller reaches.
 func (c *Control) find(call Call, key string) (workspace.Session, error) {
-	missing := func(err error) error { return workspace.Say(err, "There is no session %q.", cutText(key, 200)) }
+	missing := func(err error) error { return workspace.Say(err, "There is no session %q.", clip.Runes(key, 200)) }
 	k, err := workspace.ParseKey(key)
 	if err != nil {
-		return workspace.Session{}, workspace.Say(err, "%q is no session key.", cutText(key, 200))
+		return workspace.Session{}, workspace.Say(err, "%q is no session key.", clip.Runes(key, 200))
 	}
 	if !reaches(call, k) {
 		return workspace.Session{}, missing(workspace.ErrNotFound)
@@ -291,17 +292,7 @@ func (c *Control) personOf(k workspace.Key) (workspace.PersonID, error) {
 // oneLine is the first line of a text with something in it, in at most n characters.
 func oneLine(s string, n int) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return cutText(strings.TrimSpace(s), n)
-}
-
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
+	return clip.Runes(strings.TrimSpace(s), n)
 }
 
 // spent keeps what the runs of a session have cost, so that a list adds only what is new.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -25,7 +26,7 @@ func (c *Control) Person(_ context.Context, call Call, id string) (Human, error)
 	}
 	h, err := c.Store.Human(workspace.PersonID(id))
 	if err != nil {
-		return h, workspace.Say(err, "There is nobody with the id %q.", cutText(id, 80))
+		return h, workspace.Say(err, "There is nobody with the id %q.", clip.Runes(id, 80))
 	}
 	return h, nil
 }

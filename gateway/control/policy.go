@@ -7,6 +7,7 @@ import (
 
 	"parley/tools"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // PolicyProbe is a made-up call of a tool, or of none in particular. Empty fields are an owner in a local session.
@@ -65,7 +66,7 @@ func (c *Control) ExplainPolicy(_ context.Context, call Call, p PolicyProbe) (Po
 	}
 	set, ok := c.House.Tools(p.Agent)
 	if !ok {
-		return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", cutText(string(p.Agent), 80))
+		return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(p.Agent), 80))
 	}
 	x := PolicyExplained{Agent: string(p.Agent), Person: p.Person, Role: p.Role, Channel: p.Channel, Route: p.Route, Helper: p.Helper, Layers: tools.Layers(), Tools: []PolicyTool{}}
 	s, err := c.subject(p, &x)
@@ -98,7 +99,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 	if p.Person != "" {
 		h, err := c.Store.Human(workspace.PersonID(p.Person))
 		if err != nil {
-			return s, workspace.Say(err, "There is nobody with the id %q.", cutText(p.Person, 80))
+			return s, workspace.Say(err, "There is nobody with the id %q.", clip.Runes(p.Person, 80))
 		}
 		if x.Role == "" {
 			x.Role = string(h.Role)
@@ -108,7 +109,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 		x.Role = string(workspace.Owner)
 	}
 	if !slices.Contains([]string{"owner", "member", "guest", "nobody"}, x.Role) {
-		return s, workspace.Say(workspace.ErrInvalid, "There is no role %q. Roles are owner, member, guest and nobody.", cutText(x.Role, 40))
+		return s, workspace.Say(workspace.ErrInvalid, "There is no role %q. Roles are owner, member, guest and nobody.", clip.Runes(x.Role, 40))
 	}
 	s.Actor = workspace.Actor{Person: workspace.PersonID(p.Person), Role: workspace.Role(x.Role)}
 	if x.Role == "nobody" {
@@ -118,7 +119,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 		all := c.House.Channels()
 		i := slices.IndexFunc(all, func(ch Channel) bool { return ch.Name == p.Channel })
 		if i < 0 && p.Channel != "webchat" && p.Channel != "api" {
-			return s, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", cutText(p.Channel, 80))
+			return s, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", clip.Runes(p.Channel, 80))
 		}
 		if i >= 0 {
 			x.Network = all[i].Network
@@ -126,13 +127,13 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 		s.Network = x.Network
 	}
 	if p.Route != "" && !slices.ContainsFunc(c.House.Routes(), func(r RouteRow) bool { return r.Rule == p.Route }) {
-		return s, workspace.Say(workspace.ErrNotFound, "There is no route %q.", cutText(p.Route, 80))
+		return s, workspace.Say(workspace.ErrNotFound, "There is no route %q.", clip.Runes(p.Route, 80))
 	}
 	return s, nil
 }
 
 func policyTool(spec tools.Spec, v tools.Verdict) PolicyTool {
 	d := v.Decision()
-	return PolicyTool{Tool: cutText(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: PolicyOutcome(*d), Domain: v.Domain, Layer: v.Layer, Rule: v.Rule,
+	return PolicyTool{Tool: clip.Runes(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: PolicyOutcome(*d), Domain: v.Domain, Layer: v.Layer, Rule: v.Rule,
 		Reason: v.Reason, Record: append([]workspace.Layer{}, v.Record...)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -43,7 +44,7 @@ func (c *Control) Runs(ctx context.Context, call Call, q RunQuery) (items []RunI
 	}
 	if q.State != "" {
 		if _, known := workspace.Runs[q.State]; !known && !slices.Contains([]workspace.RunState{workspace.RunCompleted, workspace.RunFailed, workspace.RunTimeout, workspace.RunStopped}, q.State) {
-			return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of runs.", cutText(string(q.State), 40))
+			return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of runs.", clip.Runes(string(q.State), 40))
 		}
 	}
 	var rows []store.RunRow
@@ -69,7 +70,7 @@ func (c *Control) Runs(ctx context.Context, call Call, q RunQuery) (items []RunI
 			return nil, "", err
 		}
 		if len(inputs) > 0 {
-			it.Said = cutText(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
+			it.Said = clip.Runes(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
 		}
 		items = append(items, it)
 	}
@@ -117,7 +118,7 @@ func (c *Control) someRuns(ctx context.Context, q RunQuery) (found []store.RunRo
 
 // sessionRuns reads a session's own journal, the newest generation first.
 func (c *Control) sessionRuns(q RunQuery) (found []store.RunRow, next workspace.RunID, err error) {
-	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", cutText(q.Session, 200))
+	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", clip.Runes(q.Session, 200))
 	key, err := workspace.ParseKey(q.Session)
 	if err != nil {
 		return nil, "", missing
@@ -130,7 +131,7 @@ func (c *Control) sessionRuns(q RunQuery) (found []store.RunRow, next workspace.
 	if q.After != "" {
 		run, err := c.Store.Run(q.After)
 		if err != nil {
-			return nil, "", workspace.Say(err, "There is no run %q.", cutText(string(q.After), 40))
+			return nil, "", workspace.Say(err, "There is no run %q.", clip.Runes(string(q.After), 40))
 		}
 		for len(gens) > 0 && gens[0].ID != run.SessionID {
 			gens = gens[1:]

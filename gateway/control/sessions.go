@@ -10,6 +10,7 @@ import (
 
 	"parley/agentloop"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -69,7 +70,7 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 func (c *Control) agentOr(id workspace.AgentID) (workspace.AgentID, error) {
 	if id != "" {
 		if _, ok := c.House.Agent(id); !ok {
-			return "", workspace.Say(workspace.ErrNotFound, "There is no agent %q.", cutText(string(id), 80))
+			return "", workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(id), 80))
 		}
 		return id, nil
 	}
@@ -153,7 +154,7 @@ func (c *Control) DeleteSession(_ context.Context, call Call, key string) (Delet
 	}
 	if ses.Hidden {
 		if it, err := c.itemOf(ses); err == nil && it.Sequence == 0 {
-			return Deleted{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", cutText(key, 200))
+			return Deleted{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", clip.Runes(key, 200))
 		}
 	}
 	effect := store.Effect{Stop: c.stopAll(call, ses), Delete: &store.Delete{Key: ses.Key, Session: ses.ID}}
@@ -303,7 +304,7 @@ func (c *Control) SessionOf(_ context.Context, call Call, key, id string) (works
 	}
 	old, err := c.Store.Session(workspace.SessionID(id))
 	if errors.Is(err, workspace.ErrNotFound) || err == nil && old.Key != ses.Key {
-		return workspace.Session{}, workspace.Say(workspace.ErrNotFound, "This session has no generation %q.", cutText(id, 60))
+		return workspace.Session{}, workspace.Say(workspace.ErrNotFound, "This session has no generation %q.", clip.Runes(id, 60))
 	}
 	return old, err
 }

@@ -14,6 +14,7 @@ import (
 	"parley/channels"
 	"parley/routes"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -100,7 +101,7 @@ func (c *Control) Setting(_ context.Context, call Call, name, value string) (Set
 		value = values[0]
 	}
 	if !slices.Contains(values, value) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no value of %s: %s.", cutText(value, 32), name, strings.Join(values, ", "))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no value of %s: %s.", clip.Runes(value, 32), name, strings.Join(values, ", "))
 	}
 	v.Value, v.Changed = value, true
 	if value == values[0] {
@@ -150,7 +151,7 @@ func (c *Control) Think(_ context.Context, call Call, level string) (Setting, er
 		return v, c.answer(call, v)
 	}
 	if level != "default" && !slices.Contains(llm.ThinkLevels(), level) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no level: %s or default.", cutText(level, 32), strings.Join(llm.ThinkLevels(), ", "))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no level: %s or default.", clip.Runes(level, 32), strings.Join(llm.ThinkLevels(), ", "))
 	}
 	v.Value, v.Changed = level, true
 	if level == "default" {
@@ -259,7 +260,7 @@ func (c *Control) Model(_ context.Context, call Call, want string) (ModelView, e
 	if want != "default" {
 		found, ok := find(c.choices(call, call.Session.Agent, over).Choices, want, true)
 		if !ok {
-			return ModelView{}, workspace.Say(workspace.ErrNotFound, "There is no model %q for this agent. /models lists them.", cutText(want, 80))
+			return ModelView{}, workspace.Say(workspace.ErrNotFound, "There is no model %q for this agent. /models lists them.", clip.Runes(want, 80))
 		}
 		if name = found.Name; found.Default {
 			name = ""
@@ -307,7 +308,7 @@ func (q QueueChange) Check() error {
 	switch q.Mode {
 	case "", lane.Steer, lane.Followup, lane.Collect, lane.Interrupt, "default":
 	default:
-		return workspace.Say(workspace.ErrInvalid, "There is no queue mode %q. Modes are steer, followup, collect, interrupt and default.", cutText(q.Mode, 40))
+		return workspace.Say(workspace.ErrInvalid, "There is no queue mode %q. Modes are steer, followup, collect, interrupt and default.", clip.Runes(q.Mode, 40))
 	}
 	if d, err := time.ParseDuration(q.Debounce); q.Debounce != "" && (err != nil || d < 0 || d > maxDebounce) {
 		return workspace.Say(workspace.ErrInvalid, "debounce is a time such as 700ms or 2s, at most %s.", maxDebounce)
@@ -378,7 +379,7 @@ func (c *Control) Activation(_ context.Context, call Call, value string) (Settin
 		return v, c.answer(call, v)
 	}
 	if !slices.Contains([]string{routes.ActivateMention, routes.ActivateAlways, "default"}, value) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no activation: mention, always or default.", cutText(value, 32))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no activation: mention, always or default.", clip.Runes(value, 32))
 	}
 	v.Value, v.Changed = value, true
 	if value == "default" {

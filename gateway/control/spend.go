@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // SpendQuery says what is summed. Times are whole days, UTC: From the first, To the one behind the last.
@@ -41,7 +42,7 @@ func (c *Control) Spending(ctx context.Context, call Call, q SpendQuery) (items 
 		return nil, Spend{}, err
 	}
 	if !slices.Contains([]string{"day", "agent", "person", "model"}, q.By) {
-		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "Usage is summed by day, agent, person or model, not by %q.", cutText(q.By, 40))
+		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "Usage is summed by day, agent, person or model, not by %q.", clip.Runes(q.By, 40))
 	}
 	if days := q.To.Sub(q.From).Hours() / 24; days <= 0 || days > spendDays {
 		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "From must lie before to, by at most %d days.", spendDays)

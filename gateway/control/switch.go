@@ -7,6 +7,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -139,7 +140,7 @@ func Switchable(who workspace.Actor, kind channels.PeerKind, home, to workspace.
 
 // target is the session that is meant.
 func (c *Control) target(call Call, home workspace.Key, to string) (workspace.Key, error) {
-	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q that this chat can be switched to. /session list shows them; /session new makes one.", cutText(to, 80))
+	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q that this chat can be switched to. /session list shows them; /session new makes one.", clip.Runes(to, 80))
 	may := func(k workspace.Key) bool { return Switchable(call.Actor, call.Kind, home, k) }
 	if strings.EqualFold(to, "main") {
 		return home, nil
@@ -178,5 +179,5 @@ func (c *Control) target(call Call, home workspace.Key, to string) (workspace.Ke
 	case 1:
 		return found[0], nil
 	}
-	return home, workspace.Say(workspace.ErrConflict, "%d sessions are called %q. Name one by its key: /session list shows them.", len(found), cutText(to, 80))
+	return home, workspace.Say(workspace.ErrConflict, "%d sessions are called %q. Name one by its key: /session list shows them.", len(found), clip.Runes(to, 80))
 }

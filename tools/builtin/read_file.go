@@ -11,6 +11,7 @@ import (
 
 	"parley/tools"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 //go:embed read_file.md
@@ -116,12 +117,6 @@ func cutLine(line string) string {
 	if len(body) <= maxLine || utf8.RuneCountInString(body) <= maxLine {
 		return line
 	}
-	n, cut := 0, len(body)
-	for i := range body {
-		if n++; n > maxLine {
-			cut = i
-			break
-		}
-	}
-	return fmt.Sprintf("%s… (%d more bytes in this line)%s", body[:cut], len(body)-cut, line[len(body):])
+	head := clip.First(body, maxLine)
+	return fmt.Sprintf("%s… (%d more bytes in this line)%s", head, len(body)-len(head), line[len(body):])
 }

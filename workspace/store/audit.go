@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // The audit log is a chain: each row holds the hash of the one before, so that a row that is changed, left out or put
@@ -138,11 +138,7 @@ func (s *Store) auditText(text string) string {
 		return text
 	}
 	sum := sha256.Sum256([]byte(text))
-	cut := workspace.AuditTextMax
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return fmt.Sprintf("%s… (%d bytes, sha256 %x)", text[:cut], len(text), sum)
+	return fmt.Sprintf("%s… (%d bytes, sha256 %x)", clip.Bytes(text, workspace.AuditTextMax), len(text), sum)
 }
 
 // canonical is v as RFC 8785 JSON.

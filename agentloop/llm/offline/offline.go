@@ -15,6 +15,7 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 var (
@@ -209,7 +210,7 @@ func shown(m llm.Message) string {
 		return "The tool answered with nothing."
 	}
 	if len(text) > maxResult {
-		text = strings.ToValidUTF8(text[:maxResult], "") + "…"
+		text = clip.Bytes(text, maxResult) + "…"
 	}
 	return "The tool answered:\n\n```\n" + text + "\n```"
 }

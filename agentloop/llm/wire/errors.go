@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"parley/agentloop/llm"
+	"parley/workspace/clip"
 )
 
 // errSilent is the cause with which the guard ends a call.
@@ -28,14 +29,7 @@ const (
 type ServerError struct{ Text string }
 
 func (e *ServerError) Error() string {
-	n := 0
-	for i := range e.Text {
-		if n == maxErrorText {
-			return e.Text[:i] + "…"
-		}
-		n++
-	}
-	return e.Text
+	return clip.Runes(e.Text, maxErrorText+1)
 }
 
 // Said makes text of a stranger fit for a log line: the key is taken out by value, control characters go, runs of
