@@ -70,10 +70,7 @@ func (b *box) open(h how) (err error) {
 	if h.stdin != nil {
 		stdin = h.stdin
 	}
-	w := cell.Walls{UID: insideID, Weak: h.weak}
-	if !h.weak.NoNice {
-		w.Nice = niceness
-	}
+	w := cell.Walls{UID: insideID, Weak: h.weak, Nice: niceFor(h.weak)}
 	if !h.weak.NoSeccomp {
 		if w.Filter, err = b.n.filter(b.n.groups != nil); err != nil {
 			return err
@@ -130,10 +127,18 @@ func (b *box) start(files []*os.File) (err error) {
 	if err != nil {
 		return fmt.Errorf("start a sandbox: %w", err)
 	}
-	if !b.weak.NoNice { // with autogroups niceness counts only inside a session: this is the session's own
-		_ = os.WriteFile("/proc/"+strconv.Itoa(b.process.Pid)+"/autogroup", []byte(strconv.Itoa(niceness)), 0) // best effort
+	if nice := niceFor(b.weak); nice > 0 { // with autogroups niceness counts only inside a session: this is the session's own
+		_ = os.WriteFile("/proc/"+strconv.Itoa(b.process.Pid)+"/autogroup", []byte(strconv.Itoa(nice)), 0) // best effort
 	}
 	return nil
+}
+
+// niceFor is the niceness that a box is told to take; 0: it keeps the gateway's.
+func niceFor(weak weakness) int {
+	if weak.NoNice {
+		return 0
+	}
+	return niceness
 }
 
 // fit sets what the command has and the box did not know.
