@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +15,8 @@ import (
 )
 
 // How many wrong tokens are looked at: ten at once and ten a minute from one address, a hundred at once and sixty a
-// minute in all. Whoever brought the right one within the hour is not locked out by the noise of others.
+// minute in all. Whoever brought the right one within the hour is not locked out by the noise of others. A right secret from
+// loopback is never locked out: every user and proxy of the machine shares that address, and whoever guesses 128 bits needs no limit.
 const (
 	tokensAtOnce    = 10
 	tokensEvery     = 6 * time.Second
@@ -24,6 +24,7 @@ const (
 	allTokensEvery  = time.Second
 	trusted         = time.Hour
 	maxAddresses    = 4096
+	minSecret       = 22 // characters of 128 bits in base64: a shorter one could be guessed without a limit
 )
 
 // guard checks Host, Origin and token before anything else looks at a request. A cookie of a sign-in is the other way
@@ -32,6 +33,7 @@ type guard struct {
 	token func() string
 	hosts func() []string
 	addr  string // where it listens: host:port
+	tls   bool   // it speaks TLS itself
 	now   func() time.Time
 	door  *door
 
@@ -46,7 +48,7 @@ type guesses struct {
 }
 
 func newGuard(o Options) *guard {
-	return &guard{token: o.Token, hosts: o.Hosts, addr: o.Addr, now: o.Now, door: newDoor(o), wrong: map[string]*guesses{},
+	return &guard{token: o.Token, hosts: o.Hosts, addr: o.Addr, tls: o.TLS, now: o.Now, door: newDoor(o), wrong: map[string]*guesses{},
 		all: rate.NewLimiter(rate.Every(allTokensEvery), allTokensAtOnce)}
 }
 
@@ -59,34 +61,53 @@ func (g *guard) place(r *http.Request) error {
 	if len(origins) == 0 {
 		return nil
 	}
-	u, err := url.Parse(origins[0])
-	if len(origins) > 1 || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || !strings.EqualFold(u.Host, r.Host) {
+	if len(origins) > 1 || !g.ownOrigin(origins[0], r.Host) {
 		return fault(http.StatusForbidden, "origin", "Pages of another origin may not ask.")
 	}
 	return nil
 }
 
+// ownOrigin compares an Origin, which is nothing but scheme, host and port (RFC 6454 §6.2), with the place that was asked. At the
+// listener's own address the scheme is the listener's. A configured name may stand for a proxy that speaks TLS before it.
+func (g *guard) ownOrigin(origin, host string) bool {
+	own := "http"
+	if g.tls {
+		own = "https"
+	}
+	switch {
+	case strings.EqualFold(origin, own+"://"+host):
+		return true
+	case !g.tls && strings.EqualFold(origin, "https://"+host):
+		return !g.listensAt(strings.ToLower(host))
+	}
+	return false
+}
+
 // ours says whether a Host header is a loopback literal, or the address that is listened on, with our port, or exactly
 // a configured name, without a port or with ours.
 func (g *guard) ours(host string) bool {
-	own, port, err := net.SplitHostPort(g.addr)
+	_, port, err := net.SplitHostPort(g.addr)
 	if err != nil || host == "" {
 		return false
 	}
 	host = strings.ToLower(host)
+	return g.listensAt(host) || slices.ContainsFunc(g.hosts(), func(name string) bool {
+		name = strings.ToLower(name)
+		return name != "" && (host == name || host == net.JoinHostPort(name, port))
+	})
+}
+
+// listensAt says whether a host in lower case is the listener itself: a loopback literal or its own address, with its port.
+func (g *guard) listensAt(host string) bool {
+	own, port, err := net.SplitHostPort(g.addr)
+	if err != nil {
+		return false
+	}
 	literals := []string{"127.0.0.1", "localhost", "::1"}
 	if ip, err := netip.ParseAddr(own); err == nil && !ip.IsUnspecified() {
 		literals = append(literals, own)
 	}
-	for _, name := range literals {
-		if host == net.JoinHostPort(name, port) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(g.hosts(), func(name string) bool {
-		name = strings.ToLower(name)
-		return name != "" && (host == name || host == net.JoinHostPort(name, port))
-	})
+	return slices.ContainsFunc(literals, func(name string) bool { return host == net.JoinHostPort(name, port) })
 }
 
 // allow checks the bearer token, or the cookie where there is no token. Wrong tokens are counted by address and in all;
@@ -96,7 +117,7 @@ func (g *guard) allow(r *http.Request) error {
 	if len(values) == 0 {
 		return g.cookie(r)
 	}
-	return g.guess(r, len(values) == 1 && g.bearer(values[0]), errUnauthorized())
+	return g.guess(r, len(values) == 1 && g.bearer(values[0]), len(g.token()) >= minSecret, errUnauthorized())
 }
 
 func errUnauthorized() error {
@@ -134,10 +155,11 @@ func (g *guard) still(r *http.Request) error {
 	return errUnauthorized()
 }
 
-// guess lets a right secret through and counts a wrong one. Who has guessed too often is not even told of a right one.
-func (g *guard) guess(r *http.Request, right bool, wrong error) error {
+// guess lets a right secret through and counts a wrong one. Who has guessed too often is not even told of a right one, but on
+// loopback and where the secret is long.
+func (g *guard) guess(r *http.Request, right, long bool, wrong error) error {
 	from := normalised(r.RemoteAddr)
-	if g.limited(from) {
+	if g.limited(from) && !(right && long && loopback(from)) {
 		p := fault(http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens came from there. Wait a little.")
 		p.after = int(tokensEvery / time.Second)
 		return p
@@ -167,6 +189,15 @@ func normalised(remote string) string {
 		return netip.PrefixFrom(ip, 64).Masked().String()
 	}
 	return ip.String()
+}
+
+// loopback says whether a normalised address is one of this machine's own.
+func loopback(from string) bool {
+	if p, err := netip.ParsePrefix(from); err == nil {
+		return p.Contains(netip.IPv6Loopback()) // nobody else is in that /64
+	}
+	ip, err := netip.ParseAddr(from)
+	return err == nil && ip.IsLoopback()
 }
 
 func (g *guard) limited(from string) bool {
