@@ -14,6 +14,7 @@ import (
 	"parley/agentloop/llm/openai"
 	"parley/channels"
 	"parley/configs"
+	"parley/gateway/control"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -215,5 +216,5 @@ func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, err
 // The channels that are always there: their people go by their own ids, their sessions are local ones.
 const (
 	webchatName = "webchat"
-	apiName     = "api"
+	apiName     = control.APINetwork
 )

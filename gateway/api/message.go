@@ -51,8 +51,15 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave := func() {}
+	if key != "" {
+		if leave, err = s.turns.enter(r.Context(), turnOf(call, key)); err != nil {
+			return err
+		}
+	}
 	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
 		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req)})
+	leave() // it is journalled under its key: who comes next finds it, and waits by itself
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,7 @@ func operationView(rt route, op operation, types *types) object {
 		plain.Description = ""
 		params = append(params, object{"name": name, "in": "query", "description": s.Description, "schema": &plain})
 	}
-	if !safe(method) && (!ownKeys(rt.pattern) || path == "/v1/messages") {
+	if !safe(method) && !unkept(rt.pattern) {
 		most := 200
 		params = append(params, object{"name": "Idempotency-Key", "in": "header", "description": "a repeat with the same key gives the first answer again", "schema": &jsonschema.Schema{Type: "string", MaxLength: &most}})
 	}

@@ -112,9 +112,24 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 			return fault(http.StatusUnsupportedMediaType, "media_type", "The body must be application/json.")
 		}
 	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := strict(body, v); err != nil {
+		return fault(http.StatusBadRequest, "invalid", "The body is not what is expected: "+err.Error()+".")
+	}
+	return nil
+}
+
+// readBody is the whole body, which is bounded in size and in the time that it takes.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	if err := rc.SetReadDeadline(time.Now().Add(readWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
+		return nil, err
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
@@ -125,18 +140,12 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	}
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		return tooLarge()
+		return nil, tooLarge()
 	}
 	if err != nil {
-		return fault(http.StatusBadRequest, "invalid", "The body could not be read.")
+		return nil, fault(http.StatusBadRequest, "invalid", "The body could not be read.")
 	}
-	if len(body) == 0 {
-		body = []byte("{}")
-	}
-	if err := strict(body, v); err != nil {
-		return fault(http.StatusBadRequest, "invalid", "The body is not what is expected: "+err.Error()+".")
-	}
-	return nil
+	return body, nil
 }
 
 // list is a page of a list. Next goes into ?after for the following page; null: there is none.

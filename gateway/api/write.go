@@ -20,10 +20,11 @@ import (
 // safe says whether a method changes nothing.
 func safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
-// ownKeys are writes that look after repeats themselves, change nothing, or answer with a secret, which is not stored.
-func ownKeys(pattern string) bool {
+// unkept are writes whose answer is not kept: they look after repeats themselves, change nothing, or answer with a secret. Their key
+// belongs to them all the same.
+func unkept(pattern string) bool {
 	switch pattern {
-	case "POST /v1/messages", "POST /v1/files", "POST /v1/backup", "POST /v1/routes/explain", "POST /v1/agents/{id}/policy/explain", "POST /v1/sign-in", "POST /v1/sign-in/codes", "POST /v1/sign-out", "POST /v1/channels/{name}/login":
+	case filesPattern, "POST /v1/backup", "POST /v1/routes/explain", "POST /v1/agents/{id}/policy/explain", "POST /v1/sign-in", "POST /v1/sign-in/codes", "POST /v1/sign-out", "POST /v1/channels/{name}/login":
 		return true
 	}
 	return false
@@ -49,11 +50,16 @@ func (s *server) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if key == "" || rt.open || ownKeys(rt.pattern) {
+	if key == "" || rt.open || rt.pattern == messagesPattern { // a message is journalled under its key
 		return rt.serve(s, w, r)
 	}
 	return s.once(rt, w, r, key)
 }
+
+const (
+	messagesPattern = "POST /v1/messages"
+	filesPattern    = "POST /v1/files"
+)
 
 // wayOf keeps a program that runs wild from stopping the page of the same person.
 func wayOf(r *http.Request) string {
@@ -104,29 +110,34 @@ func (s *server) head(rt route, w http.ResponseWriter, r *http.Request) error {
 // after a crash in between a repeat acts again, which every verb bears since it begins with a compare-and-set.
 func (s *server) once(rt route, w http.ResponseWriter, r *http.Request, key string) error {
 	call := s.call(r)
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var large *http.MaxBytesError
-	if errors.As(err, &large) {
-		return tooLarge()
-	}
+	hash, err := requestHash(rt, w, r)
 	if err != nil {
-		return fault(http.StatusBadRequest, "invalid", "The body could not be read.")
+		return err
 	}
-	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.RequestURI() + "\n" + string(body)))
-	hash := hex.EncodeToString(sum[:])
-	leave, err := s.turns.enter(r.Context(), string(call.Actor.Person)+"\x00"+key)
+	leave, err := s.turns.enter(r.Context(), turnOf(call, key))
 	if err != nil {
 		return err
 	}
 	defer leave()
 	was, err := s.opt.Control.AnswerOf(call, key)
-	if err == nil {
-		return again(w, was, hash)
-	}
-	if !errors.Is(err, workspace.ErrNotFound) {
+	switch {
+	case err == nil && was.Hash != hash:
+		return fault(http.StatusConflict, "idempotency_conflict", "This idempotency key was used for another request.")
+	case err == nil && was.Status != 0:
+		return again(w, was)
+	case err != nil && !errors.Is(err, workspace.ErrNotFound):
 		return err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	if unkept(rt.pattern) {
+		if err != nil {
+			err = s.opt.Control.KeepAnswer(call, key, control.Answered{Hash: hash})
+		}
+		leave() // the key is bound: whoever comes with it acts by itself
+		if err != nil && !errors.Is(err, workspace.ErrConflict) {
+			return err
+		}
+		return rt.serve(s, w, r)
+	}
 	kept := &keptAnswer{header: w.Header()}
 	status := http.StatusOK
 	if err := rt.serve(s, kept, r); err != nil {
@@ -147,11 +158,28 @@ func (s *server) once(rt route, w http.ResponseWriter, r *http.Request, key stri
 	return nil
 }
 
-// again is the first answer once more.
-func again(w http.ResponseWriter, was control.Answered, hash string) error {
-	if was.Hash != hash {
-		return fault(http.StatusConflict, "idempotency_conflict", "This idempotency key was used for another request.")
+// requestHash is of all that a request asks for: method, path with its query, and body. A file is known by its reference instead of
+// its bytes. The body can be read again.
+func requestHash(rt route, w http.ResponseWriter, r *http.Request) (string, error) {
+	h := sha256.New()
+	h.Write([]byte(r.Method + " " + r.URL.RequestURI() + "\n"))
+	if rt.pattern == filesPattern {
+		return hex.EncodeToString(h.Sum(nil)), nil
 	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return "", err
+	}
+	h.Write(body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// turnOf names a key among those of all people.
+func turnOf(call control.Call, key string) string { return string(call.Actor.Person) + "\x00" + key }
+
+// again is the first answer once more.
+func again(w http.ResponseWriter, was control.Answered) error {
 	switch {
 	case was.Status >= http.StatusBadRequest:
 		w.Header().Set("Content-Type", "application/problem+json")
@@ -198,12 +226,12 @@ func (t *turns) enter(ctx context.Context, key string) (leave func(), err error)
 			mine := make(chan struct{})
 			t.busy[key] = mine
 			t.mu.Unlock()
-			return func() {
+			return sync.OnceFunc(func() {
 				t.mu.Lock()
 				defer t.mu.Unlock()
 				delete(t.busy, key)
 				close(mine)
-			}, nil
+			}), nil
 		}
 		t.mu.Unlock()
 		select {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +132,55 @@ func TestTheLogIsReadLiveAndFromANumber(t *testing.T) {
 		t.Errorf("%q, %v", buf[:n], err)
 	}
 	r.ask("GET", "/v1/logs?level=shout", "", nil).wantProblem(t, 400, "invalid")
+}
+
+// A key belongs to the first request that it came with, whichever two routes are asked, in either order and at once.
+func TestAKeyBelongsToOneRequestOnAllRoutes(t *testing.T) {
+	t.Parallel()
+	r := start(t, setup{})
+	type request struct{ method, path, body string }
+	requests := []request{
+		{"POST", "/v1/messages", `{"text":"hello"}`},
+		{"POST", "/v1/sessions", `{"name":"Trip"}`},
+		{"POST", "/v1/files?name=a.txt", "content"},
+		{"POST", "/v1/backup", "{}"},
+		{"POST", "/v1/sign-in/codes", "{}"},
+		{"POST", "/v1/routes/explain", `{}`},
+		{"PATCH", "/v1/sessions/agent:assistant:local:none", `{"name":"x"}`},
+	}
+	ask := func(q request, key string) answer {
+		return r.ask(q.method, q.path, q.body, func(h *http.Request) {
+			keyed(key)(h)
+			if strings.Contains(q.path, "/files") {
+				h.Header.Set("Content-Type", "text/plain")
+			}
+		})
+	}
+	for i, first := range requests {
+		key := fmt.Sprint("key ", i)
+		was := ask(first, key)
+		for j, other := range requests {
+			if i != j {
+				ask(other, key).wantProblem(t, 409, "idempotency_conflict")
+			}
+		}
+		if again := ask(first, key); again.StatusCode != was.StatusCode {
+			t.Errorf("%s %s: %d, then %d %s", first.method, first.path, was.StatusCode, again.StatusCode, again.body)
+		}
+	}
+	for i := range 8 {
+		var wg sync.WaitGroup
+		var won atomic.Int64
+		for _, q := range requests[:2] {
+			wg.Go(func() {
+				if a := ask(q, fmt.Sprint("race ", i)); a.StatusCode < 300 {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if won.Load() != 1 {
+			t.Errorf("round %d: %d requests with one key were done", i, won.Load())
+		}
+	}
 }

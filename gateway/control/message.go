@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"parley/channels"
@@ -40,8 +39,8 @@ const (
 	MaxSession = 64
 )
 
-// ErrOtherBody says that an idempotency key came again with another message.
-var ErrOtherBody = errors.New("idempotency key was used for another message")
+// ErrOtherBody says that an idempotency key came again with another request.
+var ErrOtherBody = errors.New("idempotency key was used for another request")
 
 // ErrTooLarge says that a text is longer than is taken.
 var ErrTooLarge = errors.New("too large")
@@ -66,9 +65,14 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 			return Submitted{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(m.Agent))
 		}
 	}
+	if m.Key != "" {
+		if _, err := c.Store.AnswerOf(m.Actor.Person, m.Key); !errors.Is(err, workspace.ErrNotFound) {
+			return Submitted{}, errors.Join(otherBody(), err)
+		}
+	}
 	got, err := c.House.Submit(ctx, m)
 	if err == nil && got.Repeated && m.Hash != got.Input.Data.BodyHash {
-		return Submitted{}, workspace.Say(fmt.Errorf("%w: %w", ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another message.")
+		return Submitted{}, otherBody()
 	}
 	return got, err
 }

@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"parley/gateway/logbook"
 	"parley/workspace"
@@ -73,13 +75,28 @@ type Answered struct {
 	Body   string
 }
 
-// AnswerOf finds what the caller's key was answered; workspace.ErrNotFound: it is new. The verb itself checks rights.
+// AnswerOf finds what the caller's key was answered; workspace.ErrNotFound: it is new, ErrOtherBody: a message has it. The verb
+// itself checks rights.
 func (c *Control) AnswerOf(call Call, key string) (Answered, error) {
 	a, err := c.Store.AnswerOf(call.Actor.Person, key)
-	return Answered(a), err
+	if !errors.Is(err, workspace.ErrNotFound) {
+		return Answered(a), err
+	}
+	if _, merr := c.Store.InputByKey(APINetwork, string(call.Actor.Person), key); !errors.Is(merr, workspace.ErrNotFound) {
+		return Answered{}, errors.Join(otherBody(), merr)
+	}
+	return Answered{}, err
 }
 
-// KeepAnswer keeps what the caller's key was answered, for 30 days. workspace.ErrConflict: it was answered before.
+// APINetwork is where messages of the API come from: their keys are their clients' idempotency keys.
+const APINetwork = "api"
+
+func otherBody() error {
+	return workspace.Say(fmt.Errorf("%w: %w", ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another request.")
+}
+
+// KeepAnswer keeps what the caller's key was answered, for 30 days; with Status 0 only what it was used for. workspace.ErrConflict: it
+// was answered before.
 func (c *Control) KeepAnswer(call Call, key string, a Answered) error {
 	if call.Actor.Person == "" {
 		return workspace.ErrDenied
