@@ -92,6 +92,8 @@ type Inbound struct {
 	Data   []byte      `json:"data,omitempty"`   // of KindUnparsed
 	// Hash is of the whole request, where clients choose the keys: a key that comes again with another hash is a mistake.
 	Hash string `json:"hash,omitempty"`
+	// Borrowed says that it came by a sign-in that may be somebody else's copy: what would outlive the sign-in is not done for it.
+	Borrowed bool `json:"borrowed,omitempty"`
 }
 
 // Quote is the text that a message answers, with its writer. It adds no rights.

@@ -81,7 +81,8 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 			return
 		}
 	}
-	call := control.Call{Home: home, Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in}
+	call := control.Call{Home: home, Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in,
+		Borrowed: in.Source == webchatName || in.Data.Borrowed} // a page says it of no message
 	if in.RoomID != "" {
 		addr, err := c.deliver.Address(in.RoomID)
 		if err != nil {

@@ -222,7 +222,7 @@ func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arriva
 	}
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
-		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User, BodyHash: in.Hash}}
+		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User, BodyHash: in.Hash, Borrowed: in.Borrowed}}
 	if in.Key == "" { // a program that does not mind sending twice
 		a.Input.Key = "id:" + string(a.Input.ID)
 	}

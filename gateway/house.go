@@ -223,7 +223,7 @@ func (h house) Submit(_ context.Context, m control.Submission) (control.Submitte
 		return control.Submitted{}, err
 	}
 	person := string(m.Actor.Person)
-	list, err := g.dispatch.receive(g.base, g.apiLine, channels.Inbound{Key: m.Key, Kind: channels.KindMessage, Text: m.Text, Hash: m.Hash, Attachments: m.Files,
+	list, err := g.dispatch.receive(g.base, g.apiLine, channels.Inbound{Key: m.Key, Kind: channels.KindMessage, Text: m.Text, Hash: m.Hash, Borrowed: m.Borrowed, Attachments: m.Files,
 		From: channels.Sender{User: channels.UserID(person), Name: m.Actor.Name},
 		To:   channels.Address{Network: apiName, Account: channels.AccountID(person), Kind: channels.DM, Peer: channels.PeerID(key.String())}})
 	if err != nil {

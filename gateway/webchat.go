@@ -39,7 +39,7 @@ var _ webchat.Desk = desk{}
 
 // call is who a page speaks for; its rights are looked up anew, since a line lives long.
 func (d desk) call(who webchat.Person) control.Call {
-	return control.Call{Actor: d.g.localActor(workspace.PersonID(who.ID)), Kind: channels.DM}
+	return control.Call{Actor: d.g.localActor(workspace.PersonID(who.ID)), Kind: channels.DM, Borrowed: true}
 }
 
 func (d desk) Follow(ctx context.Context, who webchat.Person, f webchat.Follow, put webchat.Put) error {

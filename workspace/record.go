@@ -120,7 +120,8 @@ type InputData struct {
 	Channel     string                `json:"channel,omitempty"` // the configured name it came through
 	Context     []ContextLine         `json:"context,omitempty"` // what others said before, as text
 	BodyHash    string                `json:"body_hash,omitempty"`
-	Heard       map[int]string        `json:"heard,omitempty"` // transcripts of attachments, by their place
+	Borrowed    bool                  `json:"borrowed,omitempty"` // by a sign-in that may be a copy
+	Heard       map[int]string        `json:"heard,omitempty"`    // transcripts of attachments, by their place
 }
 
 // ContextLine is somebody else's text that a turn may quote. It adds no rights.

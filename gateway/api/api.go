@@ -261,14 +261,14 @@ func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 
 // call is who asks: the token speaks for the owner.
 func (s *server) call(r *http.Request) control.Call {
-	via := "api"
+	via, borrowed := "api", false
 	switch {
 	case r.Header.Get("Authorization") == "":
-		via = "webchat" // a page that is signed in
+		via, borrowed = "webchat", !s.guard.door.fresh(r) // a page that is signed in
 	case strings.EqualFold(r.Header.Get("Parley-Surface"), "cli"):
 		via = "cli"
 	}
-	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via}
+	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via, Borrowed: borrowed}
 }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {

@@ -121,7 +121,7 @@ func TestT04_RightCodeIsNotUsedUpByGuessers(t *testing.T) {
 	t.Parallel()
 	at := time.Now()
 	s := New(Options{Token: func() string { return "ABCDEFGHIJKLMNOPQRSTUVWXYZ" }, Hosts: func() []string { return nil }, Addr: here, Now: func() time.Time { return at }}).s
-	code, _ := s.guard.door.invite()
+	code, _ := s.guard.door.invite(nil)
 	redeem := func(text string) int {
 		r := httptest.NewRequest(http.MethodPost, "/v1/sign-in", strings.NewReader(`{"code":"`+text+`"}`))
 		r.RemoteAddr = "192.0.2.7:40001"
@@ -139,7 +139,7 @@ func TestT04_RightCodeIsNotUsedUpByGuessers(t *testing.T) {
 	if got := redeem(code); got != http.StatusTooManyRequests {
 		t.Errorf("a right code of who guessed too often: %d", got)
 	}
-	if !s.guard.door.redeem(code) {
+	if _, ok := s.guard.door.redeem(code); !ok {
 		t.Error("the code was used up")
 	}
 }

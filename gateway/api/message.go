@@ -58,7 +58,7 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
-		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req)})
+		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req), Borrowed: call.Borrowed})
 	leave() // it is journalled under its key: who comes next finds it, and waits by itself
 	if err != nil {
 		return err

@@ -18,10 +18,12 @@ import (
 	"parley/gateway/control"
 )
 
-// Sign-in. A code is 130 bits, works once and lives ten minutes; what it is exchanged for lives thirty days.
+// Sign-in. A code is 130 bits, works once and lives ten minutes; what it is exchanged for lives thirty days, and is fresh for ten
+// minutes: then it may do what would outlive it (control.Call.Borrowed).
 const (
 	codeLives   = 10 * time.Minute
 	cookieLives = 30 * 24 * time.Hour
+	freshFor    = 10 * time.Minute
 	maxCodes    = 16 // outstanding; a further one ends the oldest
 	maxCookie   = 200
 )
@@ -50,6 +52,14 @@ type Ended interface {
 type code struct {
 	sum, key [sha256.Size]byte
 	ends     time.Time
+	by       *pass // the sign-in that asked for it; nil: the token, or the gateway itself
+}
+
+// pass is a sign-in, as its cookie says.
+type pass struct {
+	id    string
+	ends  time.Time
+	fresh time.Time // until then it may do what outlives it
 }
 
 func newDoor(o Options) *door {
@@ -71,45 +81,55 @@ func (d *door) key() []byte {
 	return m.Sum(nil)
 }
 
-// invite makes a code.
-func (d *door) invite() (text string, ends time.Time) {
+// invite makes a code. One that a sign-in asked for opens another browser for that sign-in: it ends with it, and is never fresh.
+func (d *door) invite(by *pass) (text string, ends time.Time) {
 	text, ends = rand.Text(), d.now().Add(codeLives)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.codes) >= maxCodes {
 		d.codes = d.codes[1:]
 	}
-	d.codes = append(d.codes, code{sha256.Sum256([]byte(text)), sha256.Sum256(d.key()), ends})
+	d.codes = append(d.codes, code{sha256.Sum256([]byte(text)), sha256.Sum256(d.key()), ends, by})
 	return text, ends
 }
 
 // redeem uses a code up. All that are kept are compared, each in a time that depends on nothing.
-func (d *door) redeem(text string) bool {
+func (d *door) redeem(text string) (by *pass, ok bool) {
 	sum, key, now := sha256.Sum256([]byte(text)), d.key(), d.now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	found, kept := false, d.codes[:0]
+	kept := d.codes[:0]
 	for _, c := range d.codes {
 		hit := subtle.ConstantTimeCompare(c.sum[:], sum[:]) == 1
 		if now.After(c.ends) || c.key != sha256.Sum256(key) {
 			continue
 		}
 		if hit && key != nil {
-			found = true
+			by, ok = c.by, true
 			continue
 		}
 		kept = append(kept, c)
 	}
 	d.codes = kept
-	return found
+	return by, ok
 }
 
-// cookie is a fresh sign-in: when it ends and a random id, signed.
-func (d *door) cookie(secure bool) *http.Cookie {
-	body := make([]byte, 8+16)
-	binary.BigEndian.PutUint64(body, uint64(d.now().Add(cookieLives).Unix()))
-	_, _ = rand.Read(body[8:]) // never fails
-	return &http.Cookie{Name: d.name, Value: "1." + encode(body) + "." + encode(sign(d.key(), body)), Path: "/", MaxAge: int(cookieLives / time.Second),
+// passSize is the cookie's body: when it ends, until when it is fresh, and a random id. Cookies of version 1 lack the second.
+const passSize = 8 + 8 + 16
+
+// cookie is a new sign-in, or another copy of the one that asked for the code, signed.
+func (d *door) cookie(by *pass, secure bool) *http.Cookie {
+	now, body := d.now(), make([]byte, passSize)
+	ends := now.Add(cookieLives)
+	_, _ = rand.Read(body[16:]) // never fails
+	if by == nil {
+		binary.BigEndian.PutUint64(body[8:], uint64(now.Add(freshFor).Unix()))
+	} else if id, err := base64.RawURLEncoding.DecodeString(by.id); err == nil { // what read has encoded
+		ends = by.ends
+		copy(body[16:], id)
+	}
+	binary.BigEndian.PutUint64(body, uint64(ends.Unix()))
+	return &http.Cookie{Name: d.name, Value: "2." + encode(body) + "." + encode(sign(d.key(), body)), Path: "/", MaxAge: int(ends.Sub(now) / time.Second),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure}
 }
 
@@ -123,31 +143,46 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // signedIn says whether a request carries a sign-in that holds.
 func (d *door) signedIn(r *http.Request) bool {
-	_, _, ok := d.read(r)
+	_, ok := d.read(r)
 	return ok
 }
 
-// read is the id and the end of the request's sign-in.
-func (d *door) read(r *http.Request) (id string, ends time.Time, ok bool) {
+// fresh says whether a request carries a sign-in that is fresh.
+func (d *door) fresh(r *http.Request) bool {
+	p, ok := d.read(r)
+	return ok && d.now().Before(p.fresh)
+}
+
+// read is the request's sign-in.
+func (d *door) read(r *http.Request) (p pass, ok bool) {
 	key := d.key()
 	for _, c := range r.CookiesNamed(d.name) {
 		version, rest, _ := strings.Cut(c.Value, ".")
 		text, mac, _ := strings.Cut(rest, ".")
-		if version != "1" || len(c.Value) > maxCookie || key == nil {
+		if version != "1" && version != "2" || len(c.Value) > maxCookie || key == nil {
 			continue
 		}
 		body, err := base64.RawURLEncoding.Strict().DecodeString(text)
 		sum, err2 := base64.RawURLEncoding.Strict().DecodeString(mac)
-		if err != nil || err2 != nil || len(body) != 8+16 || !hmac.Equal(sum, sign(key, body)) {
+		if err != nil || err2 != nil || !hmac.Equal(sum, sign(key, body)) {
 			continue
 		}
-		id, ends = encode(body[8:]), time.Unix(int64(binary.BigEndian.Uint64(body)), 0)
-		if d.now().Before(ends) && !d.ended(id) {
-			return id, ends, true
+		switch {
+		case version == "1" && len(body) == 8+16: // of before there was a freshness
+			p = pass{id: encode(body[8:])}
+		case version == "2" && len(body) == passSize:
+			p = pass{id: encode(body[16:]), fresh: seconds(body[8:])}
+		default:
+			continue
+		}
+		if p.ends = seconds(body); d.now().Before(p.ends) && !d.ended(p.id) {
+			return p, true
 		}
 	}
-	return "", time.Time{}, false
+	return pass{}, false
 }
+
+func seconds(b []byte) time.Time { return time.Unix(int64(binary.BigEndian.Uint64(b)), 0) }
 
 // ended says whether a sign-in was ended; one that cannot be known is.
 func (d *door) ended(id string) bool {
@@ -185,7 +220,7 @@ func (d *door) load() error {
 // end signs out: the cookie is worth nothing from now on, wherever a copy of it is. The list is kept before anybody is
 // told.
 func (d *door) end(r *http.Request) error {
-	id, ends, ok := d.read(r)
+	p, ok := d.read(r)
 	if !ok {
 		return nil
 	}
@@ -196,7 +231,7 @@ func (d *door) end(r *http.Request) error {
 			delete(d.out, old)
 		}
 	}
-	d.out[id] = ends.Unix()
+	d.out[p.id] = p.ends.Unix()
 	if d.keep == nil {
 		return nil
 	}
@@ -220,14 +255,18 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if from := normalised(r.RemoteAddr); s.guard.limited(from) && !loopback(from) { // a right code is not used up by who may not guess
 		return s.guard.guess(r, false, true, wrong)
 	}
-	if err := s.guard.guess(r, s.guard.door.redeem(req.Code), true, wrong); err != nil {
+	by, ok := s.guard.door.redeem(req.Code)
+	if ok && by != nil && s.guard.door.ended(by.id) { // whoever asked for it has signed out since
+		ok = false
+	}
+	if err := s.guard.guess(r, ok, true, wrong); err != nil {
 		return err
 	}
 	if err := s.opt.Control.SignedIn(r.Context(), normalised(r.RemoteAddr)); err != nil {
 		return err
 	}
 	secure := s.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")
-	http.SetCookie(w, s.guard.door.cookie(secure))
+	http.SetCookie(w, s.guard.door.cookie(by, secure))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -256,14 +295,18 @@ func (s *server) newCode(w http.ResponseWriter, r *http.Request) error {
 	if err := s.opt.Control.Invited(r.Context(), s.call(r)); err != nil {
 		return err
 	}
-	text, ends := s.guard.door.invite()
+	var by *pass
+	if p, ok := s.guard.door.read(r); ok && r.Header.Get("Authorization") == "" {
+		by = &p
+	}
+	text, ends := s.guard.door.invite(by)
 	reply(w, http.StatusCreated, codeView{text, "/#code=" + text, ends.UTC()})
 	return nil
 }
 
 // SignInPath is a fresh way in: the address behind the gateway's, with its one-time code.
 func (s *Server) SignInPath() string {
-	text, _ := s.s.guard.door.invite()
+	text, _ := s.s.guard.door.invite(nil)
 	return "/#code=" + text
 }
 

@@ -8,6 +8,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -38,6 +39,9 @@ type Call struct {
 	Pressed bool
 	// Via is the surface of a call without an input: api, webchat, cli.
 	Via string
+	// Borrowed says that a browser's sign-in asks that is not fresh: it may be a copy in strange hands, and nothing is done for it
+	// that would outlive the sign-in, or make it stronger (T28).
+	Borrowed bool
 	// Read says that the room's people read its transcript, where every reply stands: it is not sent to them besides.
 	Read bool
 	// Private says that whoever calls reads the reply alone, in a group too.
@@ -168,6 +172,9 @@ func (c *Control) may(call Call, v verb) error {
 		}
 		return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "Only %ss may do that.", least)
 	}
+	if err := c.lasting(call, v); err != nil {
+		return err
+	}
 	if call.Kind != channels.Group && call.Kind != channels.Room {
 		return nil
 	}
@@ -178,6 +185,35 @@ func (c *Control) may(call Call, v verb) error {
 		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "In a group only an owner may do that.")
 	}
 	return nil
+}
+
+// ErrBorrowed says that an act wants the gateway's token or a fresh sign-in.
+var ErrBorrowed = errors.New("the sign-in is not fresh")
+
+// pairingOwner is the part of pairing.approve that makes an owner.
+const pairingOwner verb = "pairing.approve owner"
+
+// lasting refuses a borrowed call what would outlive it: a copy of the data with its token, another way in, another owner. Whatever
+// comes to be of this kind is named here.
+func (c *Control) lasting(call Call, v verb) error {
+	if !call.Borrowed {
+		return nil
+	}
+	var line string
+	switch v {
+	case "backup":
+		line = "parley backup"
+	case "sign-in.code":
+		line = "parley webchat"
+	case pairingOwner:
+		line = "parley pairing approve <id> --as owner"
+	case "link":
+		return workspace.Say(fmt.Errorf("%s: %w: %w", v, ErrBorrowed, workspace.ErrDenied), "Accounts are not linked from a browser. Ask for the code and give it in the two chats that are to be one.")
+	default:
+		return nil
+	}
+	return workspace.Say(fmt.Errorf("%s: %w: %w", v, ErrBorrowed, workspace.ErrDenied),
+		"This wants a fresh sign-in: run `parley webchat` on the machine that Parley runs on, open the link that it prints, and do it within ten minutes. Or run `%s` there.", line)
 }
 
 // May says whether the actor may use a verb in the place of the call; surfaces use it to show and hide.

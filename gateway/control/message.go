@@ -19,6 +19,8 @@ type Submission struct {
 	// Key is the client's idempotency key; empty: each is a message of its own.
 	Key  string
 	Hash string // of the request's body; a repeated Key with another Hash is refused
+	// Borrowed is the call's: a command in the text is judged by it.
+	Borrowed bool
 	// Files came with it; Parley's own store has them.
 	Files []channels.Attachment
 }

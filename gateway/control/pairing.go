@@ -32,6 +32,11 @@ func (c *Control) ApprovePairing(_ context.Context, call Call, which string, as 
 	if as != workspace.Guest && as != workspace.Member && as != workspace.Owner {
 		return workspace.Pairing{}, workspace.Account{}, workspace.Say(workspace.ErrInvalid, "There is no role %q. Roles are guest, member and owner.", string(as))
 	}
+	if as == workspace.Owner {
+		if err := c.lasting(call, pairingOwner); err != nil {
+			return workspace.Pairing{}, workspace.Account{}, err
+		}
+	}
 	list, err := c.Store.Pairings(pairingsShown)
 	if err != nil {
 		return workspace.Pairing{}, workspace.Account{}, err
