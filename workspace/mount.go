@@ -15,6 +15,7 @@ type Folder struct {
 	Dir   string // absolute, on the host
 	As    string // its name in the work folder
 	Write bool   // else it is only read
+	Guard Guard  // of its control paths; nil: they are told by name and shape alone, and no command may write there
 }
 
 // mount is a Folder that is open.
@@ -40,7 +41,11 @@ func (r *Root) Mount(f Folder) error {
 	if err != nil {
 		return fmt.Errorf("mount %q: %w", f.As, err)
 	}
-	f.Dir = real
+	f.Dir, at.control = real, &control{guard: f.Guard, rule: DefaultControl()}
+	if f.Guard != nil {
+		at.control.rule = f.Guard.Rule()
+	}
+	f.Write = f.Write && !InsideControl(at.control.rule, real)
 	r.mounts = append(r.mounts, mount{f, at})
 	return nil
 }

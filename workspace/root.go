@@ -33,6 +33,9 @@ type Root struct {
 	root   *os.Root
 	dir    string // on the host
 	mounts []mount
+
+	control *control // of a mounted folder; nil: a work folder, in which nothing of the host is
+	owner   *os.Root // whose owner what is made belongs to; nil: that of root
 }
 
 // PathError is a refused path. Its text is one short sentence that may be shown: the path in it is cut and

@@ -31,13 +31,17 @@ func (r *Root) WriteFile(written Path, data []byte) (created bool, err error) {
 	case len(data) > MaxWrite:
 		return false, refuse(p, ErrTooLarge, "%d bytes are more than the %d that a file may have", len(data), MaxWrite)
 	}
-	if dir := path.Dir(clean); dir != "." {
-		if err := at.makeDirs(dir); err != nil {
-			return false, writeError(p, err)
-		}
-	}
+	err = at.controlled(p, clean, true, func(at *Root, name string) (err error) {
+		created, err = at.writePlain(p, name, data)
+		return err
+	})
+	return created, err
+}
+
+// writePlain is WriteFile in the folder that holds the file.
+func (r *Root) writePlain(p, name string, data []byte) (created bool, err error) {
 	mode := fs.FileMode(0o600)
-	fi, err := at.root.Lstat(clean)
+	fi, err := r.root.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		created = true
@@ -51,7 +55,7 @@ func (r *Root) WriteFile(written Path, data []byte) (created bool, err error) {
 		}
 		mode = fi.Mode().Perm()
 	}
-	if err := at.replace(clean, data, mode); err != nil {
+	if err := r.replace(name, data, mode); err != nil {
 		return false, writeError(p, err)
 	}
 	return created, nil
@@ -103,10 +107,18 @@ func (r *Root) replace(p string, data []byte, mode fs.FileMode) (err error) {
 // own gives a new name to the owner of the folder itself: where commands run as another user than we do, both must be
 // able to read and change what the other has made.
 func (r *Root) own(name string) error {
+	if r.owner != nil {
+		return own(r.owner, r.root, name)
+	}
+	return own(r.root, r.root, name)
+}
+
+// own gives a name in the folder at to the owner of the folder top.
+func own(top, at *os.Root, name string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	fi, err := r.root.Stat(".")
+	fi, err := top.Stat(".")
 	if err != nil {
 		return err
 	}
@@ -114,7 +126,7 @@ func (r *Root) own(name string) error {
 	if !ok || st.Uid == 0 {
 		return nil
 	}
-	return r.root.Lchown(name, int(st.Uid), int(st.Gid))
+	return at.Lchown(name, int(st.Uid), int(st.Gid))
 }
 
 // partName is a name that nobody else takes: two sessions may share a folder.
