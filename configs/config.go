@@ -18,7 +18,7 @@ type Config struct {
 	Routes        []Route       `yaml:"routes" doc:"Which agent and session answers where. All fields that are given must match; the most specific rule wins: thread, peer, server and role, server, team, channel, type, default agent."`
 	Sessions      Sessions      `yaml:"sessions" doc:"How messages become sessions and turns."`
 	Replies       Replies       `yaml:"replies" doc:"When something is shown, and what happens to late or doubtful answers."`
-	Concurrency   Concurrency   `yaml:"concurrency" restart:"true" doc:"How much runs side by side."`
+	Concurrency   Concurrency   `yaml:"concurrency" doc:"How much runs side by side."`
 	Budgets       []Budget      `yaml:"budgets" doc:"Spending caps over all agents."`
 	MCP           []MCP         `yaml:"mcp" restart:"true" doc:"MCP servers that agents may use by name."`
 	Tools         ToolFilter    `yaml:"tools" doc:"Tools of all agents: the first of the layers that narrow."`
@@ -272,9 +272,9 @@ type Replies struct {
 
 // Concurrency says how much runs side by side.
 type Concurrency struct {
-	Turns    int `yaml:"turns" default:"512" min:"1" max:"100000" doc:"Turns at once. One person has at most half of them, and a quarter when others need theirs."`
+	Turns    int `yaml:"turns" default:"512" min:"1" max:"100000" restart:"true" doc:"Turns at once. One person has at most half of them, and a quarter when others need theirs."`
 	PerModel int `yaml:"per_model" default:"64" min:"1" max:"100000" doc:"Calls of one model at once, shared among people as turns are."`
-	Exec     int `yaml:"exec" default:"0" min:"0" max:"10000" doc:"Commands at once. 0: twice the processor cores."`
+	Exec     int `yaml:"exec" default:"0" min:"0" max:"10000" restart:"true" doc:"Commands at once. 0: twice the processor cores."`
 }
 
 // Budget is a cap over all agents. 0: no cap.

@@ -1,9 +1,56 @@
 package configs
 
 import (
+	"path/filepath"
 	"reflect"
 	"slices"
 )
+
+// Running is what a loaded configuration means to a process that runs with another: the loaded one, in which the keys that
+// wait for a restart have the values that the process runs with. A channel that was removed still runs; one that was added
+// stands in it and does not run yet.
+func Running(now, loaded *Config) *Config {
+	c := *loaded
+	keep(reflect.ValueOf(now).Elem(), reflect.ValueOf(&c).Elem(), "")
+	for i, ch := range c.Channels {
+		if was := slices.IndexFunc(now.Channels, func(old Channel) bool { return old.Name == ch.Name }); was >= 0 && loaded.Channels[i].Type != ch.Type {
+			c.Channels[i] = now.Channels[was] // its options are those of its network
+		}
+	}
+	for _, old := range now.Channels {
+		if !slices.ContainsFunc(c.Channels, func(ch Channel) bool { return ch.Name == old.Name }) {
+			c.Channels = append(c.Channels, old)
+		}
+	}
+	for i, a := range c.Agents { // of a new agent, whose folder follows from data_dir
+		if a.Workspace == filepath.Join(loaded.DataDir, "agents", a.ID) && !slices.ContainsFunc(now.Agents, func(old Agent) bool { return old.ID == a.ID }) {
+			c.Agents[i].Workspace = filepath.Join(c.DataDir, "agents", a.ID)
+		}
+	}
+	return &c
+}
+
+// keep gives b, and the items of its lists that a has too, a's values of the keys that wait for a restart.
+func keep(a, b reflect.Value, restart string) {
+	switch {
+	case restart == "true":
+		b.Set(a)
+	case a.Kind() == reflect.Struct && !isScalar(a.Type()):
+		for _, f := range fieldsOf(a.Type()) {
+			keep(a.FieldByIndex(f.index), b.FieldByIndex(f.index), f.tag.Get("restart"))
+		}
+	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct && b.Len() > 0:
+		fresh := reflect.MakeSlice(b.Type(), b.Len(), b.Len())
+		reflect.Copy(fresh, b)
+		b.Set(fresh)
+		olds := byName(a)
+		for name, item := range byName(b) {
+			if old, ok := olds[name]; ok {
+				keep(old, item, "")
+			}
+		}
+	}
+}
 
 // NeedsRestart names the keys that differ and take effect at the next start only, items of lists by their name:
 // gateway.listen, channels[tg] for one that was added or removed. A channel whose own keys changed connects anew.

@@ -22,7 +22,7 @@ const quiet = 250 * time.Millisecond
 // ErrEmpty says that the file has nothing in it where it had something before: a save that is half done, most likely.
 var ErrEmpty = errors.New("the file is empty")
 
-// Source keeps the configuration in force and replaces it, as a whole, by a good one only.
+// Source keeps the configuration that was taken last and replaces it, as a whole, by one that loads and is taken.
 type Source struct {
 	opts    LoadOptions
 	current atomic.Pointer[Config]
@@ -44,7 +44,8 @@ func (s *Source) Load() (*Config, error) {
 	return c, nil
 }
 
-// Current is the configuration in force; nil before Load. Keep the result for one piece of work, so that its parts agree.
+// Current is the configuration that was taken last, as its file has it; nil before Load. Keep the result for one piece of work,
+// so that its parts agree.
 func (s *Source) Current() *Config { return s.current.Load() }
 
 // Reload has Watch read again at once, also what ${VAR} and ${file:…} stand for: it is for SIGHUP. It does not wait.
@@ -56,25 +57,25 @@ func (s *Source) Reload() {
 }
 
 // Watch reads again whenever the file rests after a change, and when Reload asks. It blocks until ctx ends and calls back from
-// its own goroutine, one call at a time: onChange after a different configuration came into force, or, with old and new the
-// same, when what is in force stands in the file again after an error; onError when the old one stays, with the reason. Load must have succeeded. Files that ${file:…} names are not watched.
-func (s *Source) Watch(ctx context.Context, onChange func(old, new *Config), onError func(error)) {
+// its own goroutine, one call at a time. prepare is offered a configuration that loads and differs from Current: it does all
+// that can fail, and returns what puts it in force as a whole. Without an error it becomes Current and commit is called; else
+// nothing changes. What was refused is offered again at the next occasion, also when nothing in the file has changed: the
+// cause may have been elsewhere. With old and new the same, what is in force stands in the file again after an error. refused
+// is told why the old one stays. Load must have succeeded. Files that ${file:…} names are not watched.
+func (s *Source) Watch(ctx context.Context, prepare func(old, new *Config) (commit func(), err error), refused func(error)) {
 	w := watch{names: map[string]bool{}}
 	if err := w.open(); err != nil {
-		onError(fmt.Errorf("watch configuration: %w; only a signal reloads it", err))
+		refused(fmt.Errorf("watch configuration: %w; only a signal reloads it", err))
 	}
 	defer w.close()
-	refused := false // what the file held last
+	wrong := false // what the file held last was refused
 	again := func() {
 		w.follow(s.Current().Path) // before reading: a change from here on is an event
-		old, new, err := s.again()
-		switch {
-		case err != nil:
-			onError(err)
-		case old != new || refused: // or what is in force stands in the file again
-			onChange(old, new)
+		err := s.again(prepare, wrong)
+		if err != nil {
+			refused(err)
 		}
-		refused = err != nil
+		wrong = err != nil
 	}
 	w.follow(s.Current().Path)
 	rest := time.NewTimer(quiet) // running: it may have changed since Load
@@ -97,22 +98,31 @@ func (s *Source) Watch(ctx context.Context, onChange func(old, new *Config), onE
 	}
 }
 
-// again reads once more. old and new are the same when nothing changed or an error is returned.
-func (s *Source) again() (old, new *Config, err error) {
-	old = s.Current()
+// again reads once more, and puts what differs in force; wrong says that what was read last was refused.
+func (s *Source) again(prepare func(old, new *Config) (func(), error), wrong bool) error {
+	old := s.Current()
 	o := s.opts
 	o.Path = either(old.Path, o.Path)
-	new, err = Load(o)
+	new, err := Load(o)
 	switch {
 	case err != nil:
-		return old, old, fmt.Errorf("the configuration in force stays: %w", err)
 	case new.empty && !old.empty:
-		return old, old, fmt.Errorf("the configuration in force stays: %s: %w", new.Path, ErrEmpty)
+		err = fmt.Errorf("%s: %w", new.Path, ErrEmpty)
 	case reflect.DeepEqual(old, new):
-		return old, old, nil
+		if new = old; !wrong {
+			return nil
+		}
+	}
+	var commit func()
+	if err == nil {
+		commit, err = prepare(old, new)
+	}
+	if err != nil {
+		return fmt.Errorf("the configuration in force stays: %w", err)
 	}
 	s.current.Store(new)
-	return old, new, nil
+	commit()
+	return nil
 }
 
 // watch follows one file through links, renames and folders that come and go. Folders are watched, not files: a watch on a

@@ -1,15 +1,18 @@
 package configs_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,21 +27,29 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type watched struct {
 	*configs.Source
 	t       *testing.T
+	refuse  atomic.Pointer[error] // what prepare says; nil: all is fine
 	changes chan [2]*configs.Config
 	errors  chan error
 }
 
+func (w *watched) prepare(old, new *configs.Config) (func(), error) {
+	if err := w.refuse.Load(); err != nil {
+		return nil, *err
+	}
+	return func() { w.changes <- [2]*configs.Config{old, new} }, nil
+}
+
 func watch(t *testing.T, path string, vars ...string) *watched {
 	t.Helper()
-	w := &watched{configs.NewSource(configs.LoadOptions{Path: path, Env: env(vars...), Sections: sections()}), t,
-		make(chan [2]*configs.Config, 100), make(chan error, 100)}
+	w := &watched{Source: configs.NewSource(configs.LoadOptions{Path: path, Env: env(vars...), Sections: sections()}), t: t,
+		changes: make(chan [2]*configs.Config, 100), errors: make(chan error, 100)}
 	if _, err := w.Load(); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		w.Watch(ctx, func(old, new *configs.Config) { w.changes <- [2]*configs.Config{old, new} }, func(err error) { w.errors <- err })
+		w.Watch(ctx, w.prepare, func(err error) { w.errors <- err })
 	})
 	t.Cleanup(func() { stop(); ended.Wait() })
 	return w
@@ -256,6 +267,49 @@ func TestR13_BadReloadKeepsOld(t *testing.T) {
 	}
 }
 
+// R13: what loads and cannot be put in force is refused as a whole, and tried again at each occasion: by a signal, by a save of
+// the very same bytes, and when the file goes back to what is in force.
+func TestR13_RefusedConfigurationIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "parley.yaml")
+	write(t, path, turns(1))
+	w := watch(t, path)
+	before := w.Current()
+	no := errors.New("a folder is missing")
+	w.refuse.Store(&no)
+	save(t, path, turns(2))
+	w.refused("a folder is missing", 1)
+	w.Reload()
+	w.refused("a folder is missing", 1)
+	save(t, path, turns(2))
+	w.refused("a folder is missing", 1)
+	if w.Current() != before {
+		t.Error("the configuration in force was replaced")
+	}
+	w.refuse.Store(nil)
+	w.Reload() // nothing in the file has changed
+	w.turn(2)
+	w.refuse.Store(&no)
+	save(t, path, turns(3))
+	w.refused("a folder is missing", 2)
+	w.refuse.Store(nil)
+	save(t, path, turns(3)) // the same bytes
+	w.turn(3)
+	w.refuse.Store(&no)
+	save(t, path, turns(4))
+	w.refused("a folder is missing", 3)
+	w.refuse.Store(nil)
+	save(t, path, turns(3)) // what is in force
+	select {
+	case c := <-w.changes:
+		if c[0] != c[1] || c[1] != w.Current() {
+			t.Error("it was taken for another one")
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody said that it is as it was")
+	}
+}
+
 func TestT21_BadReloadKeepsOldSandbox(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.yaml")
@@ -330,11 +384,11 @@ func TestChangeBetweenLoadAndWatchIsSeen(t *testing.T) {
 	}
 	write(t, path, turns(2))
 	ctx, stop := context.WithCancel(t.Context())
-	s.Watch(ctx, func(_, new *configs.Config) {
+	s.Watch(ctx, func(_, new *configs.Config) (func(), error) {
 		if new.Concurrency.Turns != 2 {
 			t.Errorf("turns %d", new.Concurrency.Turns)
 		}
-		stop()
+		return stop, nil
 	}, func(err error) { t.Error(err); stop() })
 	if s.Current().Concurrency.Turns != 2 {
 		t.Error("not in force")
@@ -439,6 +493,7 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 		"order":          {"{name: tg, type: telegram, token: x}, {name: two, type: telegram, token: y}", "{name: two, type: telegram, token: y}, {name: tg, type: telegram, token: x}", ""},
 		"data and more":  {"models:", "data_dir: /x\nsandbox: {processes: 7}\nmodels:", "agents[a].workspace agents[b].workspace data_dir sandbox.processes"},
 		"agent's folder": {"{id: b}", "{id: b, workspace: /w}", "agents[b].workspace"},
+		"concurrency":    {"models:", "concurrency: {turns: 7, per_model: 8}\nmodels:", "concurrency.turns"},
 		"agents":         {"{id: b}", "{id: c, max_steps: 3}", ""},
 		"routes":         {"models:", "routes: [{channel: tg, agent: b}]\nmodels:", ""},
 		"options":        {"token: x", "token: x, extra: [b]", ""},
@@ -448,9 +503,23 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 			if !strings.Contains(base, c.from) {
 				t.Fatal("the case changes nothing")
 			}
-			got := configs.NeedsRestart(mustParse(t, base), mustParse(t, strings.Replace(base, c.from, c.to, 1)))
+			old, loaded := mustParse(t, base), mustParse(t, strings.Replace(base, c.from, c.to, 1))
+			got := configs.NeedsRestart(old, loaded)
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
+			}
+			text, _ := loaded.Show()
+			runs := configs.Running(old, loaded)
+			for _, key := range configs.NeedsRestart(old, runs) {
+				if !slices.Contains([]string{"channels[three]", "channels[duo]"}, key) { // that are added, and do not run yet
+					t.Errorf("%s is in force without a restart", key)
+				}
+			}
+			if c.want == "" && !reflect.DeepEqual(runs, loaded) {
+				t.Error("a key that waits for nothing is not in force")
+			}
+			if after, _ := loaded.Show(); !bytes.Equal(text, after) {
+				t.Error("the loaded one was changed")
 			}
 		})
 	}

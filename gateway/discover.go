@@ -84,7 +84,7 @@ func (g *Gateway) discover(ctx context.Context) {
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
 	for {
-		if f := g.found.Load(); len(g.opt.Source.Current().Models) == 0 && (f == nil || f.conf.API == "offline") {
+		if f := g.found.Load(); len(g.config().Models) == 0 && (f == nil || f.conf.API == "offline") {
 			g.look(ctx)
 		}
 		select {
@@ -105,7 +105,7 @@ func (g *Gateway) look(ctx context.Context) {
 	defer g.renew.Unlock()
 	old := g.found.Load()
 	g.find(d.Model)
-	c := g.opt.Source.Current()
+	c := g.config()
 	if f := g.found.Load(); len(c.Models) > 0 || old != nil && old.conf == f.conf {
 		return
 	}

@@ -100,6 +100,7 @@ type Gateway struct {
 	memory    *memory
 	current   atomic.Pointer[roster]
 	renew     sync.Mutex // held while current is replaced
+	conf      fileState
 	*discovery
 	server  *server
 	stops   stack
@@ -148,6 +149,9 @@ func (g *Gateway) hide() *workspace.Redactor {
 
 // roster is the configuration in force, for one piece of work.
 func (g *Gateway) roster() *roster { return g.current.Load() }
+
+// config is the configuration in force as it was written, with the keys that wait for a restart as the process has them.
+func (g *Gateway) config() *configs.Config { return g.roster().conf }
 
 // Start opens everything in order — store, agents, routes, lanes, channels, HTTP — and returns when it listens.
 // What is started before a failure is stopped again.
@@ -225,6 +229,7 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 		}
 	}
 	g.current.Store(r)
+	g.conf.took(c, g.opt.Now())
 	return nil
 }
 

@@ -2,73 +2,151 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"parley/channels"
 	"parley/configs"
+	"parley/gateway/control"
 	"parley/workspace"
 )
 
-// reload puts a changed configuration in force for what begins from now on. Running turns keep the one they have.
-func (g *Gateway) reload(old, c *configs.Config) {
-	if old == c {
-		g.log.Info("configuration is as it was again", "path", c.Path)
-		return
-	}
-	if need := configs.NeedsRestart(old, c); len(need) > 0 {
-		g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
+// prepared is a configuration with all that it means, ready to be put in force.
+type prepared struct {
+	file   *configs.Config // as it was loaded
+	roster *roster
+	renew  map[*line]renewal
+}
+
+// reload is Source.Watch's prepare: it does all that can fail, and what it returns puts the configuration in force. Running
+// turns keep the one that they began with.
+func (g *Gateway) reload(old, file *configs.Config) (commit func(), err error) {
+	if old == file {
+		return func() {
+			g.conf.took(nil, g.opt.Now())
+			g.log.Info("configuration is as it was again", "path", file.Path)
+		}, nil
 	}
 	g.renew.Lock()
-	defer g.renew.Unlock()
-	r, err := g.newRoster(c, g.modelsOf(c))
+	defer func() {
+		if err != nil {
+			g.renew.Unlock()
+		}
+	}()
+	g.opt.Secrets.gather(file) // before anything can tell of it
+	p, err := g.prepare(file)
 	if err != nil {
-		g.badReload(err)
-		return
+		return nil, err
 	}
-	for _, id := range r.order {
-		if _, err := r.agents[id].Files.Scaffold(); err != nil {
-			g.badReload(err)
-			return
+	return func() {
+		defer g.renew.Unlock()
+		g.commit(p)
+		if need := configs.NeedsRestart(old, file); len(need) > 0 {
+			g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
+		}
+		g.warn(file)
+		g.log.Info("configuration reloaded", "path", file.Path)
+	}, nil
+}
+
+// prepare builds everything that a loaded configuration means. Nothing of it is in force before commit, except that the
+// people are known: their unit is the last step that can fail.
+func (g *Gateway) prepare(file *configs.Config) (*prepared, error) {
+	p := &prepared{file: file}
+	c := configs.Running(g.config(), file)
+	err := makeToken(c)
+	if err != nil {
+		return nil, fmt.Errorf("make the gateway's token: %w", err)
+	}
+	if p.roster, err = g.newRoster(c, g.modelsOf(c)); err != nil {
+		return nil, err
+	}
+	for _, id := range p.roster.order {
+		if _, err := p.roster.agents[id].Files.Scaffold(); err != nil {
+			return nil, fmt.Errorf("lay out the files of agent %s: %w", id, err)
 		}
 	}
-	renew, err := g.renewals(c)
+	if p.renew, err = g.renewals(c); err != nil {
+		return nil, err
+	}
+	row, err := configRow(workspace.AuditConfigReloaded, file)
 	if err != nil {
-		g.badReload(err)
-		return
+		return nil, err
 	}
-	row, err := configRow(workspace.AuditConfigReloaded, c)
-	if err == nil {
-		err = g.syncPeople(c, row)
-	}
-	if err != nil {
-		g.badReload(err)
-		return
-	}
-	g.hide()
-	g.current.Store(r)
-	r.models.Resize(c.Concurrency.PerModel)
+	return p, g.syncPeople(c, row)
+}
+
+// commit puts what was prepared in force. It cannot fail.
+func (g *Gateway) commit(p *prepared) {
+	g.current.Store(p.roster)
+	g.conf.took(p.file, g.opt.Now())
+	c := p.roster.conf
+	p.roster.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {
 		if l := g.lines.byName(conf.Name); l != nil {
 			l.setAccess(access(conf.Access))
 		}
 	}
-	for l, r := range renew {
+	for l, r := range p.renew {
 		g.lines.disown(l, l.account())
 		l.renew(r)
 	}
 	g.people.forget()
 	g.lookNow()
-	g.warn(c)
-	g.log.Info("configuration reloaded", "path", c.Path)
 }
 
 // badReload says why the configuration in force stays.
 func (g *Gateway) badReload(err error) {
+	err = g.opt.Secrets.hidden(err)
+	g.conf.refused(err, g.opt.Now())
 	g.log.Error("configuration stays as it was", "err", err)
 	row := workspace.AuditRow{Kind: workspace.AuditConfigRefused, Via: "config", What: map[string]any{"error": err.Error()}}
 	if err := g.store.Audit(row); err != nil {
 		g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
 	}
+}
+
+// fileState is how the configuration in force and its file stand to one another.
+type fileState struct {
+	mu      sync.Mutex
+	began   *configs.Config // that the process started with
+	file    *configs.Config // that was taken last
+	since   time.Time       // when it was
+	problem string          // of what the file holds now; empty: it is in force
+	at      time.Time       // of the problem
+}
+
+// took notes a configuration that came into force; nil: the one in force is in the file again.
+func (f *fileState) took(file *configs.Config, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.problem, f.at = "", (time.Time{}); file == nil {
+		return
+	}
+	if f.began == nil {
+		f.began = file
+	}
+	f.file, f.since = file, now
+}
+
+func (f *fileState) refused(err error, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.problem, f.at = err.Error(), now
+}
+
+// view is what people are told of it.
+func (f *fileState) view() (v control.ConfigFile) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v = control.ConfigFile{Path: f.file.Path, Since: f.since, Problem: f.problem, Waits: configs.NeedsRestart(f.began, f.file)}
+	if f.problem != "" {
+		at := f.at
+		v.ProblemAt = &at
+	}
+	return v
 }
 
 // syncPeople makes the configured people known, with rows of the audit log, and person local, the owner at this machine, if nobody owns it.
@@ -87,7 +165,7 @@ const localOwner = "local"
 
 // learnAccounts binds the configured people to a channel's users, once the network has told the account.
 func (g *Gateway) learnAccounts(l *line) error {
-	c := g.opt.Source.Current()
+	c := g.config()
 	var accounts []workspace.Account
 	for _, p := range c.People {
 		for _, a := range p.Accounts {

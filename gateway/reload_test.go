@@ -2,16 +2,25 @@ package gateway_test
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"parley/agentloop/llm/llmtest"
+	"parley/channels"
+	"parley/channels/all"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 )
@@ -200,4 +209,173 @@ func inUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
+}
+
+// inForce is what a gateway shows of the configuration that it runs with.
+func (r *rig) inForce(token, host string) string {
+	r.t.Helper()
+	get := func(path, token, host string) (int, map[string]any) {
+		q, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.g.Addr()+path, nil)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		q.Header.Set("Authorization", "Bearer "+token)
+		if q.Host = r.g.Addr(); host != "" {
+			q.Host = host
+		}
+		res, err := http.DefaultClient.Do(q)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var v map[string]any
+		if err := json.NewDecoder(res.Body).Decode(&v); err != nil {
+			r.t.Fatal(err)
+		}
+		return res.StatusCode, v
+	}
+	code, me := get("/v1/me", token, "")
+	if code != http.StatusOK {
+		return "another token"
+	}
+	byName, _ := get("/v1/me", token, host)
+	_, agents := get("/v1/agents", token, "")
+	_, routes := get("/v1/routes", token, "")
+	_, conf := get("/v1/config", token, "")
+	person := me["person"]
+	if p, ok := person.(map[string]any); ok {
+		person = p["id"]
+	}
+	return fmt.Sprintf("owner %v, %s %d, agents %d, routes %d, problem %t", person, host, byName,
+		len(agents["items"].([]any)), len(routes["items"].([]any)), conf["problem"] != nil)
+}
+
+// R13: a configuration that loads and cannot be put in force leaves all of the old one in force, whatever of it is the cause, and
+// is tried again: the cause is mended outside of the file, and a signal puts all of the new one in force.
+func TestR13_ARefusedReloadLeavesAllInForceAndIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	const oldToken, newToken, host = "old-token-old-token-old-token", "new-token-new-token-new-token", "parley.example.org"
+	var broken atomic.Bool
+	type options struct {
+		Key string `yaml:"key"`
+	}
+	odd := channels.Factory{Network: "odd", Options: func() any { return &options{} }, New: func(_ string, o any, _ channels.Deps) (channels.Channel, error) {
+		if broken.Load() && o.(*options).Key == "new" {
+			return nil, errors.New("odd cannot be made")
+		}
+		return idle{}, nil
+	}}
+	r := newRig(t, setup{extra: quiet + "\npeople: [{id: ana, role: owner}]", more: ", {name: other, type: odd, key: old}",
+		opt: func(o *gateway.Options) { o.Channels = append(all.Factories(), odd) }})
+	old := strings.Replace(r.config(), "gateway: {", "gateway: {token: "+oldToken+", ", 1)
+	r.write(old)
+	r.g.Reload()
+	r.logged("configuration reloaded", 1)
+	ana := r.person(11)
+	r.say(ana, 11, "0")
+	r.wait(ana, 1)
+	was := r.inForce(oldToken, host)
+	if want := "owner ana, " + host + " 421, agents 1, routes 1, problem false"; was != want {
+		t.Fatalf("before: %s, want %s", was, want)
+	}
+	telegram := "7:rotated-rotated-rotated-rotated-rot"
+	next := strings.NewReplacer(oldToken, newToken, "gateway: {", "gateway: {allowed_hosts: ["+host+"], ", "{id: ana,", "{id: ben,",
+		"model: m}]", "model: m}, {id: second}]\nroutes: [{channel: tg, agent: second}]", r.tg.Token(), telegram, "key: old", "key: new").Replace(old)
+	folder := filepath.Join(r.dir, "data", "agents", "second")
+	for i, c := range []struct {
+		why        string
+		spoil, fix func()
+	}{
+		{"agents", func() { touch(t, folder) }, func() { remove(t, folder) }},
+		{"odd cannot be made", func() { broken.Store(true) }, func() { broken.Store(false) }},
+		{"nobody may change", func() {
+			r.exec(`CREATE TRIGGER no_people BEFORE INSERT ON people BEGIN SELECT RAISE(ABORT, 'nobody may change'); END`)
+		}, func() { r.exec(`DROP TRIGGER no_people`) }},
+	} {
+		c.spoil()
+		r.write(next)
+		r.g.Reload()
+		r.logged("configuration stays as it was", 1+i*2)
+		n := strings.Count(r.log.String(), "configuration stays as it was")
+		r.g.Reload() // tried again, and refused again
+		r.logged("configuration stays as it was", n+1)
+		if !strings.Contains(r.log.String(), c.why) {
+			t.Errorf("%s: the log does not say why", c.why)
+		}
+		if got, want := r.inForce(oldToken, host), strings.Replace(was, "problem false", "problem true", 1); got != want {
+			t.Errorf("%s: %s, want %s", c.why, got, want)
+		}
+		if got := r.inForce(newToken, host); got != "another token" {
+			t.Errorf("%s: the refused token opens", c.why)
+		}
+		r.say(ana, 11, fmt.Sprint(i+1)) // over the old connection, to the old agent
+		if got := texts(r.wait(ana, i+2)); got[i+1] != fmt.Sprintf("echo: %d", i+1) {
+			t.Errorf("%s: answers %q", c.why, got)
+		}
+		if strings.Contains(r.log.String(), newToken) || strings.Contains(r.log.String(), telegram) {
+			t.Errorf("%s: a secret of the refused configuration stands in the log", c.why)
+		}
+		c.fix()
+		if i < 2 {
+			r.write(old)
+			r.logged("configuration is as it was again", i+1)
+			if got := r.inForce(oldToken, host); got != was {
+				t.Errorf("%s, put back: %s, want %s", c.why, got, was)
+			}
+		}
+	}
+	r.tg.Rotate(telegram)
+	r.g.Reload() // nothing in the file has changed since it was refused
+	r.logged("configuration reloaded", 2)
+	if got, want := r.inForce(newToken, host), "owner ben, "+host+" 200, agents 2, routes 2, problem false"; got != want {
+		t.Errorf("mended: %s, want %s", got, want)
+	}
+	if got := r.inForce(oldToken, host); got != "another token" {
+		t.Error("the former token opens")
+	}
+	r.say(ana, 11, "4")
+	if got := texts(r.wait(ana, 5)); got[4] != "echo: 4" {
+		t.Errorf("over the new connection: %q", got)
+	}
+	if got := r.rows(`SELECT agent FROM sessions s JOIN runs r ON r.session_id = s.id ORDER BY r.started DESC LIMIT 1`); !slices.Equal(got, []string{"second"}) {
+		t.Errorf("it was answered by %q", got)
+	}
+}
+
+// idle is a channel of no network.
+type idle struct{}
+
+func (idle) Run(ctx context.Context, in channels.Intake) error {
+	in.Report(channels.Status{State: channels.Ready})
+	<-ctx.Done()
+	return nil
+}
+
+func (idle) Send(context.Context, channels.Post) (channels.MessageID, error) { return "1", nil }
+
+func touch(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exec changes the database behind the gateway's back.
+func (r *rig) exec(statement string) {
+	r.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "data", "parley.db")+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(r.t.Context(), statement); err != nil {
+		r.t.Fatal(err)
+	}
 }

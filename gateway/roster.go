@@ -23,6 +23,7 @@ import (
 // roster is what one configuration means to running turns. It never changes; a reload makes a new one, and a turn
 // keeps the one it began with.
 type roster struct {
+	conf        *configs.Config // what it was made of: whoever needs a value of the configuration reads it here
 	agents      map[workspace.AgentID]*agent
 	order       []workspace.AgentID
 	fallback    workspace.AgentID // the default agent
@@ -137,7 +138,7 @@ func (g *Gateway) newModel(m configs.Model) (llm.Model, error) {
 
 // newRoster makes what a configuration means. models are those in force.
 func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster, error) {
-	r := &roster{agents: map[workspace.AgentID]*agent{}, turnTimeout: c.Sessions.TurnTimeout, staleAfter: c.Replies.StaleAfter,
+	r := &roster{conf: c, agents: map[workspace.AgentID]*agent{}, turnTimeout: c.Sessions.TurnTimeout, staleAfter: c.Replies.StaleAfter,
 		signs:     signTimes{typing: min(c.Replies.TypingAfter, c.Replies.FirstSign), placeholder: c.Replies.PlaceholderAfter},
 		queue:     lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow, Sign: c.Replies.FirstSign},
 		onUnknown: workspace.OnUnknown(c.Replies.MaybeSent), mainScope: c.Sessions.DMScope == string(routes.MainScope), zone: map[workspace.PersonID]*time.Location{},

@@ -47,10 +47,13 @@ func (h hiddenError) Unwrap() error { return h.err }
 
 // look gathers secrets when the configuration has changed, and until the gateway's token was made.
 func (s *Secrets) look() {
-	c := s.current()
-	if s.of.Load() == c && s.token.Load() {
-		return
+	if c := s.current(); s.of.Load() != c || !s.token.Load() {
+		s.gather(c)
 	}
+}
+
+// gather adds the secrets of a configuration, also of one that is about to come into force: what refuses it may name them.
+func (s *Secrets) gather(c *configs.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.Add(c.Secrets()...)

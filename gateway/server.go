@@ -122,10 +122,10 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 		},
 		Network: g.network,
 		Scoped:  g.scoped,
-		Hosts:   func() []string { return g.opt.Source.Current().Gateway.AllowedHosts },
-		Writes:  func() int { return g.opt.Source.Current().Gateway.WritesPerSecond },
+		Hosts:   func() []string { return g.config().Gateway.AllowedHosts },
+		Writes:  func() int { return g.config().Gateway.WritesPerSecond },
 		Owner: func() workspace.Actor {
-			id, name := owner(g.opt.Source.Current())
+			id, name := owner(g.config())
 			return workspace.Actor{Person: id, Role: workspace.Owner, Name: name}
 		}})
 }

@@ -21,14 +21,16 @@ func (h house) Log() *logbook.Book {
 	return h.g.opt.Book
 }
 
+func (h house) ConfigFile() control.ConfigFile { return h.g.conf.view() }
+
 // Config shows the configuration in force.
 func (h house) Config() (control.Config, error) {
-	c := h.g.opt.Source.Current()
+	c := h.g.config()
 	text, err := c.Show()
 	if err != nil {
 		return control.Config{}, err
 	}
-	out := control.Config{Path: c.Path, YAML: string(text)}
+	out := control.Config{ConfigFile: h.g.conf.view(), YAML: string(text)}
 	if err := yaml.Unmarshal(text, &out.Values); err != nil {
 		return control.Config{}, fmt.Errorf("parse the configuration that is shown: %w", err)
 	}

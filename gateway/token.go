@@ -49,7 +49,7 @@ func makeToken(c *configs.Config) error {
 
 // token is the one in force now: a changed configuration or file counts from the next request on.
 func (g *Gateway) token() string {
-	t, err := Token(g.opt.Source.Current())
+	t, err := Token(g.config())
 	if err != nil {
 		g.log.Error("token cannot be read", "err", err)
 	}

@@ -57,6 +57,9 @@ func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running boo
 	}
 	list = []gateway.Finding{{OK: true, What: fmt.Sprintf("gateway runs at %s, up %s", cl.Base(), time.Duration(st.Uptime)*time.Second)}}
 	list = append(list, gateway.Finding{OK: st.Health == "ok" || st.Health == "degraded", What: "store is " + st.Health, Hint: st.Reason})
+	if former := st.former(); former != "" {
+		list = append(list, gateway.Finding{What: "gateway: " + former, Hint: "Mend it; the gateway tries again when the file is saved, and on: systemctl reload parley, or kill -HUP"})
+	}
 	for _, ch := range st.Channels {
 		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, ch.State), What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
 	}

@@ -90,6 +90,19 @@ type shownStatus struct {
 		Error   string `json:"last_error"`
 	} `json:"models"`
 	Channels []shownChannel `json:"channels"`
+	Config   *struct {
+		Since   time.Time `json:"since"`
+		Problem string    `json:"problem"`
+		Waits   []string  `json:"waits"`
+	} `json:"config"`
+}
+
+// former says that an error in the file keeps an earlier configuration in force; empty: what the file holds is.
+func (s shownStatus) former() string {
+	if s.Config == nil || s.Config.Problem == "" {
+		return ""
+	}
+	return fmt.Sprintf("the former configuration is in force since %s: %s", s.Config.Since.Local().Format(time.DateTime), s.Config.Problem)
 }
 
 type shownChannel struct {
@@ -129,6 +142,11 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			for _, ch := range st.Channels {
 				fmt.Fprintln(a.out, strings.TrimSpace(fmt.Sprintf("channel %s (%s): %s %s", visible(ch.Name), ch.Type, ch.State, visible(ch.Cause))))
+			}
+			if former := st.former(); former != "" {
+				fmt.Fprintf(a.out, "configuration: %s\n", visible(former))
+			} else if st.Config != nil && len(st.Config.Waits) > 0 {
+				fmt.Fprintf(a.out, "configuration: changes that wait for a restart: %s\n", visible(strings.Join(st.Config.Waits, ", ")))
 			}
 			return nil
 		})

@@ -73,6 +73,9 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 	for _, m := range st.Models {
 		v.Models = append(v.Models, modelView{m.Name, m.Model, m.Offline, m.Down, m.Failures, string(m.LastKind), moment(m.NextProbe)})
 	}
+	if !st.Config.Since.IsZero() {
+		v.Config = &st.Config
+	}
 	reply(w, http.StatusOK, v)
 	return nil
 }
@@ -91,6 +94,8 @@ type statusView struct {
 	Uptime     int64             `json:"uptime_seconds"`
 	Models     []modelView       `json:"models"`
 	Channels   []control.Channel `json:"channels"`
+	// Config is for owners.
+	Config *control.ConfigFile `json:"config,omitempty"`
 }
 
 type modelView struct {

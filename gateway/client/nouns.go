@@ -145,9 +145,18 @@ type LogItem struct {
 
 // Config is the configuration in force, without secrets.
 type Config struct {
-	Path   string          `json:"path"`
+	ConfigFile
 	YAML   string          `json:"yaml"`
 	Values json.RawMessage `json:"values"`
+}
+
+// ConfigFile is how the configuration in force and its file stand to one another.
+type ConfigFile struct {
+	Path      string     `json:"path"`
+	Since     time.Time  `json:"since"`
+	Problem   string     `json:"problem"` // why what the file holds now is not in force
+	ProblemAt *time.Time `json:"problem_at"`
+	Waits     []string   `json:"waits"` // keys whose change waits for a restart
 }
 
 // Query is what narrows a list; what is empty does not. Names are those of the API's parameters.

@@ -168,6 +168,11 @@ func renderStatus(v control.Status) string {
 		}
 		b.WriteByte('\n')
 	}
+	if c := v.Config; c.Problem != "" {
+		fmt.Fprintf(&b, "- the configuration file has an error: %s. The former configuration is in force since %s\n", c.Problem, c.Since.UTC().Format("2006-01-02 15:04 UTC"))
+	} else if len(c.Waits) > 0 {
+		fmt.Fprintf(&b, "- changes that wait for a restart: %s\n", strings.Join(c.Waits, ", "))
+	}
 	fmt.Fprintf(&b, "- up for %s, store %s", v.Uptime.Round(time.Second), v.Health)
 	if v.Reason != "" {
 		b.WriteString(": " + v.Reason)

@@ -101,6 +101,8 @@ type House interface {
 	// Domain is a configured domain. Overdue says that a question can be answered no more, Expire ends such a one, and
 	// Resolved does what follows from an answer.
 	Domain(name string) (Domain, bool)
+	// ConfigFile is how the configuration in force and its file stand to one another.
+	ConfigFile() ConfigFile
 	Overdue(id workspace.ApprovalID) bool
 	Expire(id workspace.ApprovalID)
 	Resolved(ap workspace.Approval)

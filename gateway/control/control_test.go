@@ -49,6 +49,7 @@ func (h *house) Remove(string, ...int64)                               {}
 func (h *house) Offer(inputs ...workspace.Input)                       { h.offered = append(h.offered, inputs...) }
 func (h *house) Push(list []workspace.Outbound)                        { h.pushed = append(h.pushed, list...) }
 func (h *house) Routes() []control.RouteRow                            { return nil }
+func (h *house) ConfigFile() control.ConfigFile                        { return control.ConfigFile{} }
 func (h *house) Config() (control.Config, error)                       { return control.Config{}, nil }
 func (h *house) Log() *logbook.Book                                    { return &logbook.Book{} }
 func (h *house) Forget(string)                                         {}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"parley/gateway/logbook"
 	"parley/workspace"
@@ -44,9 +45,18 @@ func (c *Control) Routes(_ context.Context, call Call) ([]RouteRow, error) {
 
 // Config is the configuration in force, with [secret] in place of every credential.
 type Config struct {
-	Path   string `json:"path"` // the file; empty: there is none, all is default
+	ConfigFile
 	YAML   string `json:"yaml"`
 	Values any    `json:"values"` // the same, parsed
+}
+
+// ConfigFile is how the configuration in force and its file stand to one another.
+type ConfigFile struct {
+	Path      string     `json:"path"`                 // the file; empty: there is none, all is default
+	Since     time.Time  `json:"since"`                // when what is in force was taken
+	Problem   string     `json:"problem,omitempty"`    // why what the file holds now is not in force; empty: it is
+	ProblemAt *time.Time `json:"problem_at,omitempty"` // when that was found
+	Waits     []string   `json:"waits,omitempty"`      // keys whose change waits for a restart
 }
 
 // ShowConfig is what the gateway runs with.

@@ -38,6 +38,7 @@ type Status struct {
 	Health    string              `json:"health"`
 	Reason    string              `json:"reason,omitempty"`
 	Uptime    time.Duration       `json:"uptime"`
+	Config    ConfigFile          `json:"config"`
 	Queue     lane.Settings       `json:"queue"`
 	// Chain is the session's models in the order in which they are asked.
 	Chain      []string        `json:"chain"`
@@ -66,7 +67,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 		st.Activation, st.Switched = place.Activation, call.home() != call.Session
 	}
 	if owner(call) {
-		st.Channels, st.Reason = c.House.Channels(), reason
+		st.Channels, st.Reason, st.Config = c.House.Channels(), reason, c.House.ConfigFile()
 	} else { // what a provider says of a failure may name keys and places
 		for i := range st.Models {
 			st.Models[i].LastError = ""

@@ -150,9 +150,30 @@ export type Command = {
 export type Config = {
   /** the file; empty: there is none, all is default */
   path: string
+  /** when what is in force was taken */
+  since: string
+  /** why what the file holds now is not in force; empty: it is */
+  problem?: string
+  /** when that was found */
+  problem_at?: string
+  /** keys whose change waits for a restart */
+  waits?: string[]
   yaml: string
   /** the same, parsed */
   values: unknown
+}
+
+export type ConfigFile = {
+  /** the file; empty: there is none, all is default */
+  path: string
+  /** when what is in force was taken */
+  since: string
+  /** why what the file holds now is not in force; empty: it is */
+  problem?: string
+  /** when that was found */
+  problem_at?: string
+  /** keys whose change waits for a restart */
+  waits?: string[]
 }
 
 export type Decision = {
@@ -787,6 +808,8 @@ export type Status = {
   uptime_seconds: number
   models: Model[]
   channels: Channel[]
+  /** Config is for owners. */
+  config?: ConfigFile
 }
 
 export type Stopped = {

@@ -6,6 +6,7 @@ import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
 import { Page } from '../ui/page'
 import { Failed, Note, Skeleton } from '../ui/states'
+import { Ago } from '../ui/time'
 import { toast } from '../ui/toast'
 import './config.css'
 
@@ -27,7 +28,7 @@ export function parts(yaml: string): Part[] {
 export function ConfigPage() {
   const { data, error, reload } = useApi<Config>('/v1/config')
   const [find, setFind] = useState('')
-  const again = useAct(async () => { await post('/v1/config/reload'); toast('The file is read again. If something in it is wrong, the log says what, and the old one stays.'); setTimeout(reload, 600) })
+  const again = useAct(async () => { await post('/v1/config/reload'); toast('The file is read again. If something in it is wrong, this page says what, and the former one stays.'); setTimeout(reload, 600) })
   const all = useMemo(() => parts(data?.yaml ?? ''), [data])
   const word = find.trim().toLowerCase()
   const shown = word ? all.filter(p => p.lines.some(l => l.toLowerCase().includes(word))) : all
@@ -37,6 +38,8 @@ export function ConfigPage() {
       {(error ?? again.error) && <Failed error={(error ?? again.error) as Error} retry={reload} />}
       {!data ? !error && <Skeleton lines={8} /> : (
         <>
+          {data.problem && <Note kind="bad"><strong>The file has an error.</strong> The former configuration is in force since <Ago at={data.since} />. {data.problem}</Note>}
+          {data.waits && data.waits.length > 0 && <Note>Some changes wait for a restart: {data.waits.join(', ')}.</Note>}
           <Note>Credentials are masked. They never leave the gateway.</Note>
           <label className="label">Find<input className="field" type="search" value={find} onChange={e => { setFind(e.target.value) }} placeholder="a key or a value" /></label>
           {shown.length === 0 && <p className="soft">Nothing in the configuration has this in it.</p>}
