@@ -138,7 +138,7 @@ type AgentTools struct {
 	Allow     []string             `yaml:"allow" default:"[\"*\"]" doc:"Tools that may be used; * at the end stands for any rest, group:NAME for a group."`
 	Deny      []string             `yaml:"deny" doc:"Tools that may not be used; wins over allow." example:"[\"web_*\"]"`
 	Exec      string               `yaml:"exec" default:"ask" enum:"deny|ask|allowlist|allow" doc:"Commands: never, after an approval, only those of exec_allow (others ask), or always. Owners only, unless by_role says more."`
-	ExecAllow []ExecRule           `yaml:"exec_allow" doc:"Commands that need no approval at level allowlist."`
+	ExecAllow []ExecRule           `yaml:"exec_allow" doc:"Commands that need no approval at level allowlist. A program that takes its orders from files asks all the same, but for git where it reads."`
 	ByRole    map[string]RoleTools `yaml:"by_role" keys:"owner|member|guest" doc:"Policy of people of one role."`
 	Subagents Subagents            `yaml:"subagents" doc:"Helpers: child runs under their parent's rights."`
 }
@@ -147,6 +147,7 @@ type AgentTools struct {
 type ExecRule struct {
 	Program string   `yaml:"program" required:"true" doc:"Program, by name as on the sandbox's path, or by absolute path." example:"git"`
 	Args    []string `yaml:"args" blank:"true" doc:"Its arguments, word for word; * as the last stands for any rest." example:"[\"status\", \"*\"]"`
+	Trusted bool     `yaml:"trusted" default:"false" doc:"You have looked: the program takes no orders (hooks, plugins, recipes, a configuration that names programs) from files of the work folder. Needed for programs that Parley does not know; those that do take orders ask all the same."`
 }
 
 // RoleTools is the policy of people of one role.

@@ -96,8 +96,9 @@ func (x rules) execRule(at string, r ExecRule) {
 	}
 }
 
-// Warnings are what is allowed, and probably not what was meant. Each names its key.
-func (c *Config) Warnings() []Problem {
+// Warnings are what is allowed, and probably not what was meant. Each names its key. ofRule says what is to be said of a rule
+// of exec_allow by what its program is; empty: nothing.
+func (c *Config) Warnings(ofRule func(ExecRule) string) []Problem {
 	r := newReport(c.Path, false)
 	rules{r, c}.toolPatterns()
 	levels := []string{"deny", "ask", "allowlist", "allow"}
@@ -113,6 +114,11 @@ func (c *Config) Warnings() []Problem {
 		}
 		if len(a.Tools.ExecAllow) > 0 && !listed {
 			r.add(key(at, "exec_allow"), "does nothing: exec is %s, not allowlist", a.Tools.Exec)
+		}
+		for j, rule := range a.Tools.ExecAllow {
+			if text := ofRule(rule); listed && text != "" {
+				r.add(item(key(at, "exec_allow"), j), "%s", text)
+			}
 		}
 		if listed && len(a.Tools.ExecAllow) == 0 {
 			r.add(key(at, "exec"), "is allowlist, and exec_allow is empty: every command asks")

@@ -32,6 +32,9 @@ const minFree = 256 << 20
 func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	c := opt.Source.Current()
 	list := append(checkFolder(c), checkToken(c))
+	for _, w := range Warnings(c) {
+		list = append(list, Finding{OK: true, What: w.Path + " " + w.Text})
+	}
 	if !running {
 		list = append(list, checkStore(ctx, c))
 	}

@@ -70,9 +70,18 @@ func (g *Gateway) probeSandbox(ctx context.Context) {
 	g.log.Info("sandbox is proven", "tier", string(report.Tier), "report", report.String())
 }
 
+// Warnings are what a configuration allows and probably does not mean, with what is known of its programs.
+func Warnings(c *configs.Config) []configs.Problem {
+	return c.Warnings(func(r configs.ExecRule) string { return execRule(r).Warning() })
+}
+
+func execRule(r configs.ExecRule) tools.ExecRule {
+	return tools.ExecRule{Program: r.Program, Args: r.Args, Trusted: r.Trusted}
+}
+
 // warn tells the log what a configuration says that does nothing, as config check does.
 func (g *Gateway) warn(c *configs.Config) {
-	for _, p := range c.Warnings() {
+	for _, p := range Warnings(c) {
 		g.log.Warn("configuration says what may not be meant", "key", p.Path, "why", p.Text)
 	}
 }
@@ -124,7 +133,7 @@ func agentPolicy(a configs.Agent) tools.AgentPolicy {
 	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, Profile: a.Tools.Profile, Exec: tools.Level(a.Tools.Exec),
 		ByRole: map[workspace.Role]tools.RoleRules{}, Helper: filterOf(a.Tools.Subagents.Tools)}
 	for _, r := range a.Tools.ExecAllow {
-		p.ExecAllow = append(p.ExecAllow, tools.ExecRule{Program: r.Program, Args: r.Args})
+		p.ExecAllow = append(p.ExecAllow, execRule(r))
 	}
 	for role, rt := range a.Tools.ByRole {
 		p.ByRole[workspace.Role(role)] = tools.RoleRules{Rules: tools.Rules{Allow: rt.Allow, Deny: rt.Deny}, Exec: tools.Level(rt.Exec)}

@@ -13,6 +13,7 @@ import (
 type ExecRule struct {
 	Program string   // name, or absolute path
 	Args    []string // word for word; "*" as the last stands for any rest
+	Trusted bool     // the operator says of a program that is not known here that it takes no orders from files
 }
 
 // Literal are the words of a shell line that is one simple command and nothing else: no second command, redirection,
@@ -94,23 +95,27 @@ func literalWord(w *syntax.Word) (string, bool) {
 // folder followed. ok is false for what is not there, and for all that commands could put there themselves.
 type Resolve func(program string) (abs string, ok bool)
 
-// allowed is the number, from 1, of the rule that covers the line; 0: none.
-func allowed(rules []ExecRule, line string, resolve Resolve) int {
+// allowed is the number, from 1, of the rule by which the line runs unasked; 0: none. Then why says, of a line that a rule
+// does cover, what speaks against it.
+func allowed(rules []ExecRule, line string, resolve Resolve) (n int, why string) {
 	words, ok := Literal(line)
 	if !ok || resolve == nil || len(rules) == 0 {
-		return 0
+		return 0, ""
 	}
 	program, ok := resolve(words[0])
 	if !ok {
-		return 0
+		return 0, ""
 	}
 	for i, r := range rules {
 		want, ok := resolve(r.Program)
-		if ok && want == program && argsMatch(r.Args, words[1:]) {
-			return i + 1
+		if !ok || want != program || !argsMatch(r.Args, words[1:]) {
+			continue
+		}
+		if why = asks(program, words[1:], r.Trusted); why == "" {
+			return i + 1, ""
 		}
 	}
-	return 0
+	return 0, why
 }
 
 func argsMatch(pattern, args []string) bool {
@@ -119,12 +124,6 @@ func argsMatch(pattern, args []string) bool {
 	}
 	return slices.Equal(pattern, args)
 }
-
-// runners run what other text or a file tells them: what a line comes to with one of these in it cannot be read from it.
-var runners = regexp.MustCompile(`^(alias|ant|awk|builtin|bun|bunx|cargo|chroot|chrt|cmake|command|composer|dc|deno|doas|dotnet|ed|env|eval|ex|exec|expect|flock|gawk|gdb|getopts|go|gradle|groovy|guile|hash|ionice|java|julia|just|ld\.so|ld-linux.*|ltrace|lua.*|m4|make|mapfile|mawk|mvn|nice|ninja|nohup|npm|npx|nsenter|parallel|pipx?|pip3|pnpm|pnpx|pytest|rake|read|readarray|run-parts|script|sed|setsid|socat|source|ssh|start-stop-daemon|stdbuf|strace|su|sudo|taskset|tclsh.*|time|timeout|tox|trap|ts-node|tsx|unshare|uv|uvx|vim?|nvim|emacs|watch|xargs|yarn|\.)$`)
-
-// shells are runners that count wherever in a line they are named, since other programs start them: git -c alias.x=!sh.
-var shells = regexp.MustCompile(`^!?(ash|bash|busybox|csh|dash|fish|ksh|mksh|node|perl[0-9.]*|php[0-9.]*|pypy[0-9.]*|python[0-9.]*|rbash|ruby[0-9.]*|sh|tcsh|yash|zsh)$`)
 
 // starters are options by which programs are told what to start: find, git, tar, sort, split, rsync.
 var starters = regexp.MustCompile(`^(-exec|-ok|--exec|--to-command|--checkpoint-action|--use-compress-program|--compress-program|--rsh|--filter|--rsync-path|--upload-pack|--receive-pack|--config-env|--pager|--open-files-in-pager)`)

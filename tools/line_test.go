@@ -114,7 +114,7 @@ func commandArgs(t interface{ Fatal(...any) }, line string) json.RawMessage {
 
 func TestAllowlistMatchesProgramAndArgumentsNotText(t *testing.T) {
 	t.Parallel()
-	set := execSet(ExecAllowlist, []ExecRule{{"git", []string{"status", "*"}}, {"/usr/bin/ls", nil}, {"gone", []string{"*"}}, {"./x", []string{"*"}}})
+	set := execSet(ExecAllowlist, []ExecRule{{Program: "git", Args: []string{"status", "*"}}, {Program: "/usr/bin/ls"}, {Program: "gone", Args: []string{"*"}}, {Program: "./x", Args: []string{"*"}}})
 	for line, rule := range map[string]string{
 		"git status":            "exec_allow:1",
 		"git status -s":         "exec_allow:1",
@@ -155,7 +155,7 @@ func TestAllowlistMatchesProgramAndArgumentsNotText(t *testing.T) {
 // TestAllowlistTakesNothingButItsOwn: whatever is put around an allowed line, what still runs unasked is that line.
 func TestAllowlistTakesNothingButItsOwn(t *testing.T) {
 	t.Parallel()
-	set := execSet(ExecAllowlist, []ExecRule{{"git", []string{"status"}}})
+	set := execSet(ExecAllowlist, []ExecRule{{Program: "git", Args: []string{"status"}}})
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.SampledFrom([]string{"git", "status", " ", "\t", ";", "&", "|", "'", `"`, "$", "(", ")", "`", "\\", "\n", "#", "x", "=", ">", "<", "{", "}", "!", "*", "~", "/usr/bin/", ".", "-"})
 		line := strings.Join(rapid.SliceOfN(piece, 1, 9).Draw(t, "line"), "")
@@ -175,7 +175,7 @@ func TestExecLevelsOnlyNarrow(t *testing.T) {
 	t.Parallel()
 	for _, agent := range append(Levels(), "", "nonsense") {
 		for _, own := range append(Levels(), "", "nonsense") {
-			set := NewSet(allTools(), PolicyConfig{Resolve: paths, Agents: map[workspace.AgentID]AgentPolicy{"a": {Exec: agent, ExecAllow: []ExecRule{{"git", nil}},
+			set := NewSet(allTools(), PolicyConfig{Resolve: paths, Agents: map[workspace.AgentID]AgentPolicy{"a": {Exec: agent, ExecAllow: []ExecRule{{Program: "git", Args: []string{"status"}}},
 				ByRole: map[workspace.Role]RoleRules{workspace.Owner: {Exec: own}, workspace.Guest: {Exec: own}}}}})
 			want := agent
 			if want == "" {
@@ -184,7 +184,7 @@ func TestExecLevelsOnlyNarrow(t *testing.T) {
 			if own != "" {
 				want = narrower(want, own)
 			}
-			for line, asks := range map[string]Level{"git": ExecAsk, "ls": ExecAllowlist} {
+			for line, asks := range map[string]Level{"git status": ExecAsk, "ls": ExecAllowlist} {
 				v := set.Decide(as(workspace.Owner), "exec", commandArgs(t, line))
 				runs := want == ExecAllow || want == ExecAllowlist && asks == ExecAsk
 				if v.Allow != (slices.Index(Levels(), want) > 0) || v.Allow && v.Ask == runs {

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -317,12 +318,14 @@ func (p *policy) execLevel(t Subject, spec Spec, args json.RawMessage) []Layer {
 	case ExecAsk:
 		return []Layer{ask}
 	case ExecAllowlist:
+		ask.Reason = "The command is not on the list of those that run unasked, so a person must approve it."
 		if line, _ := commandOf(spec, args); args != nil {
-			if n := allowed(agent.ExecAllow, line, p.cfg.Resolve); n > 0 {
+			n, why := allowed(agent.ExecAllow, line, p.cfg.Resolve)
+			if n > 0 {
 				return []Layer{pass(layerExec, fmt.Sprintf("%s%d", ExecAllowed, n))}
 			}
+			ask.Reason = cmp.Or(why, ask.Reason)
 		}
-		ask.Reason = "The command is not on the list of those that run unasked, so a person must approve it."
 		return []Layer{ask}
 	}
 	return []Layer{deny(layerExec, rule, "Commands are switched off here.")}

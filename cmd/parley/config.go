@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/configs"
+	"parley/gateway"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -72,7 +73,7 @@ func (a *app) checkConfig() error {
 	switch {
 	case err == nil:
 		result.OK, result.File = true, c.Path
-		for _, p := range c.Warnings() {
+		for _, p := range gateway.Warnings(c) {
 			result.Warnings = append(result.Warnings, problem{p.Path, p.Line, p.Text})
 		}
 	case errors.As(err, &wrong):

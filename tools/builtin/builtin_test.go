@@ -23,8 +23,9 @@ type desk struct {
 	testing.TB
 	dir  string
 	root *workspace.Root
-	box  *box    // behind exec
-	kept *[]byte // by send_file
+	box  *box            // behind exec
+	real sandbox.Backend // in its place
+	kept *[]byte         // by send_file
 	with func(*tools.Call)
 }
 
@@ -52,7 +53,11 @@ func (d desk) tools() []tools.Tool {
 		*d.kept = data
 		return Kept{Ref: "ref", Name: name, MIME: "text/plain", Size: int64(len(data))}, nil
 	}
-	return append(Files(), SendFile(keep), Exec(ExecOptions{Sandbox: d.box, Profile: "test", Resolve: FindProgram}))
+	var b sandbox.Backend = d.box
+	if d.real != nil {
+		b = d.real
+	}
+	return append(Files(), SendFile(keep), Exec(ExecOptions{Sandbox: b, Profile: "test", Resolve: FindProgram}))
 }
 
 // box is a sandbox that notes what it is asked to run.

@@ -168,6 +168,11 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	}
 	if words, ok := t.unasked(c, args.Command); ok {
 		cmd.Line, cmd.Argv = "", words
+		if filepath.Base(words[0]) == tools.Git {
+			if cmd.Argv, err = gitArgv(c.Root, dir, words[0], words[1:]); err != nil {
+				return tools.Result{}, err
+			}
+		}
 	}
 	var folders []workspace.Folder
 	if cmd.Work, folders, err = c.Root.Host(); err != nil {
