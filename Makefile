@@ -49,8 +49,8 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 
-bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes, on a quiet machine
-	PARLEY_BENCH_ROUNDS=$(ROUNDS) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
+bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes; with BASE, a parley or a checkout, compared with it: 25
+	PARLEY_BENCH_ROUNDS=$(ROUNDS) PARLEY_BENCH_BASE=$(if $(BASE),$(abspath $(BASE))) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
 
 house: ## print the shape of the tree: files, lines, arrows, components, widest types, per package
 	@$(GO) run ./cmd/house $(HOUSE)

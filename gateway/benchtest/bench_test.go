@@ -23,7 +23,8 @@ import (
 )
 
 // BenchmarkTable takes about seven minutes for five rounds. PARLEY_BENCH_ROUNDS sets how many, PARLEY_BENCH_ROWS which rows by
-// a part of their scene's name, PARLEY_BENCH_DIR where the data is kept: it must be a disk.
+// a part of their scene's name, PARLEY_BENCH_DIR where the data is kept: it must be a disk. With PARLEY_BENCH_BASE, see findBase,
+// it takes about 25 minutes, and ends with a table that compares this gateway with another.
 func BenchmarkTable(b *testing.B) {
 	r := newBench(b)
 	for _, s := range scenes {
@@ -56,7 +57,8 @@ var scenes = []struct {
 	{"chats100", func(r *bench) { r.loads("chats100", 100, 0, time.Second, 4*time.Second) }},
 	{"chats1000", func(r *bench) { r.loads("chats1000", 1000, 0, 2*time.Second, 4*time.Second) }},
 	{"slow30", func(r *bench) { r.loads("slow30", 30, time.Second, 1500*time.Millisecond, 4*time.Second) }},
-	{"line", (*bench).line},
+	{"line", func(r *bench) { r.inProcess("gateway", "^BenchmarkLine$", "3s") }},
+	{"exec", (*bench).execs},
 	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
 	{"burn", (*bench).burn},
@@ -104,7 +106,7 @@ func (r *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+
 // loads is a closed loop of n chats, for each subject in turn.
 func (r *bench) loads(scene string, n int, latency, warm, window time.Duration) {
 	for round := range r.rounds {
-		for who := range subjects {
+		for _, who := range r.order(round) {
 			l := r.load(who, n, latency, warm, window)
 			r.note(scene+" rate", who, l.rate)
 			r.note(scene+" p50", who, l.p50)
@@ -131,12 +133,15 @@ func (r *bench) load(who, n int, latency, warm, window time.Duration) load {
 
 // small is what needs no load: the time to be ready, the time of help, the size of the binary, the disk.
 func (r *bench) small() {
-	for who := range subjects {
-		dir := r.dir()
-		for i := range 11 {
+	var dirs [subjects]string
+	for i := range 11 {
+		for _, who := range r.order(i) {
+			if i == 0 {
+				dirs[who] = r.dir()
+			}
 			w := newWorld(1, 0)
 			w.watchPolls(r.b.Context())
-			p := r.bin.start(r.b, who, w, dir)
+			p := r.bin.start(r.b, who, w, dirs[who])
 			took := millis(p.ready(w))
 			p.kill()
 			w.close()
@@ -147,22 +152,24 @@ func (r *bench) small() {
 			}
 		}
 	}
-	for who, name := range []string{"parley", "echobot"} {
-		info, err := os.Stat(r.bin.path(name))
+	for _, who := range append(r.gateways(0), echo) {
+		info, err := os.Stat(r.bin.path(who))
 		if err != nil {
 			r.b.Fatal(err)
 		}
 		r.note("binary", who, float64(info.Size())/1e6)
 	}
-	for range 10 {
-		ctx, cancel := context.WithTimeout(r.b.Context(), 5*time.Second)
-		cmd := exec.CommandContext(ctx, r.bin.path("parley"), "help")
-		cmd.Env = []string{"HOME=" + r.root}
-		began := time.Now()
-		if err := cmd.Run(); err == nil {
-			r.note("help", parley, millis(time.Since(began)))
+	for i := range 10 {
+		for _, who := range r.gateways(i) {
+			ctx, cancel := context.WithTimeout(r.b.Context(), 5*time.Second)
+			cmd := exec.CommandContext(ctx, r.bin.path(who), "help")
+			cmd.Env = []string{"HOME=" + r.root}
+			began := time.Now()
+			if err := cmd.Run(); err == nil {
+				r.note("help", who, millis(time.Since(began)))
+			}
+			cancel()
 		}
-		cancel()
 	}
 }
 
@@ -186,29 +193,16 @@ func (r *bench) fsync() {
 	}
 }
 
-// line runs the gateway's own benchmark without networks in a process of its own.
-func (r *bench) line() {
-	cmd := exec.CommandContext(r.b.Context(), "go", "test", "-run", "^$", "-bench", "^BenchmarkLine$", "-benchtime", "3s", "-count", fmt.Sprint(r.rounds), "parley/gateway")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		r.b.Fatalf("%v\n%s", err, out)
-	}
-	for line := range strings.Lines(string(out)) {
-		fields := strings.Fields(line)
-		if len(fields) < 4 || !strings.HasPrefix(fields[0], "BenchmarkLine/") {
-			continue
-		}
-		scene, _, _ := strings.Cut(strings.TrimPrefix(fields[0], "BenchmarkLine/"), "-")
-		for i := 2; i+1 < len(fields); i += 2 {
-			if v, err := strconv.ParseFloat(fields[i], 64); err == nil {
-				r.note(scene+" "+fields[i+1], parley, v)
-			}
+// kills ends the gateway ten times while 20 chats write, and waits for the next answer to anybody.
+func (r *bench) kills() {
+	for round := range r.plays() {
+		for _, who := range r.gateways(round) {
+			r.killed(who, 10)
 		}
 	}
 }
 
-// kills ends the gateway ten times while 20 chats write, and waits for the next answer to anybody.
-func (r *bench) kills() {
+func (r *bench) killed(who, times int) {
 	w := newWorld(20, 0)
 	defer w.close()
 	ctx, cancel := context.WithCancel(r.b.Context())
@@ -222,7 +216,7 @@ func (r *bench) kills() {
 	w.sent.Store(&seen)
 	dir := r.dir()
 	w.watchPolls(ctx)
-	p := r.bin.start(r.b, parley, w, dir)
+	p := r.bin.start(r.b, who, w, dir)
 	defer func() { p.kill() }()
 	p.ready(w)
 	done := make(chan struct{})
@@ -234,15 +228,15 @@ func (r *bench) kills() {
 			done <- struct{}{}
 		}()
 	}
-	for range 10 {
+	for range times {
 		pause(r.b, 500*time.Millisecond)
 		began := time.Now()
 		p.kill()
 		armed.Store(true)
-		p = r.bin.start(r.b, parley, w, dir)
+		p = r.bin.start(r.b, who, w, dir)
 		select {
 		case at := <-answered:
-			r.note("kill", parley, millis(at.Sub(began)))
+			r.note("kill", who, millis(at.Sub(began)))
 		case <-time.After(30 * time.Second):
 			r.b.Fatalf("no answer after a kill; the log ends: %s", p.tail())
 		}
@@ -251,8 +245,8 @@ func (r *bench) kills() {
 	for range w.chats {
 		<-done
 	}
-	r.lost["kill parley"] = w.lost.Load()
-	r.say("ten kills: median %.1f ms", median(r.seen["kill"][parley]))
+	r.lost["kill "+names[who]] += w.lost.Load()
+	r.say("%d kills, %s: median %.1f ms", times, names[who], median(r.seen["kill"][who]))
 }
 
 // settle is how long a process idles before its memory is read.
@@ -260,9 +254,15 @@ const settle = 30 * time.Second
 
 // memory reads the resident set after idling, and again after 1,000 people have written at once. The subjects idle together.
 func (r *bench) memory() {
+	for round := range r.plays() {
+		r.resident(r.order(round))
+	}
+}
+
+func (r *bench) resident(list []int) {
 	var w [subjects]*world
 	var p [subjects]*process
-	for who := range subjects {
+	for _, who := range list {
 		w[who] = newWorld(1000, 0)
 		defer w[who].close()
 		w[who].watchPolls(r.b.Context())
@@ -271,13 +271,13 @@ func (r *bench) memory() {
 		p[who].ready(w[who])
 	}
 	pause(r.b, settle)
-	for who := range subjects {
+	for _, who := range list {
 		r.note("idle", who, p[who].used().rss)
 		w[who].burst(r.b)
 		r.note("burst peak", who, p[who].used().peak)
 	}
 	pause(r.b, settle)
-	for who := range subjects {
+	for _, who := range list {
 		r.note("after 1000", who, p[who].used().rss)
 	}
 }
@@ -285,20 +285,28 @@ func (r *bench) memory() {
 // networks reads the resident set after idling with every network in the configuration: Telegram, Slack and Discord are
 // connected, WebChat listens, and WhatsApp waits for a phone, since only a test's own build can be led to a server of ours.
 func (r *bench) networks() {
+	for round := range r.plays() {
+		for _, who := range r.gateways(round) {
+			r.allNetworks(who)
+		}
+	}
+}
+
+func (r *bench) allNetworks(who int) {
 	w := newWorld(1, 0)
 	defer w.close()
 	sl, dc := slacktest.Start(r.b, slacktest.Options{}), discordtest.Start(r.b, discordtest.Options{})
 	w.watchPolls(r.b.Context())
 	w.channels = fmt.Sprintf(`, {name: work, type: slack, bot_token: "%s", app_token: "%s", api_url: "%s"}, {name: dc, type: discord, token: "%s", api_url: "%s"}, {name: wa, type: whatsapp}`,
 		sl.Team(0).Token, sl.App().Token, sl.APIURL(), dc.Token(), dc.URL())
-	p := r.bin.start(r.b, parley, w, r.dir())
+	p := r.bin.start(r.b, who, w, r.dir())
 	defer p.kill()
 	p.ready(w)
 	pause(r.b, settle)
 	if n := sl.View().Sockets(); n != 1 {
 		r.b.Errorf("Slack has %d connections\n%s", n, p.tail())
 	}
-	r.note("idle all", parley, p.used().rss)
+	r.note("idle all", who, p.used().rss)
 }
 
 // burst has every chat write once, all at once, and waits for all answers.
@@ -320,6 +328,14 @@ func (w *world) burst(b *testing.B) {
 
 // overload writes ten times as much as was answered at 1,000 chats, for five seconds, and watches the peak for fifteen.
 func (r *bench) overload() {
+	for round := range r.plays() {
+		for _, who := range r.gateways(round) {
+			r.overloaded(who)
+		}
+	}
+}
+
+func (r *bench) overloaded(who int) {
 	rate := 3000.0
 	if got := r.seen["chats1000 rate"]; got != nil {
 		rate = median(got[parley])
@@ -327,7 +343,7 @@ func (r *bench) overload() {
 	w := newWorld(1000, 0)
 	defer w.close()
 	w.watchPolls(r.b.Context())
-	p := r.bin.start(r.b, parley, w, r.dir())
+	p := r.bin.start(r.b, who, w, r.dir())
 	defer p.kill()
 	p.ready(w)
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -340,7 +356,7 @@ func (r *bench) overload() {
 		}
 	}
 	pause(r.b, 10*time.Second)
-	r.note("overload", parley, p.used().peak)
+	r.note("overload", who, p.used().peak)
 }
 
 func median(list []float64) float64 {

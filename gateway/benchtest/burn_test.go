@@ -26,28 +26,30 @@ func (r *bench) burn() {
 		r.say("no sandbox, nothing burns: %s", report)
 		return
 	}
-	load := func() load { return r.load(parley, 20, 20*time.Millisecond, 500*time.Millisecond, 3*time.Second) }
+	load := func(who int) load { return r.load(who, 20, 20*time.Millisecond, 500*time.Millisecond, 3*time.Second) }
 	for round := range r.rounds {
-		quiet := load()
-		ctx, stop := context.WithCancel(r.b.Context())
-		var burning sync.WaitGroup
-		for range 2 * runtime.NumCPU() {
-			work := r.dir()
-			burning.Go(func() {
-				out, err := s.Run(ctx, sandbox.Command{Line: "for i in 1 2 3 4; do while :; do :; done & done; wait", Work: work})
-				if err != nil || out.Killed != "stopped" {
-					r.b.Errorf("what was to burn ended: %+v %v", out, err)
-				}
-			})
+		for _, who := range r.gateways(round) {
+			quiet := load(who)
+			ctx, stop := context.WithCancel(r.b.Context())
+			var burning sync.WaitGroup
+			for range 2 * runtime.NumCPU() {
+				work := r.dir()
+				burning.Go(func() {
+					out, err := s.Run(ctx, sandbox.Command{Line: "for i in 1 2 3 4; do while :; do :; done & done; wait", Work: work})
+					if err != nil || out.Killed != "stopped" {
+						r.b.Errorf("what was to burn ended: %+v %v", out, err)
+					}
+				})
+			}
+			busy := load(who)
+			stop()
+			burning.Wait()
+			r.note("burn quiet", who, quiet.p95)
+			r.note("burn busy", who, busy.p95)
+			r.note("burn ratio", who, busy.p95/quiet.p95)
+			r.lost["burn "+names[who]] += busy.lost
+			r.say("burn, round %d, %s: p95 %.1f ms alone, %.1f ms beside", round+1, names[who], quiet.p95, busy.p95)
 		}
-		busy := load()
-		stop()
-		burning.Wait()
-		r.note("burn quiet", parley, quiet.p95)
-		r.note("burn busy", parley, busy.p95)
-		r.note("burn ratio", parley, busy.p95/quiet.p95)
-		r.lost["burn "+names[parley]] += busy.lost
-		r.say("burn, round %d: p95 %.1f ms alone, %.1f ms beside", round+1, quiet.p95, busy.p95)
 	}
 }
 

@@ -25,11 +25,19 @@ const (
 
 // pages opens 200 pages on one session and measures how long the model's first token takes to each of them.
 func (r *bench) pages() {
+	for round := range r.plays() {
+		for _, who := range r.gateways(round) {
+			r.pagesOf(who)
+		}
+	}
+}
+
+func (r *bench) pagesOf(who int) {
 	m := &slowModel{said: make(chan time.Time, 1)}
 	server := httptest.NewServer(m)
 	defer server.Close()
 	dir := r.dir()
-	p := r.bin.serve(r.b, dir, server.URL)
+	p := r.bin.serve(r.b, who, dir, server.URL)
 	defer p.kill()
 	address, token := p.address(dir)
 	seen := make(chan time.Time, openPages)
@@ -56,16 +64,16 @@ func (r *bench) pages() {
 			}
 		}
 		if n >= 2 { // warm
-			r.note("pages p50", parley, median(took))
-			r.note("pages last", parley, slices.Max(took))
+			r.note("pages p50", who, median(took))
+			r.note("pages last", who, slices.Max(took))
 		}
 	}
 	u := p.used()
-	r.note("pages memory", parley, u.rss)
+	r.note("pages memory", who, u.rss)
 	cancel()
 	wg.Wait()
-	r.say("first token to %d pages: p50 %.1f ms, the last %.1f ms, worst of %d answers %.1f ms; %.1f MiB", openPages, median(r.seen["pages p50"][parley]),
-		median(r.seen["pages last"][parley]), pageAnswers, slices.Max(r.seen["pages last"][parley]), u.rss)
+	r.say("first token to %d pages: p50 %.1f ms, the last %.1f ms, worst of %d answers %.1f ms; %.1f MiB", openPages, median(r.seen["pages p50"][who]),
+		median(r.seen["pages last"][who]), pageAnswers, slices.Max(r.seen["pages last"][who]), u.rss)
 }
 
 // slowModel says one token, stamps it, and ends a little later.
@@ -92,14 +100,14 @@ func (m *slowModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve starts the gateway with no channel but WebChat.
-func (bin binaries) serve(b *testing.B, dir, model string) *process {
+func (bin binaries) serve(b *testing.B, who int, dir, model string) *process {
 	b.Helper()
 	path := filepath.Join(dir, "parley.yaml")
 	text := fmt.Sprintf("data_dir: %s/data\ngateway: {listen: \"127.0.0.1:0\"}\nmodels: [{name: m, api: openai, base_url: \"%s\", api_key: sk-bench, model: bench-1}]\n", dir, model)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	return bin.run(b, dir, bin.path("parley"), "gateway", "--config", path)
+	return bin.run(b, dir, bin.path(who), "gateway", "--config", path)
 }
 
 // address reads what the gateway says when it is ready.

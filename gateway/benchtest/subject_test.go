@@ -18,27 +18,49 @@ const (
 	parley = iota
 	echo
 	pooled
+	base // another parley, see findBase
 	subjects
 )
 
-var names = [subjects]string{"parley", "echo", "echo-pooled"}
+var names = [subjects]string{"parley", "echo", "echo-pooled", "base"}
 
 // binaries are what is measured, built once.
-type binaries struct{ dir string }
+type binaries struct {
+	dir  string
+	base string // the other parley; empty: none
+	tree string // the checkout that it was built from; empty: it was given
+}
 
 func build(b *testing.B, dir string) binaries {
 	b.Helper()
+	bin := binaries{dir: dir}
 	for _, name := range []string{"parley", "echobot"} {
-		cmd := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "parley/cmd/"+name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			b.Fatalf("build %s: %v\n%s", name, err, out)
-		}
+		compile(b, ".", filepath.Join(dir, name), name)
 	}
-	return binaries{dir}
+	bin.findBase(b)
+	return bin
 }
 
-func (bin binaries) path(name string) string { return filepath.Join(bin.dir, name) }
+// compile builds a program of the checkout that a folder is in.
+func compile(b *testing.B, tree, to, name string) {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", to, "parley/cmd/"+name)
+	cmd.Dir, cmd.Env = tree, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+}
+
+// path is a subject's program.
+func (bin binaries) path(who int) string {
+	switch who {
+	case parley:
+		return filepath.Join(bin.dir, "parley")
+	case base:
+		return bin.base
+	}
+	return filepath.Join(bin.dir, "echobot")
+}
 
 // home is one data folder with its configuration; nothing but the addresses and the open door differs from the defaults.
 func home(b *testing.B, dir, telegram, token, llm, more string) string {
@@ -68,10 +90,10 @@ type process struct {
 func (bin binaries) start(b *testing.B, who int, w *world, dir string) *process {
 	b.Helper()
 	var cmd *exec.Cmd
-	if who == parley {
-		cmd = exec.Command(bin.path("parley"), "gateway", "--config", home(b, dir, w.tg.URL(), w.tg.Token(), w.llmURL(), w.channels))
+	if who == parley || who == base {
+		cmd = exec.Command(bin.path(who), "gateway", "--config", home(b, dir, w.tg.URL(), w.tg.Token(), w.llmURL(), w.channels))
 	} else {
-		cmd = exec.Command(bin.path("echobot"), "-api", w.tg.URL(), "-token", w.tg.Token(), "-llm", w.llmURL(), fmt.Sprintf("-pooled=%t", who == pooled))
+		cmd = exec.Command(bin.path(who), "-api", w.tg.URL(), "-token", w.tg.Token(), "-llm", w.llmURL(), fmt.Sprintf("-pooled=%t", who == pooled))
 	}
 	p := &process{b: b, cmd: cmd, log: filepath.Join(dir, "log")}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

@@ -113,6 +113,7 @@ func (r *bench) print() {
 		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", what, row.cell(got[parley]), row.cell(got[echo]), r.times(row.figure, echo),
 			row.cell(got[pooled]), r.times(row.figure, pooled), row.target, verdict)
 	}
+	r.compare(&out)
 	for scene, n := range r.lost {
 		if n > 0 {
 			fmt.Fprintf(&out, "\n%s: %d answers did not come within %s.\n", scene, n, lostAfter)
