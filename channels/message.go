@@ -67,7 +67,7 @@ type Sender struct {
 
 // Inbound is one event of a network, normalised. Two deliveries of one event are equal.
 type Inbound struct {
-	Key    string    `json:"key"` // unique per (network, account), stable over redelivery: m:<peer>:<id>, e:…:<rev>, d:…
+	Key    string    `json:"key"` // unique per (network, account), stable over redelivery; of messages and what is about them by key.go
 	Kind   Kind      `json:"kind"`
 	From   Sender    `json:"from"`
 	To     Address   `json:"to"` // the conversation it was written in

@@ -157,12 +157,12 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	if facts.Person, known, err = d.people.find(in.To.Network, in.To.Account, in.From); err != nil {
 		return nil, err
 	}
-	about := in.Target
+	about := in.TargetKey()
 	if about == "" { // where a thread grows from a message, what is said in it answers that one
-		about = channels.MessageID(in.To.Thread)
+		about = in.To.RootKey()
 	}
 	if about != "" && facts.Person.ID != "" {
-		if facts.Addressed, err = d.addressed(in, about); err != nil {
+		if facts.Addressed, err = d.addressed(in.To, about); err != nil {
 			return nil, err
 		}
 	}
@@ -199,7 +199,7 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	case routes.Note:
 		a.Input.State = workspace.InputNoted
 		if in.Kind == channels.KindDelete {
-			return []*arrival{a}, d.deletion(a, facts.Person)
+			return d.deletions(a, facts.Person)
 		}
 		return []*arrival{a}, nil
 	}
@@ -227,7 +227,7 @@ func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arriva
 		a.Input.Key = "id:" + string(a.Input.ID)
 	}
 	if in.Target != "" {
-		a.Input.TargetKey = targetKey(in)
+		a.Input.TargetKey, a.Input.Data.Target = in.TargetKey(), in.Target
 		a.Steered = amendment(in)
 	}
 	if v.Outcome == routes.Note {
@@ -246,7 +246,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	list := []*arrival{a}
 	for _, f := range route.Fanout {
 		c := *a
-		c.Input.ID, c.Input.Key, c.Guest = workspace.InputID(d.store.IDs().New()), in.Key+"#"+string(f.Agent), nil
+		d.copied(&c, f.Agent)
 		c.Input.Agent, c.Input.Binding, c.Key, c.key = f.Agent, f.Binding, f.Session, f.Binding.Key
 		c.Input.State = workspace.InputQueued
 		list = append(list, &c)
@@ -277,6 +277,14 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data) && !d.asksFirst(x)
 	}
 	return list
+}
+
+// copied makes an arrival another agent's copy; what is about a message is about each agent's copy of it.
+func (d *dispatch) copied(c *arrival, reader workspace.AgentID) {
+	c.Input.ID, c.Input.Key, c.Guest = workspace.InputID(d.store.IDs().New()), channels.CopyKey(c.Input.Key, string(reader)), nil
+	if c.Input.TargetKey != "" {
+		c.Input.TargetKey = channels.CopyKey(c.Input.TargetKey, string(reader))
+	}
 }
 
 // asksFirst says that the turn must first ask the network what was said in the thread before.
@@ -318,6 +326,26 @@ func (d *dispatch) overheard(a *arrival) (lines []workspace.ContextLine) {
 	return lines
 }
 
+// deletions are a deletion of a message, and of the copies that other agents have of it.
+func (d *dispatch) deletions(a *arrival, by workspace.Person) ([]*arrival, error) {
+	list := []*arrival{a}
+	for _, id := range d.roster().order {
+		c := *a
+		d.copied(&c, id)
+		switch _, err := d.store.InputByKey(c.Input.Source, c.Input.Account, c.Input.TargetKey); {
+		case errors.Is(err, workspace.ErrNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if err := d.deletion(&c, by); err != nil {
+			return nil, err
+		}
+		list = append(list, &c)
+	}
+	return list, d.deletion(a, by)
+}
+
 // deletion lets a message that was taken back follow its writer's message: what is not begun is cancelled, what is
 // under way is told. Networks often do not say who deleted; where they say that it was another person, it is noted.
 func (d *dispatch) deletion(a *arrival, by workspace.Person) error {
@@ -346,21 +374,12 @@ func isCommand(in channels.Inbound) bool {
 }
 
 // addressed says whether the message that an edit, delete or reaction is about, or that a thread grows from, was for us.
-func (d *dispatch) addressed(in channels.Inbound, about channels.MessageID) (bool, error) {
-	in.Target = about
-	target, err := d.store.InputByKey(string(in.To.Network), string(in.To.Account), targetKey(in))
+func (d *dispatch) addressed(to channels.Address, about string) (bool, error) {
+	target, err := d.store.InputByKey(string(to.Network), string(to.Account), about)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && target.Decision.Allow && target.State != workspace.InputContext, err
-}
-
-// targetKey is the key under which the message that an edit, delete or reaction is about was journalled.
-func targetKey(in channels.Inbound) string {
-	if in.To.Network == webchatName { // a page's ids are unique for its person
-		return string(in.Target)
-	}
-	return "m:" + string(in.To.Peer) + ":" + string(in.Target)
 }
 
 // pair stores a stranger's request and sends the code, at most one in ten minutes.

@@ -100,8 +100,8 @@ func (a *approvals) stray(in workspace.Input) {
 	if err != nil {
 		return
 	}
-	id, ok := strings.CutPrefix(in.TargetKey, "m:"+string(addr.Peer)+":")
-	if !ok || a.knows(ap, channels.MessageID(id)) {
+	id := in.Data.Target
+	if id == "" || a.knows(ap, id) {
 		return
 	}
 	l := a.g.lines.find(addr)
@@ -120,7 +120,7 @@ func (a *approvals) stray(in workspace.Input) {
 	post.Text, post.Plain = markup.Render(text, markup.Span{To: len(text)}, l.traits.Dialect)
 	post.Text, post.Plain = a.g.hide().Redact(post.Text), a.g.hide().Redact(post.Plain)
 	a.begin(func(ctx context.Context) {
-		if err := editor.Edit(ctx, channels.MessageID(id), post); err != nil && ctx.Err() == nil {
+		if err := editor.Edit(ctx, id, post); err != nil && ctx.Err() == nil {
 			a.log.Warn("a stray question keeps its buttons", "approval", ap.ID, "room", addr.String(), "err", err)
 		}
 	})

@@ -74,7 +74,8 @@ func (d desk) Place(who webchat.Person, agent, session string) (channels.PeerID,
 }
 
 func (d desk) Stored(who webchat.Person, id channels.MessageID) (webchat.Stored, error) {
-	in, err := d.g.store.InputByKey(webchatName, who.ID, string(id))
+	key := channels.MessageKey(channels.Address{Network: webchatName, Account: channels.AccountID(who.ID)}, id)
+	in, err := d.g.store.InputByKey(webchatName, who.ID, key)
 	if err != nil {
 		return webchat.Stored{}, err
 	}

@@ -112,6 +112,7 @@ type Input struct {
 // InputData is what came with the text.
 type InputData struct {
 	Message     channels.MessageID    `json:"message,omitempty"`
+	Target      channels.MessageID    `json:"target,omitempty"` // what an edit, delete, reaction or press is about
 	ReplyTo     channels.MessageID    `json:"reply_to,omitempty"`
 	Quote       *channels.Quote       `json:"quote,omitempty"`
 	Album       string                `json:"album,omitempty"`

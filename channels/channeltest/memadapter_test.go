@@ -144,6 +144,8 @@ func (a *memAdapter) convert(ev *memEvent) (channels.Inbound, bool) {
 	switch a.bad {
 	case "key of the message id only":
 		in.Key = string("m:" + ev.id)
+	case "key in a form of its own":
+		in.Key = fmt.Sprintf("m:%s:%s:%s", to.Peer, ev.id, in.From.User)
 	case "key of the delivery":
 		in.Key += fmt.Sprint("#", time.Now().UnixNano())
 	case "nameless sender":

@@ -248,6 +248,7 @@ func checks() []check {
 	var all []check
 	all = append(all, receiveChecks()...)
 	all = append(all, eventChecks()...)
+	all = append(all, keyChecks()...)
 	all = append(all, sendChecks()...)
 	all = append(all, optionalChecks()...)
 	all = append(all, failureChecks()...)

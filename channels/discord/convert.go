@@ -115,7 +115,8 @@ func (r *receiver) message(ctx context.Context, m *message, raw json.RawMessage,
 	if in.Text == "" && len(in.Attachments) == 0 && !in.Mentioned {
 		return nil
 	}
-	in.Key, in.Kind, in.ID = "m:"+m.Channel+":"+m.ID, channels.KindMessage, channels.MessageID(m.ID)
+	in.Kind, in.ID = channels.KindMessage, channels.MessageID(m.ID)
+	in.Key = channels.MessageKey(in.To, in.ID)
 	in.Time = when(m.Time, m.ID)
 	b.in = append(b.in, in)
 	return nil
@@ -148,7 +149,8 @@ func (r *receiver) edited(ctx context.Context, m *message, b *batch) error {
 	if err != nil {
 		return err
 	}
-	in.Key, in.Kind, in.Target = "e:"+m.Channel+":"+m.ID+":"+m.Edited, channels.KindEdit, channels.MessageID(m.ID)
+	in.Kind, in.Target = channels.KindEdit, channels.MessageID(m.ID)
+	in.Key = channels.EditKey(in.To, in.Target, m.Edited)
 	in.Time, in.Command = when(m.Edited, m.ID), false // an edit runs no command
 	b.in = append(b.in, in)
 	return nil
@@ -282,7 +284,8 @@ func (r *receiver) deleted(ctx context.Context, d *deletion, b *batch) error {
 		return err
 	}
 	for _, id := range ids {
-		b.in = append(b.in, channels.Inbound{Key: "d:" + d.Channel + ":" + id, Kind: channels.KindDelete, To: to, Target: channels.MessageID(id),
+		target := channels.MessageID(id)
+		b.in = append(b.in, channels.Inbound{Key: channels.DeleteKey(to, target), Kind: channels.KindDelete, To: to, Target: target,
 			Time: r.c.clock.Now().UTC(), Server: d.Guild, Title: title})
 	}
 	return nil
@@ -314,7 +317,7 @@ func (r *receiver) reacted(ctx context.Context, re *reaction, added bool, b *bat
 	if !added {
 		sign, in.Text = "-", ""
 	}
-	in.Key = "r:" + re.Channel + ":" + re.Message + ":" + re.User + ":" + sign + name
+	in.Key = channels.ReactionKey(to, in.Target, re.User, sign+name)
 	b.in = append(b.in, in)
 	return nil
 }

@@ -45,7 +45,11 @@ func (c *Channel) History(ctx context.Context, a channels.Address, n int) ([]cha
 			continue
 		}
 		text, mentioned := r.text(m)
-		all = append(all, channels.Inbound{Key: "m:" + m.Channel + ":" + m.ID, Kind: channels.KindMessage, From: sender(m.Author, nil), To: a,
+		key := channels.MessageKey(a, channels.MessageID(m.ID))
+		if m.ID == string(a.Thread) { // the thread grew from it
+			key = a.RootKey()
+		}
+		all = append(all, channels.Inbound{Key: key, Kind: channels.KindMessage, From: sender(m.Author, nil), To: a,
 			ID: channels.MessageID(m.ID), Time: when(m.Time, m.ID), Text: text, Mentioned: mentioned, Attachments: m.attachments(), Server: m.Guild})
 	}
 	return all, nil

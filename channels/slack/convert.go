@@ -135,8 +135,9 @@ func (r *receiver) message(ctx context.Context, ev slackEvent) (channels.Inbound
 // plain is a message as it stands, whoever wrote it.
 func (r *receiver) plain(ctx context.Context, ev slackEvent) channels.Inbound {
 	text, mentioned := r.c.readText(ctx, ev.said())
+	to := r.address(ctx, ev.Channel, ev.ChannelType)
 	in := channels.Inbound{
-		Key: "m:" + ev.Channel + ":" + ev.TS, Kind: channels.KindMessage, From: r.sender(ctx, ev), To: r.address(ctx, ev.Channel, ev.ChannelType),
+		Key: channels.MessageKey(to, channels.MessageID(ev.TS)), Kind: channels.KindMessage, From: r.sender(ctx, ev), To: to,
 		ID: channels.MessageID(ev.TS), Time: timeOf(ev.TS), Text: text, Mentioned: mentioned,
 		Attachments: attachments(ev.Files), Team: r.c.self.Load().team, Title: r.c.title(ctx, ev.Channel),
 	}
@@ -209,7 +210,7 @@ func (r *receiver) edited(ctx context.Context, ev slackEvent) (channels.Inbound,
 	m.Channel, m.ChannelType = ev.Channel, ev.ChannelType
 	in := r.plain(ctx, *m)
 	in.Kind, in.Target, in.ID = channels.KindEdit, in.ID, ""
-	in.Key = "e:" + ev.Channel + ":" + m.TS + ":" + m.Edited.TS
+	in.Key = channels.EditKey(in.To, in.Target, m.Edited.TS)
 	in.Time = timeOf(m.Edited.TS)
 	return in, true
 }
@@ -218,7 +219,8 @@ func (r *receiver) deleted(ctx context.Context, channel, kind, ts, at string, wa
 	if ts == "" || r.own(was) {
 		return channels.Inbound{}, false
 	}
-	in := channels.Inbound{Key: "d:" + channel + ":" + ts, Kind: channels.KindDelete, To: r.address(ctx, channel, kind), Target: channels.MessageID(ts), Time: timeOf(at),
+	to, target := r.address(ctx, channel, kind), channels.MessageID(ts)
+	in := channels.Inbound{Key: channels.DeleteKey(to, target), Kind: channels.KindDelete, To: to, Target: target, Time: timeOf(at),
 		Team: r.c.self.Load().team}
 	if was != nil {
 		in.From = r.sender(ctx, *was)
@@ -234,9 +236,10 @@ func (r *receiver) reaction(ctx context.Context, ev slackEvent) (channels.Inboun
 	if ev.Item.Type != "message" || ev.User == self.user {
 		return channels.Inbound{}, false
 	}
-	in := channels.Inbound{Key: "r:" + ev.Item.Channel + ":" + ev.Item.TS + ":" + ev.User + ":" + ev.EventTS, Kind: channels.KindReaction,
-		From: channels.Sender{User: channels.UserID(ev.User), Name: r.c.person(ctx, ev.User)}, To: r.address(ctx, ev.Item.Channel, ""),
-		Target: channels.MessageID(ev.Item.TS), Time: timeOf(ev.EventTS), Team: self.team}
+	to, target := r.address(ctx, ev.Item.Channel, ""), channels.MessageID(ev.Item.TS)
+	in := channels.Inbound{Key: channels.ReactionKey(to, target, ev.User, ev.EventTS), Kind: channels.KindReaction,
+		From: channels.Sender{User: channels.UserID(ev.User), Name: r.c.person(ctx, ev.User)}, To: to,
+		Target: target, Time: timeOf(ev.EventTS), Team: self.team}
 	if ev.Type == "reaction_added" {
 		in.Text = emojiOf(ev.Reaction)
 	}
@@ -292,9 +295,10 @@ func (r *receiver) pressed(ctx context.Context, e envelope) (channels.Inbound, b
 		channel = p.Channel.ID
 	}
 	a := p.Actions[0]
-	in := channels.Inbound{Key: "b:" + channel + ":" + p.Container.TS + ":" + p.User.ID + ":" + a.TS, Kind: channels.KindButton,
-		From: channels.Sender{User: channels.UserID(p.User.ID), Name: r.c.person(ctx, p.User.ID)}, To: r.address(ctx, channel, ""),
-		Target: channels.MessageID(p.Container.TS), Time: timeOf(a.TS), Text: a.Value, Team: r.team()}
+	to, target := r.address(ctx, channel, ""), channels.MessageID(p.Container.TS)
+	in := channels.Inbound{Key: channels.PressKey(to, target, p.User.ID, a.TS), Kind: channels.KindButton,
+		From: channels.Sender{User: channels.UserID(p.User.ID), Name: r.c.person(ctx, p.User.ID)}, To: to,
+		Target: target, Time: timeOf(a.TS), Text: a.Value, Team: r.team()}
 	if p.Container.Thread != "" && p.Container.Thread != p.Container.TS {
 		in.To.Thread = channels.ThreadID(p.Container.Thread)
 	}

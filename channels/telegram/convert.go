@@ -104,8 +104,8 @@ func (s *identity) message(m *message) (incoming, error) {
 	}
 	in, ok, err := s.content(m)
 	in.Kind = channels.KindMessage
-	in.Key = fmt.Sprintf("m:%d:%d", m.Chat.ID, m.ID)
 	in.ID = id(m.ID)
+	in.Key = channels.MessageKey(s.address(m), in.ID)
 	return incoming{in: in, keep: ok}, err
 }
 
@@ -117,8 +117,8 @@ func (s *identity) edited(m *message) (incoming, error) {
 	in, ok, err := s.content(m)
 	in.Kind = channels.KindEdit
 	// Seconds alone would make two quick edits one.
-	in.Key = fmt.Sprintf("e:%d:%d:%d.%s", m.Chat.ID, m.ID, m.EditDate, digest(m.Text+"\x00"+m.Caption))
 	in.Target = id(m.ID)
+	in.Key = channels.EditKey(s.address(m), in.Target, decimal(m.EditDate)+"."+digest(m.Text+"\x00"+m.Caption))
 	in.Command = false
 	if m.EditDate != 0 {
 		in.Time = when(m.EditDate)

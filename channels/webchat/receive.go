@@ -91,7 +91,8 @@ func (l *line) inbound(f frame) (channels.Inbound, error) {
 	if err != nil {
 		return channels.Inbound{}, err
 	}
-	in := channels.Inbound{Key: f.ID, Kind: kind, From: l.sender(), To: l.address(peer), ID: channels.MessageID(f.ID), Target: channels.MessageID(f.Target),
+	to := l.address(peer)
+	in := channels.Inbound{Key: channels.MessageKey(to, channels.MessageID(f.ID)), Kind: kind, From: l.sender(), To: to, ID: channels.MessageID(f.ID), Target: channels.MessageID(f.Target),
 		Time: l.c.when(f.At), Text: f.Text, Command: kind == channels.KindMessage && command(f.Text)}
 	for _, ref := range f.Files {
 		a, err := l.c.opt.Desk.File(l.who, ref.Ref)

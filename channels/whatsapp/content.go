@@ -101,7 +101,7 @@ func albumOf(m, outer *waE2E.Message, by human) string {
 	for _, c := range []*waE2E.MessageContextInfo{m.GetMessageContextInfo(), outer.GetMessageContextInfo()} {
 		a := c.GetMessageAssociation()
 		if id := a.GetParentMessageKey().GetID(); id != "" && a.GetAssociationType() == waE2E.MessageAssociation_MEDIA_ALBUM {
-			return id + idMark + by.user.String()
+			return string(foreignID(id, by.user))
 		}
 	}
 	return ""

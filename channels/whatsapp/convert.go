@@ -136,15 +136,10 @@ func (r *reading) any() (channels.Inbound, bool, error) {
 	return r.written()
 }
 
-// key of a message, an edit and so on: the room, the network's id, and who made that id.
-func (r *reading) key(kind, id string) string {
-	return kind + ":" + string(r.in.To.Peer) + ":" + id + ":" + r.who.user.String()
-}
-
 func (r *reading) written() (channels.Inbound, bool, error) {
 	r.in.Kind = channels.KindMessage
-	r.in.Key = r.key("m", r.evt.Info.ID)
 	r.in.ID = foreignID(r.evt.Info.ID, r.who.user)
+	r.in.Key = channels.MessageKey(r.in.To, r.in.ID)
 	some, err := r.content(r.evt.Message)
 	if err != nil {
 		return r.in, false, err
@@ -168,8 +163,8 @@ func (r *reading) edited(key *waCommon.MessageKey, m *waE2E.Message, at int64) (
 		return r.in, false, err
 	}
 	r.in.Kind = channels.KindEdit
-	r.in.Key = r.key("e", key.GetID()) + ":" + r.evt.Info.ID
 	r.in.Target = foreignID(key.GetID(), r.who.user)
+	r.in.Key = channels.EditKey(r.in.To, r.in.Target, r.evt.Info.ID)
 	r.in.Command = false
 	if at > 0 {
 		r.in.Time = time.UnixMilli(at).UTC()
@@ -202,8 +197,8 @@ func (r *reading) revoked(key *waCommon.MessageKey) (channels.Inbound, bool, err
 		return r.in, false, err
 	}
 	r.in.Kind = channels.KindDelete
-	r.in.Key = r.key("d", key.GetID())
 	r.in.Target = foreignID(key.GetID(), r.who.user)
+	r.in.Key = channels.DeleteKey(r.in.To, r.in.Target)
 	return r.in, true, nil
 }
 
@@ -217,7 +212,7 @@ func (r *reading) reacted(m *waE2E.ReactionMessage) (channels.Inbound, bool, err
 		return r.in, false, err
 	}
 	r.in.Kind = channels.KindReaction
-	r.in.Key = r.key("r", r.evt.Info.ID)
+	r.in.Key = channels.ReactionKey(r.in.To, foreignID(r.evt.Info.ID, r.who.user))
 	r.in.Text = m.GetText()
 	r.in.Target = foreignID(key.GetID(), by.user)
 	if by.user == r.s.me {

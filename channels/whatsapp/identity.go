@@ -70,22 +70,20 @@ func (h human) sender(name string) channels.Sender {
 // Message ids on WhatsApp are made by whoever sends: only together with the sender is one unique. Ours are given as they
 // are; another's has its sender behind a blank, so that nobody can pass a message off as one of ours by its id.
 
-const idMark = " "
-
 func foreignID(id string, by types.JID) channels.MessageID {
-	return channels.MessageID(id + idMark + by.String())
+	return channels.OfWriter(id, channels.UserID(by.String()))
 }
 
 // splitID is the network's id and who sent it; an empty sender: we did.
 func splitID(m channels.MessageID) (id string, by types.JID, err error) {
-	id, writer, foreign := strings.Cut(string(m), idMark)
+	id, writer := m.Writer()
 	if id == "" {
 		return "", by, bad("no message is named")
 	}
-	if !foreign {
+	if writer == "" {
 		return id, by, nil
 	}
-	by, err = types.ParseJID(writer)
+	by, err = types.ParseJID(string(writer))
 	if err != nil || by.User == "" {
 		return "", by, bad("the message id names no sender")
 	}

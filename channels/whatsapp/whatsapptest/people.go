@@ -88,6 +88,13 @@ func (s *Server) addPerson(p Person) *person {
 	return who
 }
 
+// ComesBy has a person's direct messages come from the phone number or from the LID from now on, as WhatsApp changes it.
+func (s *Server) ComesBy(phone string, number bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustKnow(phone).ByPhone = number
+}
+
 // AddGroup makes a group. Its members must be known.
 func (s *Server) AddGroup(g Group) {
 	s.mu.Lock()
