@@ -1,0 +1,97 @@
+//go:build !nowhatsapp
+
+package gateway_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.mau.fi/whatsmeow/types"
+
+	"parley/channels/whatsapp/whatsapptest"
+	"parley/gateway"
+)
+
+// R03, T08: on WhatsApp, too, what people edit and delete takes effect; whichever of their two addresses they come by, and
+// also where it is the number before and the LID after.
+func TestR03_T08_EditsAndDeletesTakeEffectOnWhatsApp(t *testing.T) {
+	if slower > 1 {
+		t.Skip("whatsmeow itself races when a line ends under a send: `make race` runs OnWhatsApp without the detector")
+	}
+	t.Parallel()
+	whatsapptest.Quiet()
+	s := whatsapptest.Start(t, whatsapptest.Options{})
+	people := []whatsapptest.Person{
+		{Phone: "4917700000001", LID: "170000000000001", Name: "Ana", ByPhone: true},
+		{Phone: "4917700000002", LID: "170000000000002", Name: "Ben"},
+		{Phone: "4917700000003", LID: "170000000000003", Name: "Cid", ByPhone: true},
+	}
+	for _, p := range people {
+		s.AddPerson(p)
+	}
+	const byLID, byNumber = "120363000000000001", "120363000000000002"
+	members := []string{people[0].Phone, people[1].Phone}
+	s.AddGroup(whatsapptest.Group{ID: byLID, Subject: "by LID", Members: members})
+	s.AddGroup(whatsapptest.Group{ID: byNumber, Subject: "by number", Members: members, ByPhone: true})
+
+	ts, root := newTalks(5), whatsapptest.Root()
+	gates := withTools(ts.tool())
+	linked := linkedHere(t, s)
+	ts.rig = newRig(t, setup{script: ts.script, opt: func(o *gateway.Options) { gates(o); linked(o) },
+		extra: "sessions: {queue: {mode: followup}}" + quiet,
+		more: fmt.Sprintf(`, {name: wa, type: whatsapp, api_url: "%s", root_key: "%s", access: {dm: open, groups: open, require_mention: true}}`,
+			s.URL(), hex.EncodeToString(root[:]))})
+	ts.logged("channel=wa state=ready", 1)
+
+	conversation := func(name string, p whatsapptest.Person, group string, moves bool) *talk {
+		in := whatsapptest.In{From: p.Phone, Group: group}
+		k := &talk{name: name, peer: p.PN().String()}
+		chat := p.PN()
+		if group != "" {
+			chat = types.NewJID(group, types.GroupServer)
+			k.peer = chat.String()
+			k.mention = "@" + s.Account().LID + " "
+		}
+		with := func(text string) whatsapptest.In {
+			in := in
+			in.Text = text
+			if k.mention != "" && strings.HasPrefix(text, k.mention) {
+				in.Mention = []string{s.Account().Phone}
+			}
+			return in
+		}
+		change := func() { // from the first change on they come by the other address
+			if moves {
+				s.ComesBy(p.Phone, false)
+			}
+		}
+		k.say = func(text string) string { return s.Write(with(text)) }
+		k.edit = func(id, text string) { change(); s.Edit(with(text), id) }
+		k.remove = func(id string) { change(); s.Revoke(in, id) }
+		k.shown = func() string {
+			var all []string
+			for _, m := range s.Sent(chat) {
+				all = append(all, m.Text)
+			}
+			return strings.Join(all, "\n")
+		}
+		return k
+	}
+	ts.list = []*talk{
+		conversation("dm by number", people[0], "", false),
+		conversation("dm by LID", people[1], "", false),
+		conversation("dm by number, then by LID", people[2], "", true),
+		conversation("group by LID", people[0], byLID, false),
+		conversation("group by number", people[1], byNumber, false),
+	}
+	for n, k := range ts.list {
+		t.Run(k.name, func(t *testing.T) { ts.play(t, n) })
+	}
+	t.Cleanup(func() {
+		if c := s.Complaints(); len(c) > 0 {
+			t.Errorf("the network complains: %q", c)
+		}
+	})
+}
