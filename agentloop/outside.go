@@ -31,7 +31,9 @@ func Quoted(lines []workspace.ContextLine) string {
 		from := "message of " + l.Name
 		switch l.Quote {
 		case workspace.QuoteOther:
-			from = "quoted message of " + l.Name
+			if from = "quoted message"; l.Name != "" {
+				from += " of " + l.Name
+			}
 		case workspace.QuoteOwn:
 			from = "quoted from you" // which no name makes: theirs stand behind other words
 		}

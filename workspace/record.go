@@ -136,6 +136,9 @@ type ContextLine struct {
 func (l ContextLine) Label() string {
 	switch l.Quote {
 	case QuoteOther:
+		if l.Name == "" {
+			return "quoted"
+		}
 		return "quoted from " + l.Name
 	case QuoteOwn:
 		return "quoted from you"

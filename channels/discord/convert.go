@@ -234,14 +234,14 @@ func (m *message) describe() string {
 	return ""
 }
 
-// quote fills in what the message answers. An answer to the bot is meant for it.
+// quote fills in what the message answers, which is in its own channel. An answer to the bot is meant for it.
 func (r *receiver) quote(m *message, in *channels.Inbound) {
-	if m.Type != typeReply || m.Reference == nil || m.Reference.Message == "" {
+	if m.Type != typeReply || m.Reference == nil || m.Reference.Message == "" || m.Reference.Channel != "" && m.Reference.Channel != m.Channel {
 		return
 	}
 	in.ReplyTo = channels.MessageID(m.Reference.Message)
 	q := m.Referenced
-	if q == nil || q.Author == nil {
+	if q == nil || q.Author == nil || q.ID != m.Reference.Message || q.Channel != "" && q.Channel != m.Channel {
 		return // it is gone
 	}
 	text, _ := r.text(q)

@@ -49,6 +49,7 @@ type message struct {
 	Attachments []attachment `json:"attachments"`
 	Reference   *struct {
 		Message string `json:"message_id"`
+		Channel string `json:"channel_id"`
 		Type    int    `json:"type"` // 1: a forward
 	} `json:"message_reference"`
 	Referenced *message `json:"referenced_message"`

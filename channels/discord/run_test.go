@@ -332,3 +332,29 @@ func TestOptionsAreJudgedWithoutTheNetwork(t *testing.T) {
 		}
 	}
 }
+
+// T27: a reply quotes what stands in its own channel. What names another one gives no text of it and calls nobody.
+func TestT27_AQuoteGivesOnlyWhatWasSaidHere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, discordtest.Options{NoLimits: true})
+	r.run()
+	for i, c := range []struct {
+		name, in, of, id string // where the reference says that it is, what it refers to, and the id of what is given for it
+		ours             bool
+	}{
+		{"here", general, general, "7", true},
+		{"said to be elsewhere", dm, general, "7", false},
+		{"given from elsewhere", general, dm, "7", false},
+		{"given for another", general, general, "8", false},
+		{"in its thread", thread, thread, "7", false},
+	} {
+		text := fmt.Sprintf("case %d", i)
+		r.fake.Raw("MESSAGE_CREATE", fmt.Sprintf(`{"id":"120000000000000000%d","channel_id":"%s","guild_id":"%s","type":19,"author":{"id":"%s","username":"ana"},"content":"%s",
+			"message_reference":{"message_id":"7","channel_id":"%s"},"referenced_message":{"id":"%s","channel_id":"%s","author":{"id":"%s","username":"parley"},"content":"an answer"}}`,
+			i, general, server, ana, text, c.in, c.id, c.of, r.fake.Bot().ID))
+		in := r.inbound(text)
+		if q := in.Quote; (q != nil) != c.ours || in.Mentioned != c.ours || q != nil && (!q.Own || q.Text != "an answer") {
+			t.Errorf("%s: reply to %q, quote %+v", c.name, in.ReplyTo, q)
+		}
+	}
+}

@@ -159,6 +159,9 @@ func (s *identity) content(m *message) (in channels.Inbound, ok bool, err error)
 // reply fills in what the message answers. In a topic a plain message "answers" the message that opened it.
 func (s *identity) reply(m *message, in *channels.Inbound) {
 	r := m.ReplyTo
+	if r != nil && (r.Chat == nil || r.Chat.ID != m.Chat.ID) {
+		return // another chat's is told as an external reply
+	}
 	if r == nil || (m.IsTopic && r.ID == m.Thread) {
 		if m.Quote != nil && m.External != nil { // from another chat: its writer is not shown to bots
 			in.Quote = &channels.Quote{Text: m.Quote.Text}
@@ -177,8 +180,8 @@ func (s *identity) reply(m *message, in *channels.Inbound) {
 	if q.Text == "" {
 		q.Text = r.describe()
 	}
-	if m.Quote != nil && m.Quote.Text != "" {
-		q.Text = m.Quote.Text
+	if m.Quote != nil && m.Quote.Text != "" && (!q.Own || strings.Contains(q.Text, m.Quote.Text)) {
+		q.Text = m.Quote.Text // a part of it; ours has no words that we did not write
 	}
 	in.Quote = q
 	in.Mentioned = in.Mentioned || q.Own

@@ -272,8 +272,9 @@ func (r *reading) content(m *waE2E.Message) (bool, error) {
 	return r.in.Text != "" || len(files) > 0 || us, nil
 }
 
-// quoted fills in what the message answers. Its text and writer are what the sender's phone says; what we sent ourselves
-// is taken from our own record.
+// quoted fills in what the message answers. Its text and writer are what the sender's phone says, who may name any id and
+// write any text: what we sent is taken from our own record, and only in the conversation that we sent it to. An id under
+// which we sent nothing here is nobody's.
 func (r *reading) quoted(info *waE2E.ContextInfo) error {
 	id := info.GetStanzaID()
 	if id == "" {
@@ -284,29 +285,44 @@ func (r *reading) quoted(info *waE2E.ContextInfo) error {
 		return err
 	}
 	was := unwrap(info.GetQuotedMessage())
-	q := &channels.Quote{From: by.sender(""), Text: textOf(was), Own: by.user == r.s.me}
+	q := &channels.Quote{From: by.sender(""), Text: textOf(was)}
 	if q.Text == "" {
 		q.Text = describe(was)
 	}
 	r.in.Quote = q
-	if other := info.GetRemoteJID(); other != "" && !r.here(other) {
-		q.Own = false // it was said elsewhere: nothing here can be meant by it
-		return nil
+	elsewhere := info.GetRemoteJID()
+	switch {
+	case by.user == r.s.me:
+		return r.quotedOurs(q, id, elsewhere)
+	case elsewhere != "" && !r.here(elsewhere):
+		return nil // nothing here can be meant by it
 	}
-	if !q.Own {
-		r.in.ReplyTo = foreignID(id, by.user)
-		q.Attachments, err = r.s.attachments(was)
-		return err
-	}
-	r.in.ReplyTo = channels.MessageID(id)
-	sent, _, err := r.s.v.get(r.ctx, id)
+	r.in.ReplyTo = foreignID(id, by.user)
+	q.Attachments, err = r.s.attachments(was)
+	return err
+}
+
+// quotedOurs fills in a quote that is said to be ours.
+func (r *reading) quotedOurs(q *channels.Quote, id, elsewhere string) error {
+	sent, chat, err := r.s.v.get(r.ctx, id)
 	if err != nil {
 		return err
 	}
+	if elsewhere != "" && !r.here(elsewhere) || sent == nil || !r.saidHere(chat) {
+		q.From = channels.Sender{}
+		return nil
+	}
+	r.in.ReplyTo, q.Own = channels.MessageID(id), true
 	if text := textOf(unwrap(sent)); text != "" {
 		q.Text = text
 	}
 	return nil
+}
+
+// saidHere says whether what we sent to a chat was sent to this conversation.
+func (r *reading) saidHere(chat string) bool {
+	here, err := types.ParseJID(string(r.in.To.Peer))
+	return err == nil && r.s.sameChat(r.ctx, chat, here)
 }
 
 // here says whether an address is this conversation, or the account itself in a chat with it.

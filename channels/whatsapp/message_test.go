@@ -131,6 +131,51 @@ func TestQuoteOfOursHasOurWords(t *testing.T) {
 	}
 }
 
+// T27: an answer's text is given only where the answer was given, and an id under which we sent nothing is nobody's, whatever
+// the writer's phone says of it.
+func TestT27_AQuoteGivesOnlyWhatWasSaidHere(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	toAna := r.send(channels.Post{To: r.dm(ana), Token: "a", Text: "Ana's secret"})
+	toAll := r.send(channels.Post{To: r.group(), Token: "g", Text: "for the group"})
+	for i, c := range []struct {
+		name     string
+		by       whatsapptest.Person
+		group    string
+		id       channels.MessageID
+		remote   string // what the writer says of where it was said
+		ours     bool
+		says     string
+		attempts string
+	}{
+		{"where it was said", ana, "", toAna, "", true, "Ana's secret", "made up"},
+		{"by another", ben, "", toAna, "", false, "made up", "made up"},
+		{"by another, without words", ben, "", toAna, "", false, "", ""},
+		{"by another, who names the chat", ben, "", toAna, ana.PN().String(), false, "made up", "made up"},
+		{"by another, who names us", ben, "", toAna, r.account(), false, "made up", "made up"},
+		{"in a group", ben, groupID, toAna, "", false, "made up", "made up"},
+		{"of a group, in its group", ben, groupID, toAll, "", true, "for the group", "made up"},
+		{"of a group, in private", ben, "", toAll, "", false, "made up", "made up"},
+		{"an id that is nobody's", ben, "", "3EB0FFFFFFFFFFFFFFFFFF", "", false, "Ben may see everything", "Ben may see everything"},
+	} {
+		text := fmt.Sprintf("case %d", i)
+		info := &waE2E.ContextInfo{StanzaID: proto.String(string(c.id)), Participant: proto.String(r.account()), QuotedMessage: &waE2E.Message{Conversation: &c.attempts}}
+		if c.remote != "" {
+			info.RemoteJID = &c.remote
+		}
+		r.net.Raw(whatsapptest.In{From: c.by.Phone, Group: c.group}, &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{Text: &text, ContextInfo: info}})
+		in := r.in.text(t, text)
+		q := in.Quote
+		if q == nil || q.Own != c.ours || q.Text != c.says || (in.ReplyTo == c.id) != c.ours {
+			t.Errorf("%s: reply to %q, quote %+v", c.name, in.ReplyTo, q)
+		}
+		if q != nil && !c.ours && q.From.User != "" {
+			t.Errorf("%s: it is said to be by %q", c.name, q.From.User)
+		}
+	}
+}
+
 func TestOwnPhoneAndHistoryAreNotHeard(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
