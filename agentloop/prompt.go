@@ -254,15 +254,7 @@ func Volatile(m Moment) string {
 	if m.Session.Name != "" {
 		fmt.Fprintf(&b, "- Session: %q\n", workspace.Line(m.Session.Name, 80))
 	}
-	role := string(m.Requester.Role)
-	if role == "" {
-		role = "nobody"
-	}
-	name := m.Requester.Name
-	if name == "" {
-		name = string(m.Requester.Person)
-	}
-	fmt.Fprintf(&b, "- Asked by: %q, role %s\n", workspace.Line(name, 80), role)
+	fmt.Fprintf(&b, "- Asked by: %s\n", workspace.Who(m.Requester.Person, m.Requester.Role, m.Requester.Name))
 	for _, n := range m.Notes {
 		b.WriteString("\n" + Outside("note: "+n.Source, workspace.Visible(n.Text)) + "\n")
 	}

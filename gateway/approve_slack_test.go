@@ -121,9 +121,9 @@ func TestT10_T11_InASlackChannelOnlyAnOwnersButtonDecides(t *testing.T) {
 			r.press(q, slackAna, "Once")
 			r.stored("it ran", `SELECT state FROM steps WHERE tool = 'act'`, "done")
 			r.press(q, slackAna, "Deny")
-			r.told(slackRoom, slackAna, "Approved once by Ana (work).")
+			r.told(slackRoom, slackAna, `Approved once by ana (owner) "Ana" (work).`)
 			r.s.ClearFaults()
-			r.closed(q, "Approved once by Ana (work)")
+			r.closed(q, `Approved once by ana (owner) "Ana" (work)`)
 			r.seen("the answer in the thread", func(v slacktest.View) bool {
 				thread, ok := shows(v, slackRoom, "acted 1")
 				return ok && thread == root
@@ -162,8 +162,8 @@ func TestT11_AMembersRequestOnSlackIsAskedOfTheOwner(t *testing.T) {
 				}
 			}
 			r.press(q, slackAna, "Deny")
-			r.closed(q, "Denied by Ana (work)")
-			says(slackBenDM, "Ana said no")
+			r.closed(q, `Denied by ana (owner) "Ana" (work)`)
+			says(slackBenDM, `ana (owner) "Ana" said no`)
 			if act.ran.Load() != 0 {
 				t.Error("it ran")
 			}
@@ -185,7 +185,7 @@ func TestAQuestionOnSlackIsAskedOnceAndOutlivesARestart(t *testing.T) {
 	r.start(withTools(act))
 	r.seen("a socket", func(v slacktest.View) bool { return v.Sockets() == 1 })
 	r.press(q, slackAna, "Once")
-	r.closed(q, "Approved once by Ana (work)")
+	r.closed(q, `Approved once by ana (owner) "Ana" (work)`)
 	r.seen("the answer", func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "acted 1"); return ok })
 	if got := r.s.View().Sent(slackAnaDM); len(got) != 2 || act.ran.Load() != 1 {
 		var all []string

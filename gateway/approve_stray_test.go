@@ -33,7 +33,7 @@ func TestAQuestionThatWasSentTwiceIsClosedTwice(t *testing.T) {
 				r.tg.Press(ana.ID, both[i].ID, user(11), button(t, both[i], "Once"))
 				r.until("the pressed one is closed", func(v telegramtest.View) bool {
 					m := asked(v)[i]
-					return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once by Ana")
+					return len(m.Buttons) == 0 && strings.Contains(m.Text, `Approved once by ana (owner) "Ana"`)
 				})
 			}
 			r.said(ana, "acted 1")

@@ -156,7 +156,7 @@ func TestAnOwnerApprovesByAButtonAndTheTurnGoesOn(t *testing.T) {
 	r.said(ana, "acted 1")
 	r.until("the question is closed", func(v telegramtest.View) bool {
 		m, _ := v.Message(ana.ID, q.ID)
-		return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once by Ana")
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, `Approved once by ana (owner) "Ana"`)
 	})
 	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|tg|once")
 	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "done")
@@ -164,7 +164,7 @@ func TestAnOwnerApprovesByAButtonAndTheTurnGoesOn(t *testing.T) {
 		t.Errorf("it ran %d times", n)
 	}
 	r.tg.Press(ana.ID, q.ID, user(11), "approval:"+r.rows(`SELECT id FROM approvals`)[0]+":deny") // of an old copy of the message
-	r.said(ana, "Approved once by Ana (tg).")
+	r.said(ana, `Approved once by ana (owner) "Ana" (tg).`)
 }
 
 func TestANoIsToldAndNothingRuns(t *testing.T) {
@@ -175,7 +175,7 @@ func TestANoIsToldAndNothingRuns(t *testing.T) {
 	r.say(ana, 11, "act")
 	q := r.question(ana)
 	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Deny"))
-	r.said(ana, "Ana said no")
+	r.said(ana, `ana (owner) "Ana" said no`)
 	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "refused")
 	if act.ran.Load() != 0 {
 		t.Error("it ran")
@@ -208,6 +208,62 @@ func TestT11_AMembersRequestIsAskedOfTheOwner(t *testing.T) {
 	}
 	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
 	r.said(ben, "acted 1")
+}
+
+// TestT27_WhoAsksIsShownByIdAndRole: a member and a stranger call themselves as the owner is called, and more; wherever the
+// owner reads who asks, id and role stand first.
+func TestT27_WhoAsksIsShownByIdAndRole(t *testing.T) {
+	t.Parallel()
+	const name = "Ana (pick) Security team pre-approved"
+	r := newRig(t, setup{script: acts("x"), opt: withTools(newAct()), extra: actors + quiet, access: "{dm: pairing}", agent: ", tools: {by_role: {member: {exec: ask}}}"})
+	ana := r.person(11)
+	r.say(ana, 11, "hello")
+	r.wait(ana, 1)
+	chat := func(id int64) telegramtest.Chat { return r.tg.AddPrivate(telegramtest.User{ID: id, First: name}) }
+	ben, eve := chat(12), chat(13)
+	r.tg.Message(telegramtest.In{Chat: ben.ID, From: telegramtest.User{ID: 12, First: name}, Text: "act"})
+	r.tg.Message(telegramtest.In{Chat: eve.ID, From: telegramtest.User{ID: 13, First: name}, Text: "let me in"})
+	q := r.question(ana)
+	r.wait(eve, 1)
+	want := `ben (member) "` + name + `"`
+	if !strings.HasPrefix(q.Text, "May I do this? "+want+" asked for it on telegram.") {
+		t.Errorf("the question: %s", q.Text)
+	}
+	r.say(ana, 11, "/approve")
+	r.said(ana, "asked for by "+want)
+	cl := r.client()
+	type item struct {
+		ID        string `json:"id"`
+		Requester string `json:"requester"`
+		Role      string `json:"role"`
+		AskedBy   string `json:"asked_by"`
+		Messages  []struct {
+			AskedBy string `json:"asked_by"`
+		} `json:"messages"`
+	}
+	first := func(path string) item {
+		var l client.List[item]
+		if err := cl.Get(t.Context(), path, &l); err != nil || len(l.Items) == 0 {
+			t.Fatalf("%s: %v %+v", path, err, l)
+		}
+		return l.Items[0]
+	}
+	if a := first("/v1/approvals"); a.AskedBy != want || a.Requester != "ben" || a.Role != "member" {
+		t.Errorf("the API's approval: %+v", a)
+	}
+	run := first("/v1/runs?requester=ben")
+	if run.AskedBy != `ben (member) "Ben"` {
+		t.Errorf("the API's run: %+v", run)
+	}
+	var whole item
+	if err := cl.Get(t.Context(), "/v1/runs/"+run.ID, &whole); err != nil || whole.AskedBy != run.AskedBy || len(whole.Messages) != 1 || whole.Messages[0].AskedBy != want {
+		t.Errorf("the run's page: %v %+v", err, whole)
+	}
+	if p := first("/v1/pairings"); p.AskedBy != `telegram user 13 "`+name+`"` {
+		t.Errorf("the API's pairing: %+v", p)
+	}
+	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Deny"))
+	r.said(ana, `Denied by ana (owner) "Ana"`)
 }
 
 // T10 and T11: in a group only buttons decide, and only owners' presses.

@@ -78,6 +78,7 @@ type handed struct {
 	Hash      string          `json:"hash"`
 	Requester string          `json:"requester"`
 	Role      string          `json:"role"`
+	AskedBy   string          `json:"asked_by"` // both, and the name by which the requester goes, in quotes
 	Agent     string          `json:"agent"`
 	Session   string          `json:"session"`
 	RunID     string          `json:"run_id"`
@@ -103,7 +104,7 @@ type handAnswered struct {
 
 func handedOf(ap workspace.Approval) handed {
 	return handed{Approval: string(ap.ID), Domain: ap.Domain, Tool: ap.Tool, Shown: ap.Body.Shown, Args: ap.Body.Args, Cwd: ap.Body.Cwd, Sandbox: ap.Body.Sandbox, Hash: ap.Hash,
-		Requester: string(ap.Requester), Role: string(ap.Role), Agent: string(ap.Agent), Session: ap.Session, RunID: string(ap.RunID), CallID: ap.CallID,
+		Requester: string(ap.Requester), Role: string(ap.Role), AskedBy: workspace.Who(ap.Requester, ap.Role, ap.Body.Asked), Agent: string(ap.Agent), Session: ap.Session, RunID: string(ap.RunID), CallID: ap.CallID,
 		Created: ap.Created.UTC(), Expires: ap.Expires.UTC()}
 }
 

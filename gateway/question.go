@@ -156,10 +156,7 @@ func questionParts(t channels.Traits) int {
 
 // head says what is asked, by whom and from where.
 func (a *approvals) head(ap workspace.Approval, r *recorder) string {
-	who := ap.Body.Asked
-	if who == "" {
-		who = string(ap.Requester)
-	}
+	who := workspace.Who(ap.Requester, ap.Role, ap.Body.Asked)
 	where := "from the API"
 	if r != nil && r.room.ID != "" {
 		where = "on " + string(r.room.Network)
@@ -167,9 +164,9 @@ func (a *approvals) head(ap workspace.Approval, r *recorder) string {
 			where += ", in a group"
 		}
 	}
-	s := fmt.Sprintf("**May I do this?** %s asked for it %s.", plainLabel(who), where)
+	s := fmt.Sprintf("**May I do this?** %s asked for it %s.", who, where)
 	if ap.Domain != "" {
-		s = fmt.Sprintf("**May I do this?** It belongs to **%s**. %s asked for it %s.", plainLabel(ap.Domain), plainLabel(who), where)
+		s = fmt.Sprintf("**May I do this?** It belongs to **%s**. %s asked for it %s.", plainLabel(ap.Domain), who, where)
 	}
 	s += fmt.Sprintf("\nTool `%s`", codeLabel(ap.Tool))
 	for _, x := range [][2]string{{"in", ap.Body.Cwd}, {"with", strings.Join(ap.Body.Env, " ")}, {"under", ap.Body.Sandbox}} {

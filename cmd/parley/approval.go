@@ -32,6 +32,7 @@ type approval struct {
 	RunID         string          `json:"run_id"`
 	Requester     string          `json:"requester"`
 	RequesterName string          `json:"requester_name"`
+	AskedBy       string          `json:"asked_by"`
 	Created       time.Time       `json:"created"`
 	Expires       time.Time       `json:"expires_at"`
 	Choices       []string        `json:"choices"`
@@ -55,9 +56,9 @@ func (a *app) approvalCommand() *cobra.Command {
 		}, func(l client.List[approval]) error {
 			var rows [][]string
 			for _, p := range l.Items {
-				rows = append(rows, []string{p.Short, p.State, p.Tool, strings.TrimSpace(p.RequesterName + " " + p.Domain), ago(p.Created), cut(strings.ReplaceAll(p.Text, "\n", " "), 50)})
+				rows = append(rows, []string{p.Short, p.State, p.Tool, p.AskedBy, p.Domain, ago(p.Created), cut(strings.ReplaceAll(p.Text, "\n", " "), 50)})
 			}
-			return a.more(l.Next, a.table([]string{"ID", "STATE", "TOOL", "FOR", "ASKED", "BEGINS"}, rows))
+			return a.more(l.Next, a.table([]string{"ID", "STATE", "TOOL", "ASKED BY", "DOMAIN", "ASKED", "BEGINS"}, rows))
 		})
 	}}
 	ls.Flags().StringVar(&state, "state", "", "only those in this `state`, such as pending")
@@ -103,7 +104,7 @@ func (p approval) print(w io.Writer, now time.Time) error {
 	row("state", p.State)
 	row("tool", p.Tool)
 	row("domain", p.Domain)
-	row("asked by", strings.TrimSpace(p.RequesterName+" ("+p.Requester+")"))
+	row("asked by", p.AskedBy)
 	row("session", p.Session)
 	row("run", p.RunID)
 	row("in", p.Cwd)

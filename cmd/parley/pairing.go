@@ -16,6 +16,7 @@ type pairing struct {
 	Type      string    `json:"type"`
 	User      string    `json:"user"`
 	Name      string    `json:"name,omitempty"`
+	AskedBy   string    `json:"asked_by"`
 	State     string    `json:"state"`
 	Requested time.Time `json:"requested"`
 	Person    string    `json:"person,omitempty"`
@@ -28,9 +29,9 @@ func (a *app) pairingCommand() *cobra.Command {
 		return fetch(c.Context(), a, "/v1/pairings", func(l list[pairing]) error {
 			var rows [][]string
 			for _, p := range l.Items {
-				rows = append(rows, []string{p.Short, p.Channel, p.User, p.Name, p.State, ago(p.Requested)})
+				rows = append(rows, []string{p.Short, p.Channel, p.AskedBy, p.State, ago(p.Requested)})
 			}
-			return a.table([]string{"ID", "CHANNEL", "USER", "CALLED", "STATE", "ASKED"}, rows)
+			return a.table([]string{"ID", "CHANNEL", "ASKED BY", "STATE", "ASKED"}, rows)
 		})
 	}}
 	var as string
@@ -39,7 +40,7 @@ func (a *app) pairingCommand() *cobra.Command {
 		if err != nil || a.json {
 			return a.orShow(p, err)
 		}
-		_, err = fmt.Fprintf(a.out, "%s (%s user %s) may speak on %s as %s\n", visible(p.Name), p.Type, visible(p.User), visible(p.Channel), p.Role)
+		_, err = fmt.Fprintf(a.out, "%s may speak on %s as %s\n", visible(p.AskedBy), visible(p.Channel), p.Role)
 		return err
 	}}
 	approve.Flags().StringVar(&as, "as", "guest", "`role`: guest, member or owner")
@@ -48,7 +49,7 @@ func (a *app) pairingCommand() *cobra.Command {
 		if err != nil || a.json {
 			return a.orShow(p, err)
 		}
-		_, err = fmt.Fprintf(a.out, "%s (%s user %s) is denied\n", visible(p.Name), p.Type, visible(p.User))
+		_, err = fmt.Fprintf(a.out, "%s is denied\n", visible(p.AskedBy))
 		return err
 	}}
 	group.AddCommand(a.jsonFlag(ls), a.jsonFlag(approve), a.jsonFlag(deny))

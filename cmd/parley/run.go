@@ -108,7 +108,7 @@ func (a *app) showRun() *cobra.Command {
 			return "/v1/runs/" + url.PathEscape(id), err
 		}
 		err := fetchFrom(c.Context(), a, where, func(v map[string]any) error {
-			for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "requester", "started", "ended"} {
+			for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "asked_by", "started", "ended"} {
 				if s, _ := v[name].(string); s != "" {
 					fmt.Fprintf(a.out, "%-9s %s\n", name, visible(s))
 				}

@@ -33,7 +33,8 @@ type approvalView struct {
 	Source        string          `json:"source"` // the network it was asked from, or local
 	Requester     string          `json:"requester"`
 	RequesterName string          `json:"requester_name"`
-	Role          string          `json:"role"` // of the requester when it was asked
+	AskedBy       string          `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
+	Role          string          `json:"role"`     // of the requester when it was asked
 	Created       time.Time       `json:"created"`
 	Expires       time.Time       `json:"expires_at"`
 	Choices       []string        `json:"choices"` // what the caller may answer: once, session, deny; empty: nothing
@@ -49,7 +50,7 @@ type approvalView struct {
 func approvalOf(a control.Approval) approvalView {
 	v := approvalView{ID: string(a.ID), Short: workspace.Short(a.ID), State: string(a.State), Tool: a.Tool, Text: a.Body.Shown, Args: valid(a.Body.Args), Cwd: a.Body.Cwd,
 		Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox, Hash: a.Hash, Domain: a.Domain, Agent: string(a.Agent), Session: a.Session, SessionID: string(a.SessionID),
-		RunID: string(a.RunID), CallID: a.CallID, Source: "local", Requester: string(a.Requester), RequesterName: a.Name, Role: string(a.Role), Created: a.Created.UTC(),
+		RunID: string(a.RunID), CallID: a.CallID, Source: "local", Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(), Role: string(a.Role), Created: a.Created.UTC(),
 		Expires: a.Expires.UTC(), Choices: []string{}, Decided: moment(a.Decided), DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via, Grant: string(a.Grant),
 		Reason: a.Reason, ExternalRef: a.External}
 	if k, err := workspace.ParseKey(a.Session); err == nil {

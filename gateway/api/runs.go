@@ -39,6 +39,7 @@ type runItem struct {
 	Source        string     `json:"source"` // the network, or local
 	Requester     string     `json:"requester"`
 	RequesterName string     `json:"requester_name"`
+	AskedBy       string     `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
 	Role          string     `json:"role"`
 	State         string     `json:"state"`
 	Reason        string     `json:"reason,omitempty"`
@@ -54,7 +55,7 @@ type runItem struct {
 
 func runItemOf(r control.RunItem) runItem {
 	return runItem{ID: string(r.Run.ID), Agent: string(r.Key.Agent), Session: r.Key.String(), SessionID: string(r.Run.SessionID), Generation: r.Generation,
-		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
+		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, AskedBy: workspace.Who(r.Run.Requester, r.Run.Role, r.Name), Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
 		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: moment(r.Run.Ended), Tries: r.Run.Tries, TaskID: r.Run.TaskID,
 		ParentRun: string(r.Run.ParentRun), Usage: usageOf(r.Run.Usage)}
 }
@@ -93,6 +94,7 @@ type runDetail struct {
 	Generation    int            `json:"generation,omitempty"`
 	Source        string         `json:"source"` // the network, or local
 	RequesterName string         `json:"requester_name"`
+	AskedBy       string         `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
 	Role          string         `json:"role"`
 	Error         string         `json:"error,omitempty"` // for the operator
 	TaskID        string         `json:"task_id,omitempty"`
@@ -111,6 +113,7 @@ type runMessage struct {
 	Channel  string      `json:"channel,omitempty"`
 	Person   string      `json:"person"`
 	Sender   string      `json:"sender"` // a label
+	AskedBy  string      `json:"asked_by"`
 	Role     string      `json:"role"`
 	Text     string      `json:"text"`
 	State    string      `json:"state"`
@@ -187,6 +190,7 @@ func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
 			v.Role = string(in.Role)
 		}
 	}
+	v.AskedBy = workspace.Who(workspace.PersonID(v.Requester), workspace.Role(v.Role), d.Name)
 	for _, ap := range d.Approvals {
 		v.Approvals = append(v.Approvals, approvalOf(ap))
 	}
@@ -196,7 +200,7 @@ func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
 }
 
 func messageOf(in workspace.Input) runMessage {
-	return runMessage{ID: string(in.ID), Source: in.Source, Channel: in.Data.Channel, Person: string(in.Person), Sender: in.Sender, Role: string(in.Role), Text: in.Text,
+	return runMessage{ID: string(in.ID), Source: in.Source, Channel: in.Data.Channel, Person: string(in.Person), Sender: in.Sender, AskedBy: workspace.Who(in.Person, in.Role, in.Sender), Role: string(in.Role), Text: in.Text,
 		State: string(in.State), Reason: in.Reason, Received: in.Received.UTC(),
 		Decision: runDecision{in.Decision.Allow, in.Decision.Rule, append([]string{}, in.Decision.Gates...), in.Decision.Reason},
 		Route:    runRoute{string(in.Binding.Agent), in.Binding.Key, in.Binding.Rule, in.Binding.Fallback}}
@@ -295,7 +299,7 @@ func decisionOf(st workspace.StepState) string {
 func timeline(v runDetail) []runMoment {
 	out := []runMoment{}
 	for _, m := range v.Messages {
-		out = append(out, runMoment{Time: m.Received, Type: "received", Name: m.Source, Text: m.Sender})
+		out = append(out, runMoment{Time: m.Received, Type: "received", Name: m.Source, Text: m.AskedBy})
 	}
 	if v.Started != nil {
 		out = append(out, runMoment{Time: *v.Started, Type: "started"})

@@ -143,6 +143,7 @@ type pairingView struct {
 	Network   string     `json:"type"`
 	User      string     `json:"user"`
 	Name      string     `json:"name,omitempty"` // as they call themselves: a label
+	AskedBy   string     `json:"asked_by"`       // the network, its id of the sender and, in quotes, the name: what to show
 	State     string     `json:"state"`
 	Requested time.Time  `json:"requested"`
 	Decided   *time.Time `json:"decided,omitempty"`
@@ -152,7 +153,7 @@ type pairingView struct {
 }
 
 func pairingOf(p workspace.Pairing) pairingView {
-	return pairingView{ID: p.ID, Short: workspace.Short(p.ID), Channel: p.Channel, Network: string(p.Network), User: string(p.User), Name: p.Name, State: string(p.State),
+	return pairingView{ID: p.ID, Short: workspace.Short(p.ID), Channel: p.Channel, Network: string(p.Network), User: string(p.User), Name: p.Name, AskedBy: workspace.Stranger(string(p.Network), string(p.User), p.Name), State: string(p.State),
 		Requested: p.Requested.UTC(), Decided: moment(p.Decided), DecidedBy: string(p.DecidedBy)}
 }
 

@@ -71,6 +71,7 @@ type RunItem struct {
 	Source        string     `json:"source"`
 	Requester     string     `json:"requester"`
 	RequesterName string     `json:"requester_name"`
+	AskedBy       string     `json:"asked_by"` // what to show of both
 	Role          string     `json:"role"`
 	State         string     `json:"state"`
 	Reason        string     `json:"reason"`

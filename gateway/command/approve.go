@@ -85,7 +85,7 @@ func renderApprovals(list []control.Approval) string {
 		if ap.Domain != "" {
 			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
 		}
-		fmt.Fprintf(&b, ", asked for by %s\n", workspace.Line(ap.Name, 40))
+		fmt.Fprintf(&b, ", asked for by %s\n", ap.AskedBy())
 	}
 	if cut {
 		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,11 @@ type Approval struct {
 	Name        string                  // of the requester
 	DeciderName string
 	Mine        bool // the caller may decide about it here
+}
+
+// AskedBy is who asked for the call, as whoever decides about it reads it.
+func (a Approval) AskedBy() string {
+	return workspace.Who(a.Requester, a.Role, cmp.Or(a.Body.Asked, a.Name))
 }
 
 // Decision is an answer to a question.
@@ -330,7 +336,7 @@ func (c *Control) Told(ap workspace.Approval) string {
 	return "Not decided yet"
 }
 
-// DeciderName is who decided, as people call them.
+// DeciderName is who decided, in words.
 func (c *Control) DeciderName(ap workspace.Approval) string {
 	if ap.DecidedBy == "" {
 		if ap.Via == "webhook" || ap.Via == "command" {
@@ -338,10 +344,11 @@ func (c *Control) DeciderName(ap workspace.Approval) string {
 		}
 		return ""
 	}
-	if name, err := c.nameOf(map[workspace.PersonID]string{}, ap.DecidedBy); err == nil && name != "" {
-		return workspace.Line(name, 40)
+	p, err := c.Store.PersonByID(ap.DecidedBy)
+	if err != nil {
+		return string(ap.DecidedBy)
 	}
-	return string(ap.DecidedBy)
+	return workspace.Who(p.ID, p.Role, p.Name)
 }
 
 // ByDomain takes the answer of a domain's own system, which has proven itself to the caller.

@@ -17,6 +17,7 @@ type AuditItem struct {
 	Kind  string         `json:"kind"`
 	Actor string         `json:"actor,omitempty"` // a person's id; left out: the gateway itself
 	Name  string         `json:"actor_name,omitempty"`
+	By    string         `json:"by,omitempty"`  // the actor's id and, in quotes, the name: what to show
 	Via   string         `json:"via,omitempty"` // the surface
 	What  map[string]any `json:"what"`
 	Chain string         `json:"chain"`
@@ -107,6 +108,7 @@ func (c *Control) auditItems(rows []workspace.AuditEntry) ([]AuditItem, error) {
 			if item.Name, err = c.nameOf(names, row.Actor); err != nil {
 				return nil, err
 			}
+			item.By = workspace.Named(row.Actor, item.Name)
 		}
 		list = append(list, item)
 	}

@@ -50,6 +50,8 @@ export type Approval = {
   source: string
   requester: string
   requester_name: string
+  /** id, role and, in quotes, the name of the requester: what to show */
+  asked_by: string
   /** of the requester when it was asked */
   role: string
   created: string
@@ -103,6 +105,8 @@ export type AuditItem = {
   /** a person's id; left out: the gateway itself */
   actor?: string
   actor_name?: string
+  /** the actor's id and, in quotes, the name: what to show */
+  by?: string
   /** the surface */
   via?: string
   what: Record<string, unknown>
@@ -428,6 +432,8 @@ export type Pairing = {
   user: string
   /** as they call themselves: a label */
   name?: string
+  /** the network, its id of the sender and, in quotes, the name: what to show */
+  asked_by: string
   state: string
   requested: string
   decided?: string
@@ -644,6 +650,8 @@ export type RunDetail = {
   /** the network, or local */
   source: string
   requester_name: string
+  /** id, role and, in quotes, the name of the requester: what to show */
+  asked_by: string
   role: string
   /** for the operator */
   error?: string
@@ -669,6 +677,8 @@ export type RunItem = {
   source: string
   requester: string
   requester_name: string
+  /** id, role and, in quotes, the name of the requester: what to show */
+  asked_by: string
   role: string
   state: string
   reason?: string
@@ -690,6 +700,7 @@ export type RunMessage = {
   person: string
   /** a label */
   sender: string
+  asked_by: string
   role: string
   text: string
   state: string

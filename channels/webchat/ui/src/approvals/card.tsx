@@ -41,7 +41,7 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
         <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{gone ? 'over' : over ? 'lapsed' : `lapses in ${remaining(left)}`}</span></h3>
       <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
       <dl className="facts small">
-        <dt>Asked by</dt><dd><bdi>{shown(a.requester_name || a.requester || 'somebody')}</bdi>{a.role && <span className="soft"> · {a.role}</span>}</dd>
+        <dt>Asked by</dt><dd><bdi>{shown(a.asked_by)}</bdi></dd>
         {!here && <><dt>In</dt><dd><SessionLink session={a.session} source={a.source} /></dd></>}
         <dt>Agent</dt><dd><AgentLink agent={a.agent} /></dd>
         {a.domain && <><dt>Domain</dt><dd>{a.domain}</dd></>}

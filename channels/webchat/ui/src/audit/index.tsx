@@ -69,7 +69,7 @@ function Row({ row: r, bad }: { row: AuditItem; bad?: string }) {
       <button type="button" className="audit-line" aria-expanded={open} onClick={() => { set(!open) }}>
         <Icon name={s.icon} className={s.bad ? 'bad' : undefined} />
         <span className="audit-what"><span className="audit-text">{shown(s.text)}</span>{line && <code className="truncate faint" dir="auto"><Unseen text={line.split('\n', 1)[0] ?? ''} /></code>}</span>
-        <span className="audit-who small soft truncate"><bdi>{shown(r.actor_name || r.actor || 'Parley itself')}</bdi>{r.via && <> · {shown(r.via)}</>}</span>
+        <span className="audit-who small soft truncate"><bdi>{shown(r.by || 'Parley itself')}</bdi>{r.via && <> · {shown(r.via)}</>}</span>
         <span className="audit-when small soft"><Ago at={r.time} /></span>
         <span className="audit-n small faint num" title={`Row ${r.n}`}>{r.n}</span>
       </button>
@@ -85,7 +85,7 @@ function Details({ row: r }: { row: AuditItem }) {
     <dl className="facts small audit-all">
       <dt>Kind</dt><dd><code>{shown(r.kind)}</code></dd>
       <dt>At</dt><dd>{new Date(r.time).toLocaleString()}</dd>
-      {r.actor && <><dt>By</dt><dd><bdi>{shown(r.actor_name || r.actor)}</bdi>{r.actor_name && r.actor_name !== r.actor && <span className="soft mono"> {r.actor}</span>}</dd></>}
+      {r.actor && <><dt>By</dt><dd><bdi>{shown(r.by ?? r.actor)}</bdi></dd></>}
       {what.map(([k, v]) => <Fact key={k} name={k} value={v} />)}
       <dt>Row’s hash</dt><dd className="mono">{r.hash}</dd>
     </dl>

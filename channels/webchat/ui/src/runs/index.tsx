@@ -11,7 +11,7 @@ import { Page } from '../ui/page'
 import { Empty, Failed, Skeleton } from '../ui/states'
 import { Table } from '../ui/table'
 import { Ago } from '../ui/time'
-import { AgentLink, PersonName, SessionLink, Took } from './parts'
+import { AgentLink, SessionLink, Took } from './parts'
 import { Cost, runStates, StateBadge, stateLabel, Tokens } from './state'
 import './runs.css'
 
@@ -56,7 +56,7 @@ export function RunTable({ rows, caption = 'Runs' }: { rows: RunItem[]; caption?
       { head: 'State', cell: r => <StateBadge state={r.state} />, nowrap: true },
       { head: 'Agent', cell: r => <AgentLink agent={r.agent} /> },
       { head: 'Session', cell: r => <SessionLink session={r.session} source={r.source} /> },
-      { head: 'Asked by', cell: r => <PersonName id={r.requester} name={r.requester_name} /> },
+      { head: 'Asked by', cell: r => <bdi>{shown(r.asked_by)}</bdi> },
       { head: 'Began', cell: r => <Ago at={r.started} />, nowrap: true },
       { head: 'Took', cell: r => <Took from={r.started} to={r.ended} state={r.state} />, end: true, nowrap: true },
       { head: 'Tokens', cell: r => <Tokens usage={r.usage} />, end: true },

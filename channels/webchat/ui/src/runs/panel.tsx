@@ -21,7 +21,7 @@ export function RunPanel({ run }: { run: string }) {
         <dt>Model</dt><dd>{data.model || '–'}</dd>
         <dt>Tokens</dt><dd><Tokens usage={data.usage} /></dd>
         <dt>Cost</dt><dd><Cost usage={data.usage} /></dd>
-        {m && <><dt>Asked by</dt><dd><bdi>{shown(m.sender || m.person)}</bdi> <span className="soft">({m.role})</span></dd>
+        {m && <><dt>Asked by</dt><dd><bdi>{shown(m.asked_by)}</bdi></dd>
           <dt>Route</dt><dd>{m.route.fallback ? 'fallback: no route matched' : <code>{m.route.rule}</code>}</dd></>}
       </dl>
       {data.steps.length > 0 && <ol className="steps-short" aria-label="Steps">

@@ -24,9 +24,9 @@ export function AgentLink({ agent }: { agent: string }) {
   return agent ? <Link to="/agents/$agent" params={{ agent }}>{agent}</Link> : <span className="faint">–</span>
 }
 
-export function PersonName({ id, name }: { id: string; name?: string }) {
+export function PersonName({ id }: { id: string }) {
   if (!id) return <span className="faint">–</span>
-  return <span title={id} className="nowrap"><bdi>{shown(name || id.slice(-6))}</bdi></span>
+  return <span title={id} className="nowrap"><bdi>{shown(id.length === 26 ? id.slice(-6) : id)}</bdi></span>
 }
 
 // Took is how long something lasted, or has lasted so far.

@@ -15,7 +15,7 @@ import { Page } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Tabs } from '../ui/tabs'
 import { Ago } from '../ui/time'
-import { AgentLink, PersonName, SessionLink, Took } from './parts'
+import { AgentLink, SessionLink, Took } from './parts'
 import { Cost, live, reasonText, StateBadge, stateLabel, Tokens } from './state'
 import { useRun } from './use-run'
 import './runs.css'
@@ -55,7 +55,7 @@ export function RunFacts({ run }: { run: RunDetail }) {
     <dl className="facts card">
       <dt>Agent</dt><dd><AgentLink agent={run.agent} /></dd>
       <dt>Session</dt><dd><SessionLink session={run.session} source={run.source} /></dd>
-      <dt>Asked by</dt><dd><PersonName id={run.requester ?? ''} name={run.requester_name} />{run.role && <span className="soft"> · {run.role}</span>}</dd>
+      <dt>Asked by</dt><dd><bdi>{shown(run.asked_by)}</bdi></dd>
       <dt>Model</dt><dd>{run.model || <span className="faint">–</span>}</dd>
       <dt>Began</dt><dd><Ago at={run.started} /></dd>
       <dt>Took</dt><dd><Took from={run.started} to={run.ended} state={run.state} />{(run.tries ?? 1) > 1 && <span className="soft"> · begun {run.tries} times, since the gateway stopped in between</span>}</dd>
@@ -166,7 +166,7 @@ export function Why({ messages }: { messages: RunMessage[] }) {
       {messages.map(m => (
         <dl key={m.id} className="facts card">
           <dt>Message</dt><dd dir="auto">{m.text.length > 400 ? `${m.text.slice(0, 400)}…` : m.text}</dd>
-          <dt>From</dt><dd><bdi>{shown(m.sender || m.person)}</bdi> <span className="soft">· {m.role} · by {m.channel || m.source} · <Ago at={m.received} /></span></dd>
+          <dt>From</dt><dd><bdi>{shown(m.asked_by)}</bdi> <span className="soft">· by {m.channel || m.source} · <Ago at={m.received} /></span></dd>
           <dt>May speak</dt><dd>{m.decision.allow ? 'Yes' : 'No'} <span className="soft">· rule <code>{m.decision.rule}</code>{m.decision.reason && ` · ${m.decision.reason}`}</span></dd>
           {m.decision.gates.length > 0 && <><dt>Passed</dt><dd>{m.decision.gates.join(', ')}</dd></>}
           <dt>Went to</dt><dd><AgentLink agent={m.route.agent} /> {m.route.fallback
