@@ -53,7 +53,7 @@ func keep(a, b reflect.Value, restart string) {
 }
 
 // NeedsRestart names the keys that differ and take effect at the next start only, items of lists by their name:
-// gateway.listen, channels[tg] for one that was added or removed. A channel whose own keys changed connects anew.
+// gateway.listen, channels[tg] for one that was added or removed. A channel whose own keys changed reconnects.
 func NeedsRestart(old, new *Config) []string {
 	var keys []string
 	diff("", reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", func(path string) { keys = append(keys, path) })

@@ -484,7 +484,7 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 		"live keys":      {"api_key: one", "api_key: two", ""},
 		"token":          {"token: a", "token: b", ""},
 		"listen":         {"127.0.0.1:1", "127.0.0.1:2", "gateway.listen"},
-		"credential":     {"token: x", "token: z", ""}, // the channel connects anew
+		"credential":     {"token: x", "token: z", ""}, // the channel reconnects
 		"access":         {"token: x", "token: x, access: {dm: open}, stream: off", ""},
 		"channel added":  {"token: y}", "token: y}, {name: three, type: slack}", "channels[three]"},
 		"channel gone":   {", {name: two, type: telegram, token: y}", "", "channels[two]"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 )
 
 // burst holds back what goes out right after a crash. Then everything that was left is ready at once; a process that is
@@ -35,16 +36,16 @@ type pass struct {
 }
 
 // asks says whether an answer on this line must be held back now.
-func (b *burst) asks(l *line) bool {
-	if b == nil || !time.Now().Before(b.over) || l == nil || l.traits.Idempotent {
+func (b *burst) asks(l *transport.Channel) bool {
+	if b == nil || !time.Now().Before(b.over) || l == nil || l.Traits.Idempotent {
 		return false
 	}
-	_, finds := channels.As[channels.Finder](l.channel)
+	_, finds := channels.As[channels.Finder](l.Adapter)
 	return !finds
 }
 
 // try takes a place if there is one.
-func (b *burst) try(l *line) (p *pass, ok bool) {
+func (b *burst) try(l *transport.Channel) (p *pass, ok bool) {
 	if !b.asks(l) {
 		return nil, true
 	}
@@ -57,7 +58,7 @@ func (b *burst) try(l *line) (p *pass, ok bool) {
 }
 
 // enter waits for a place. It is false when ctx ended.
-func (b *burst) enter(ctx context.Context, l *line) (*pass, bool) {
+func (b *burst) enter(ctx context.Context, l *transport.Channel) (*pass, bool) {
 	if !b.asks(l) {
 		return nil, true
 	}

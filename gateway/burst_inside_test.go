@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 )
 
 // R05: right after a crash at most two answers are under way at once, until the burst is over; one that is stuck holds
@@ -15,7 +16,7 @@ import (
 func TestR05_FewAnswersAreUnderWayRightAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBurst(time.Now())
-		l := &line{channel: newPuppet(t, "a")}
+		l := &transport.Channel{Adapter: newPuppet(t, "a")}
 		first, _ := b.enter(t.Context(), l)
 		second, ok := b.try(l)
 		if first == nil || second == nil || !ok {
@@ -54,7 +55,7 @@ func TestR05_FewAnswersAreUnderWayRightAfterACrash(t *testing.T) {
 		}
 		third.leave()
 		fourth.leave()
-		if p, ok := b.try(&line{traits: channels.Traits{Idempotent: true}}); p != nil || !ok {
+		if p, ok := b.try(&transport.Channel{Traits: channels.Traits{Idempotent: true}}); p != nil || !ok {
 			t.Error("a network that dedupes waits")
 		}
 		p1, _ := b.try(l)

@@ -147,20 +147,20 @@ func (g *Gateway) showWork(ctx context.Context, room workspace.RoomID) (stop fun
 	if err != nil {
 		return func() {}
 	}
-	l := g.lines.find(addr)
-	if l == nil || l.channel == nil {
+	l := g.channels.Find(addr)
+	if l == nil || l.Adapter == nil {
 		return func() {}
 	}
-	typer, ok := channels.As[channels.Typer](l.channel)
-	if !ok || l.traits.TypingEvery <= 0 {
+	typer, ok := channels.As[channels.Typer](l.Adapter)
+	if !ok || l.Traits.TypingEvery <= 0 {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for wait := g.roster().signs.typing; channels.Sleep(ctx, wait); wait = l.traits.TypingEvery {
+		for wait := g.roster().signs.typing; channels.Sleep(ctx, wait); wait = l.Traits.TypingEvery {
 			if err := typer.ShowTyping(ctx, addr); err != nil {
-				l.log.Debug("typing is not shown", "err", err)
+				l.Log.Debug("typing is not shown", "err", err)
 			}
 		}
 	})

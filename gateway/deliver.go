@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -22,9 +22,7 @@ const (
 	sendTimeout = 45 * time.Second // of one network call; longer than any network's own
 	maxTries    = 12               // sends of one part that were surely refused, at least …
 	giveUpAfter = 24 * time.Hour   // … and over so long: an outage of the network is no reason to lose an answer
-	backoffMin  = time.Second
-	backoffMax  = 5 * time.Minute
-	paceFor     = time.Minute // how long a room is paced after a 429
+	paceFor     = time.Minute      // how long a room is paced after a 429
 )
 
 // deliver is the way out: one queue per room, in the order of the journal. An answer's parts are sent one by one,
@@ -32,14 +30,14 @@ const (
 //
 // Goroutines: one per room with something to send. wait returns when all have ended.
 type deliver struct {
-	store *store.Store
-	lines *lines // the connected channels
-	blobs blobs
-	moves *moves
-	log   *slog.Logger
-	hide  *workspace.Redactor
-	now   func() time.Time
-	base  context.Context // ends when sending must stop
+	store    *store.Store
+	channels *transport.Channels // the connected channels
+	blobs    blobs
+	moves    *transport.Moves
+	log      *slog.Logger
+	hide     *workspace.Redactor
+	now      func() time.Time
+	base     context.Context // ends when sending must stop
 
 	parking *parking                                      // nil: answers have no age
 	buttons func(*workspace.Outbound) [][]channels.Action // of a message that asks
@@ -126,11 +124,11 @@ func (d *deliver) Reserve(id workspace.RoomID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := d.rooms[id]
-	if r == nil || r.busy || len(r.jobs) > 0 || d.now().Before(r.until) || d.now().Before(r.pace) || !d.lines.ready(r.addr) || d.shut {
+	if r == nil || r.busy || len(r.jobs) > 0 || d.now().Before(r.until) || d.now().Before(r.pace) || !d.channels.Ready(r.addr) || d.shut {
 		return false
 	}
 	var ok bool
-	if r.pass, ok = d.burst.try(d.lines.find(r.addr)); !ok {
+	if r.pass, ok = d.burst.try(d.channels.Find(r.addr)); !ok {
 		return false
 	}
 	r.busy = true
@@ -288,13 +286,13 @@ func copyStates(to, from []workspace.Part) {
 }
 
 // address waits until the room's channel can send.
-func (d *deliver) address(ctx context.Context, r *room) (*line, bool) {
+func (d *deliver) address(ctx context.Context, r *room) (*transport.Channel, bool) {
 	addr, err := d.Address(r.id)
 	if err != nil {
 		d.log.Error("room of an answer is not known", "room", r.id, "err", err)
 		return nil, false
 	}
-	return d.lines.wait(ctx, d.ending, addr)
+	return d.channels.Wait(ctx, d.ending, addr)
 }
 
 // Address of a room, read once.
@@ -314,7 +312,7 @@ func (d *deliver) Address(id workspace.RoomID) (channels.Address, error) {
 }
 
 // part makes one move with a part and says whether it has come to its end.
-func (d *deliver) part(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, i int) (ended bool) {
+func (d *deliver) part(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, i int) (ended bool) {
 	switch p.State {
 	case workspace.PartReady:
 		if !d.rest(ctx, r, line, p, i) {
@@ -361,18 +359,18 @@ func (d *deliver) park(o *workspace.Outbound, p *workspace.Part) bool {
 }
 
 // rest waits for what the room and the network ask: Retry-After, backoff, the pace of further parts.
-func (d *deliver) rest(ctx context.Context, r *room, line *line, p *workspace.Part, i int) bool {
+func (d *deliver) rest(ctx context.Context, r *room, line *transport.Channel, p *workspace.Part, i int) bool {
 	d.mu.Lock()
 	at := r.until
 	now := d.now()
 	if p.NextAt.After(at) {
 		at = p.NextAt
 	}
-	if every := line.traits.SendEvery; every > 0 && (i > 0 || now.Before(r.pace)) && r.last.Add(every).After(at) {
+	if every := line.Traits.SendEvery; every > 0 && (i > 0 || now.Before(r.pace)) && r.last.Add(every).After(at) {
 		at = r.last.Add(every)
 	}
 	d.mu.Unlock()
-	if hold := line.heldUntil(); hold.After(at) {
+	if hold := line.HeldUntil(); hold.After(at) {
 		at = hold
 	}
 	return d.pause(ctx, r, at.Sub(now))
@@ -408,7 +406,7 @@ func (d *deliver) pause(ctx context.Context, r *room, wait time.Duration) bool {
 
 // enter waits for a place in the burst after a crash, if the room does not hold one. A placeholder needs none: it is no
 // answer. It is false when ctx ended.
-func (d *deliver) enter(ctx context.Context, r *room, line *line, o *workspace.Outbound) (ok bool) {
+func (d *deliver) enter(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound) (ok bool) {
 	if o.State == workspace.OutOpen || r.pass != nil {
 		return true
 	}
@@ -422,13 +420,13 @@ func (d *deliver) leave(r *room) {
 }
 
 // send makes the network call of a part that is stored as sending.
-func (d *deliver) send(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part) bool {
+func (d *deliver) send(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
 	post, err := d.post(line, r, o, p)
 	if err != nil {
 		return d.dead(r, o, p, err)
 	}
 	r.pass.begin()
-	send := starter(line.channel.Send)
+	send := starter(line.Adapter.Send)
 	if r.start != nil && o.State == workspace.OutOpen {
 		send = r.start
 	}
@@ -462,7 +460,7 @@ func (d *deliver) call(ctx context.Context, r *room, f func(context.Context) (ch
 }
 
 // failedSend decides what a failed send means. The adapter has classified, nothing is guessed here.
-func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *workspace.Part, err error) bool {
+func (d *deliver) failedSend(r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, err error) bool {
 	d.failed.Add(1)
 	var e *channels.Error
 	if !errors.As(err, &e) {
@@ -478,17 +476,17 @@ func (d *deliver) failedSend(r *room, line *line, o *workspace.Outbound, p *work
 		if wait > 0 {
 			r.until, r.pace = d.now().Add(wait), d.now().Add(wait+paceFor)
 		} else {
-			wait = backoff(p.Tries)
+			wait = transport.Backoff(p.Tries)
 		}
 		d.mu.Unlock()
 		if e.Global {
-			line.hold(d.now().Add(wait))
+			line.Hold(d.now().Add(wait))
 		}
 		p.NextAt = d.now().Add(wait)
 		return d.again(p, err)
 	case channels.Fatal:
-		line.suspect(err)
-		p.NextAt = d.now().Add(backoff(p.Tries))
+		line.Suspect(err)
+		p.NextAt = d.now().Add(transport.Backoff(p.Tries))
 		return d.again(p, err)
 	case channels.PeerGone:
 		if e.Moved != "" && p.Tries < maxTries {
@@ -589,7 +587,7 @@ func undelivered(o *workspace.Outbound) *store.NewOutbound {
 // moved follows a group that became a supergroup.
 func (d *deliver) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 	from := d.where(r)
-	if err := d.moves.follow(from, e.Moved); err != nil {
+	if err := d.moves.Follow(from, e.Moved); err != nil {
 		d.log.Error("room cannot follow its peer", "room", from.String(), "err", err)
 	}
 	d.mu.Lock()
@@ -643,10 +641,4 @@ func (d *deliver) drain(ctx context.Context, flush time.Duration, stop context.C
 }
 
 // backoff doubles from a second to five minutes, with a quarter of jitter.
-func backoff(tries int) time.Duration {
-	wait := backoffMin << min(max(tries-1, 0), 16)
-	wait = min(wait, backoffMax)
-	return wait*3/4 + rand.N(wait/2)
-}
-
 func short(err error) string { return clip.Runes(err.Error(), 300) }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 )
 
@@ -41,7 +42,7 @@ func TestR05_MarkedRepeatOfAFullPartFits(t *testing.T) {
 	}
 	startPuppets(t, "{dm: open}", "", nil, p)
 	p.hear(p.says("7", "1", strings.Repeat("long ", 2000)))
-	if got := p.next(); !strings.HasPrefix(got, repeatMark) || len(got) < limit/2 {
+	if got := p.next(); !strings.HasPrefix(got, transport.RepeatMark) || len(got) < limit/2 {
 		t.Errorf("the repeat is %.60q of %d", got, len(got))
 	}
 }
@@ -59,7 +60,7 @@ func TestPanicInAnAdapterIsADoubt(t *testing.T) {
 	}
 	startPuppets(t, "{dm: open}", "", nil, p)
 	p.hear(p.says("7", "1", "hello"))
-	if got := p.next(); !strings.HasPrefix(got, repeatMark) {
+	if got := p.next(); !strings.HasPrefix(got, transport.RepeatMark) {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -80,16 +81,5 @@ func TestDroppedDoubtLosesNoFurtherPart(t *testing.T) {
 	p.next()
 	if got := query(t, g, `SELECT n, state FROM parts ORDER BY n LIMIT 1`); got[0] != "0|dead" {
 		t.Errorf("parts %q", got)
-	}
-}
-
-// A channel whose adapter never tells an account ends the wait for another account's room.
-func TestRoomOfAnUnknownAccountIsNotWaitedFor(t *testing.T) {
-	t.Parallel()
-	l := &line{network: "n", channel: nil, up: make(chan struct{}), wasUp: true}
-	close(l.up)
-	ls := &lines{list: []*line{l}}
-	if _, ok := ls.wait(t.Context(), nil, channels.Address{Network: "n", Account: "gone"}); ok {
-		t.Error("found a channel of another account")
 	}
 }

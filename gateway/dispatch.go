@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -24,15 +25,15 @@ type dispatch struct {
 	deliver  *deliver
 	sessions *sessions
 	people   *people
-	moves    *moves
+	moves    *transport.Moves
 	places   *places
 	stale    *parking
 	roster   func() *roster
 	commands *commands
 	pressure func() bool
-	needs    func()            // something waits for people
-	usurps   func(*line) bool  // another channel has its account
-	accounts func(*line) error // binds the configured people to a channel's users
+	needs    func()                         // something waits for people
+	usurps   func(*transport.Channel) bool  // another channel has its account
+	accounts func(*transport.Channel) error // binds the configured people to a channel's users
 	now      func() time.Time
 	log      *slog.Logger
 	hide     *workspace.Redactor
@@ -44,7 +45,7 @@ type dispatch struct {
 // intake is dispatch as one channel sees it.
 type intake struct {
 	d *dispatch
-	l *line
+	l *transport.Channel
 }
 
 var _ channels.Intake = intake{}
@@ -53,17 +54,17 @@ func (i intake) Report(s channels.Status) {
 	if s.State == channels.Ready && i.d.usurps(i.l) {
 		return // its end is told by the supervisor
 	}
-	i.l.report(s)
+	i.l.Report(s)
 }
 
 func (i intake) Newest(context.Context) (map[channels.PeerID]channels.MessageID, error) {
-	return i.d.store.Newest(i.l.network, i.l.account())
+	return i.d.store.Newest(i.l.Network, i.l.Account())
 }
 
 // arrival is one inbound event on its way through.
 type arrival struct {
 	store.Arrival
-	line     *line // it came through
+	line     *transport.Channel // it came through
 	in       channels.Inbound
 	key      string
 	mayBegin bool // it can start a turn at once if its session is idle
@@ -78,14 +79,14 @@ type arrival struct {
 func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) (err error) {
 	defer func() {
 		if err != nil {
-			i.l.refuse() // it comes again, however late
+			i.l.Refused() // it comes again, however late
 		}
 	}()
-	if !i.l.local {
+	if !i.l.Local {
 		if i.d.usurps(i.l) {
-			return errTwin
+			return transport.ErrDuplicateAccount
 		}
-		if err := i.l.sync(i.d.accounts); err != nil {
+		if err := i.l.Sync(i.d.accounts); err != nil {
 			return err
 		}
 	}
@@ -94,7 +95,7 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) (err err
 }
 
 // receive is the one way in, for channels and for the API.
-func (d *dispatch) receive(ctx context.Context, l *line, batch ...channels.Inbound) ([]*arrival, error) {
+func (d *dispatch) receive(ctx context.Context, l *transport.Channel, batch ...channels.Inbound) ([]*arrival, error) {
 	if d.pressure() {
 		d.shed.Add(int64(len(batch)))
 		return nil, channels.ErrBusy
@@ -124,10 +125,10 @@ func (d *dispatch) take(ctx context.Context, list []*arrival) error {
 }
 
 // judged is judge, with a panic in it noted beside the event: one event never holds up the rest.
-func (d *dispatch) judged(l *line, in channels.Inbound) (list []*arrival, err error) {
+func (d *dispatch) judged(l *transport.Channel, in channels.Inbound) (list []*arrival, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("judging panicked", "channel", l.name, "key", in.Key, "panic", p, "stack", string(debug.Stack()))
+			d.log.Error("judging panicked", "channel", l.Name, "key", in.Key, "panic", p, "stack", string(debug.Stack()))
 			list, err = []*arrival{d.noted(l, in, "it could not be judged")}, nil
 		}
 	}()
@@ -135,22 +136,22 @@ func (d *dispatch) judged(l *line, in channels.Inbound) (list []*arrival, err er
 }
 
 // noted is an event that is kept as a mere fact, without its text.
-func (d *dispatch) noted(l *line, in channels.Inbound, why string) *arrival {
+func (d *dispatch) noted(l *transport.Channel, in channels.Inbound, why string) *arrival {
 	a := d.draft(l, in, routes.Verdict{})
 	a.Input.State, a.Input.Reason, a.Input.Mode = workspace.InputNoted, why, workspace.ModeNote
 	return a
 }
 
 // judge asks the gate and the routes, and says what is to be stored. It is nil for what is not stored at all.
-func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
+func (d *dispatch) judge(l *transport.Channel, in channels.Inbound) ([]*arrival, error) {
 	if in.Kind == channels.KindMoved && in.Text != "" {
-		if err := d.moves.follow(in.To, channels.PeerID(in.Text)); err != nil {
+		if err := d.moves.Follow(in.To, channels.PeerID(in.Text)); err != nil {
 			return nil, err
 		}
 		d.places.forget()
 		in.To.Peer = channels.PeerID(in.Text) // the event belongs to the room that goes on
 	}
-	facts := routes.Facts{Channel: l.name, In: in}
+	facts := routes.Facts{Channel: l.Name, In: in}
 	var known bool
 	var err error
 	age := d.people.stamp()
@@ -169,18 +170,18 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 	if _, called := d.roster().table.Called(facts); called { // "@research, look" is said to us
 		facts.Addressed = true
 	}
-	if facts.Was, err = d.moves.was(in.To); err != nil {
+	if facts.Was, err = d.moves.Was(in.To); err != nil {
 		return nil, err
 	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
 	var place store.Place
-	if !l.local {
+	if !l.Local {
 		if place, err = d.places.of(in.To); err != nil {
 			return nil, err
 		}
 	}
 	facts.Activation = place.Activation
-	verdict := routes.Gate(l.gate(), facts)
+	verdict := routes.Gate(l.Access(), facts)
 	if verdict.Outcome == routes.Ignore {
 		return nil, nil
 	}
@@ -215,14 +216,14 @@ func (d *dispatch) judge(l *line, in channels.Inbound) ([]*arrival, error) {
 }
 
 // draft is an input as far as the event itself says.
-func (d *dispatch) draft(l *line, in channels.Inbound, v routes.Verdict) *arrival {
+func (d *dispatch) draft(l *transport.Channel, in channels.Inbound, v routes.Verdict) *arrival {
 	a := &arrival{line: l, in: in}
-	if l.channel != nil { // the API has no room: who asks by it reads what came of it
+	if l.Adapter != nil { // the API has no room: who asks by it reads what came of it
 		a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Pack()
 	}
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
-		Data: workspace.InputData{Message: in.ID, Channel: l.name, User: in.From.User, BodyHash: in.Hash, Borrowed: in.Borrowed}}
+		Data: workspace.InputData{Message: in.ID, Channel: l.Name, User: in.From.User, BodyHash: in.Hash, Borrowed: in.Borrowed}}
 	if in.Key == "" { // a program that does not mind sending twice
 		a.Input.Key = "id:" + string(a.Input.ID)
 	}
@@ -383,13 +384,13 @@ func (d *dispatch) addressed(to channels.Address, about string) (bool, error) {
 }
 
 // pair stores a stranger's request and sends the code, at most one in ten minutes.
-func (d *dispatch) pair(l *line, in channels.Inbound, a *arrival) error {
+func (d *dispatch) pair(l *transport.Channel, in channels.Inbound, a *arrival) error {
 	last, err := d.store.LastPairing(in.To.Network, in.To.Account, in.From.User)
 	if err != nil {
 		return err
 	}
 	code := routes.NewCode()
-	fresh := workspace.Pairing{ID: d.store.IDs().New(), Channel: l.name, Network: in.To.Network, Account: in.To.Account, User: in.From.User, Name: in.From.Name}
+	fresh := workspace.Pairing{ID: d.store.IDs().New(), Channel: l.Name, Network: in.To.Network, Account: in.To.Account, User: in.From.User, Name: in.From.Name}
 	p, send := routes.AskPairing(last, fresh, code, d.now())
 	if !send {
 		return nil
@@ -452,7 +453,7 @@ func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error 
 	}
 	if len(list) == 1 {
 		a := list[0]
-		if a.Input.State == workspace.InputNoted || a.line.channel == nil { // a program is told so
+		if a.Input.State == workspace.InputNoted || a.line.Adapter == nil { // a program is told so
 			return err
 		}
 		d.log.Error("input cannot be stored as it is", "key", a.in.Key, "err", err)

@@ -154,24 +154,15 @@ func (g *Gateway) checkChannels(ctx context.Context, c *configs.Config) []Findin
 		return []Finding{bad("Correct the configuration.", "%v", err)}
 	}
 	var list []Finding
-	for _, l := range g.lines.list {
+	for _, l := range g.channels.All() {
 		within, cancel := context.WithTimeout(ctx, checkWithin)
-		for _, f := range l.check(within) {
-			f.What = fmt.Sprintf("channel %s: %s", l.name, f.What)
+		for _, f := range l.Check(within) {
+			f.What = fmt.Sprintf("channel %s: %s", l.Name, f.What)
 			list = append(list, f)
 		}
 		cancel()
 	}
 	return list
-}
-
-// check asks the network about the account.
-func (l *line) check(ctx context.Context) []Finding {
-	checker, ok := channels.As[channels.Checker](l.channel)
-	if !ok {
-		return []Finding{good("there is nothing to check (%s)", l.network)}
-	}
-	return checker.Check(ctx)
 }
 
 // checkModels asks each model's server for its list; without a configured model it says where one was looked for.

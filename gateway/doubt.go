@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
 const (
 	placeholder = "…" // carries no answer text, so that an orphan is never a second answer
-	repeatMark  = "(maybe a repeat) "
 
 	markedOnce   = workspace.DoubtMarked
 	droppedDoubt = workspace.DoubtDropped
@@ -20,16 +20,16 @@ const (
 
 // resolve brings a part out of unknown: a network that dedupes gets the same token again, one that can be asked is
 // asked, a known message is edited; else it is sent once more with a mark, or dropped, as the operator chose.
-func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part) bool {
+func (d *deliver) resolve(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
 	if p.RemoteID != "" { // it was live: its message is known, and an edit can be repeated
 		return d.found(ctx, r, line, o, p, p.RemoteID)
 	}
-	fresh := line.traits.SameFor == 0 || d.now().Sub(o.Created) < line.traits.SameFor
+	fresh := line.Traits.SameFor == 0 || d.now().Sub(o.Created) < line.Traits.SameFor
 	asks := asking(o) // a second one would keep its buttons, whatever is answered
-	if line.traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
+	if line.Traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
 		return d.again(p, errors.New("same token"))
 	}
-	if finder, ok := channels.As[channels.Finder](line.channel); ok && r.finds < maxFinds {
+	if finder, ok := channels.As[channels.Finder](line.Adapter); ok && r.finds < maxFinds {
 		post, err := d.post(line, r, o, p)
 		if err != nil {
 			return d.dead(r, o, p, err)
@@ -61,31 +61,31 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *line, o *workspace
 
 // notFound is a question that failed. One room's failure holds nobody else up; what cannot be asked is handled as on a
 // network that cannot be asked.
-func (d *deliver) notFound(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, err error) bool {
+func (d *deliver) notFound(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, err error) bool {
 	d.log.Warn("the network does not tell whether a part was sent", "outbound", o.ID, "part", p.N, "err", err)
 	switch channels.ClassOf(err) {
 	case channels.PeerGone:
 		return d.dead(r, o, p, err)
 	case channels.Fatal:
-		line.suspect(err)
+		line.Suspect(err)
 	case channels.Retry, channels.BadMessage, channels.Unknown:
 	}
 	r.finds++
-	d.pause(ctx, r, backoff(r.finds))
+	d.pause(ctx, r, transport.Backoff(r.finds))
 	return false
 }
 
-func (d *deliver) found(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part, id channels.MessageID) bool {
+func (d *deliver) found(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, id channels.MessageID) bool {
 	p.RemoteID, p.State = id, workspace.PartLive
 	return d.edit(ctx, r, line, o, p)
 }
 
 // edit gives a live message its final text. Edits can be repeated, so a doubt is no doubt.
-func (d *deliver) edit(ctx context.Context, r *room, line *line, o *workspace.Outbound, p *workspace.Part) bool {
+func (d *deliver) edit(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
 	if o.State == workspace.OutOpen {
 		return true // its text is not final yet
 	}
-	editor, ok := channels.As[channels.Editor](line.channel)
+	editor, ok := channels.As[channels.Editor](line.Adapter)
 	if !ok {
 		return d.settle(p, store.Move{To: workspace.PartSent})
 	}
@@ -115,7 +115,7 @@ func (d *deliver) edit(ctx context.Context, r *room, line *line, o *workspace.Ou
 			d.mu.Unlock()
 			continue
 		}
-		p.NextAt = d.now().Add(backoff(try))
+		p.NextAt = d.now().Add(transport.Backoff(try))
 	}
 	return true
 }
@@ -148,8 +148,8 @@ func (d *deliver) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *c
 const replaced = "could not be edited; sent anew"
 
 // surplus removes a live message that the final text does not need.
-func (d *deliver) surplus(ctx context.Context, r *room, line *line, p *workspace.Part) bool {
-	if deleter, ok := channels.As[channels.Deleter](line.channel); ok {
+func (d *deliver) surplus(ctx context.Context, r *room, line *transport.Channel, p *workspace.Part) bool {
+	if deleter, ok := channels.As[channels.Deleter](line.Adapter); ok {
 		_, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) {
 			return "", deleter.Delete(ctx, d.where(r), p.RemoteID)
 		})

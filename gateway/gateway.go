@@ -31,6 +31,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
+	"parley/gateway/transport"
 	"parley/tools"
 	"parley/tools/sandbox"
 	"parley/workspace"
@@ -86,14 +87,14 @@ type Gateway struct {
 	sessions  *sessions
 	people    *people
 	places    *places
-	moves     *moves
+	moves     *transport.Moves
 	sums      summaries
 	parking   *parking
 	approvals *approvals
-	lines     *lines
-	logins    logins
+	channels  *transport.Channels
+	logins    *transport.Logins
 	web       *webchat.Channel
-	apiLine   *line // of what comes over HTTP
+	apiLine   *transport.Channel // of what comes over HTTP
 	api       *api.Server
 	feed      live.Feed
 	control   *control.Control
@@ -247,17 +248,35 @@ func (g *Gateway) loadPrices(c *configs.Config) (*price.Table, error) {
 }
 
 func (g *Gateway) openChannels(c *configs.Config) error {
-	g.lines = &lines{}
+	g.channels = &transport.Channels{}
 	var errs []error
+	build := g.adapterIn(c.DataDir)
 	for _, conf := range c.Channels {
-		ch, err := g.newChannel(conf, c.DataDir)
+		ch, err := build(conf)
 		if err != nil {
 			errs = append(errs, err)
 		} else if ch != nil {
-			g.lines.list = append(g.lines.list, newLine(conf, plugged(ch), g.log, g.opt.Now))
+			g.channels.Add(transport.New(conf, transport.Replaceable(ch), false, g.log, g.opt.Now))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// adapterIn makes the adapters of configured channels, which keep their files in dir; nil: the network is not built in.
+func (g *Gateway) adapterIn(dir string) func(configs.Channel) (channels.Channel, error) {
+	return func(conf configs.Channel) (channels.Channel, error) {
+		for _, f := range g.opt.Channels {
+			if string(f.Network) != conf.Type {
+				continue
+			}
+			ch, err := f.New(conf.Name, conf.Options, channels.Deps{Log: g.log.With("channel", conf.Name), HTTP: g.http, Clock: clock(g.opt.Now), Dir: dir})
+			if err != nil {
+				return nil, fmt.Errorf("channel %q: %w", conf.Name, err)
+			}
+			return ch, nil
+		}
+		return nil, nil
+	}
 }
 
 type clock func() time.Time
@@ -268,8 +287,8 @@ func (c clock) Now() time.Time { return c() }
 func (g *Gateway) wire(c *configs.Config) {
 	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
-	g.moves = &moves{store: g.store}
-	g.deliver = &deliver{store: g.store, moves: g.moves, lines: g.lines, blobs: g.blobs, log: g.log, now: g.opt.Now, hide: g.hide(), base: sending, rooms: map[workspace.RoomID]*room{},
+	g.moves = transport.NewMoves(g.store)
+	g.deliver = &deliver{store: g.store, moves: g.moves, channels: g.channels, blobs: g.blobs, log: g.log, now: g.opt.Now, hide: g.hide(), base: sending, rooms: map[workspace.RoomID]*room{},
 		ending: make(chan struct{})}
 	if g.store.Crashed() {
 		g.deliver.burst = newBurst(g.booted)
@@ -278,8 +297,8 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.drain(ctx, flushTime, stopSending)
 		return nil
 	})
-	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, lines: g.lines, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.lines, g.store, g.log, g.opt.Now)}
+	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
+		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)
@@ -295,7 +314,8 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.parking = newParking(g)
 	g.deliver.parking = g.parking
-	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Now: g.opt.Now}
+	g.logins = transport.NewLogins(g.base, g.channels)
+	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, stray: g.approvals.stray, private: g.deliver.private}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()
@@ -304,7 +324,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.turns.commands = g.commands.run
 	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
-		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.lines.usurps, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
+		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 
 // refusalsKept is how many refused messages an hour of one sender are stored.
@@ -320,9 +340,9 @@ const gcPercent = 150
 func (g *Gateway) run(c *configs.Config) {
 	var wg sync.WaitGroup
 	ctx, stop := context.WithCancel(g.base)
-	for _, l := range g.lines.list {
-		wg.Go(func() { l.supervise(ctx, intake{g.dispatch, l}) })
-		if m, ok := channels.As[channels.MenuPublisher](l.channel); ok {
+	for _, l := range g.channels.All() {
+		wg.Go(func() { l.Supervise(ctx, intake{g.dispatch, l}) })
+		if m, ok := channels.As[channels.MenuPublisher](l.Adapter); ok {
 			wg.Go(func() { g.publishMenu(ctx, l, m) })
 		}
 	}
@@ -333,21 +353,18 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.probeSandbox(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()
-		g.logins.stop()
+		g.logins.Stop()
 		wg.Wait()
 		return nil
 	})
 }
 
-func (g *Gateway) publishMenu(ctx context.Context, l *line, m channels.MenuPublisher) {
-	l.mu.Lock()
-	up := l.up
-	l.mu.Unlock()
+func (g *Gateway) publishMenu(ctx context.Context, l *transport.Channel, m channels.MenuPublisher) {
 	select {
 	case <-ctx.Done():
-	case <-up:
+	case <-l.Up():
 		if err := m.PublishMenu(ctx, command.Menu()); err != nil && ctx.Err() == nil {
-			l.log.Warn("command menu is not published", "err", err)
+			l.Log.Warn("command menu is not published", "err", err)
 		}
 	}
 }

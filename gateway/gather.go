@@ -91,21 +91,21 @@ func (ts *turns) typing(ctx context.Context, room workspace.RoomID, after time.D
 	if room == "" || err != nil {
 		return func() {}
 	}
-	l := ts.lines.find(addr)
-	if l == nil || l.traits.TypingEvery <= 0 {
+	l := ts.channels.Find(addr)
+	if l == nil || l.Traits.TypingEvery <= 0 {
 		return func() {}
 	}
-	typer, ok := channels.As[channels.Typer](l.channel)
+	typer, ok := channels.As[channels.Typer](l.Adapter)
 	if !ok {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer guard(l.log, "typing")
-		for wait := after; channels.Sleep(ctx, wait); wait = l.traits.TypingEvery {
+		defer guard(l.Log, "typing")
+		for wait := after; channels.Sleep(ctx, wait); wait = l.Traits.TypingEvery {
 			if err := typer.ShowTyping(ctx, addr); err != nil {
-				l.log.Debug("typing is not shown", "err", err)
+				l.Log.Debug("typing is not shown", "err", err)
 			}
 		}
 	})

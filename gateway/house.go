@@ -82,8 +82,8 @@ func (h house) traits(room workspace.RoomID) channels.Traits {
 	if err != nil {
 		return channels.Traits{}
 	}
-	if l := h.g.lines.find(addr); l != nil {
-		return l.traits
+	if l := h.g.channels.Find(addr); l != nil {
+		return l.Traits
 	}
 	return channels.Traits{}
 }
@@ -118,23 +118,6 @@ func (h house) Queue(key string) lane.Settings { return h.g.queue(key) }
 func (h house) QueueDefault() lane.Settings { return h.g.roster().queue }
 
 func (h house) ModelInfo(name string) (llm.Info, bool) { return h.g.roster().models.Info(name) }
-
-func (h house) Channels() []control.Channel {
-	var out []control.Channel
-	for _, l := range h.g.lines.list {
-		v := l.view()
-		out = append(out, control.Channel{Name: v.Name, Network: v.Network, Account: v.Account, State: v.State, Since: v.Since, Cause: v.Cause, Hint: v.Hint})
-	}
-	return out
-}
-
-func (h house) TestChannel(ctx context.Context, name string) ([]channels.Finding, error) {
-	l := h.g.lines.byName(name)
-	if l == nil {
-		return nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", name)
-	}
-	return l.check(ctx), nil
-}
 
 func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 	r := h.g.roster()
@@ -178,23 +161,23 @@ func (h house) Agents() []control.Agent {
 }
 
 func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error) {
-	l := h.g.lines.byName(channel)
+	l := h.g.channels.Named(channel)
 	if l == nil {
 		return routes.Verdict{}, routes.Route{}, nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", channel)
 	}
-	f.Channel, f.In.To.Network = channel, l.network
+	f.Channel, f.In.To.Network = channel, l.Network
 	if f.In.To.Account == "" {
-		f.In.To.Account = l.account()
+		f.In.To.Account = l.Account()
 	}
 	var err error
 	if f.Person.ID == "" {
 		f.Person, _, err = h.g.people.find(f.In.To.Network, f.In.To.Account, f.In.From)
 	}
 	if err == nil {
-		f.Was, err = h.g.moves.was(f.In.To)
+		f.Was, err = h.g.moves.Was(f.In.To)
 	}
 	route, considered := h.g.roster().table.Explain(f)
-	return routes.Gate(l.gate(), f), route, considered, err
+	return routes.Gate(l.Access(), f), route, considered, err
 }
 
 // queue is how a session handles messages that come during a turn.

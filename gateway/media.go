@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/media"
@@ -36,10 +37,10 @@ const (
 // finds the message still queued and what was fetched already in its place; and never for a message that was refused.
 // Goroutines: a few for each turn with attachments, waited for.
 type fetcher struct {
-	blobs *blob.Store
-	lines *lines
-	store *store.Store
-	log   *slog.Logger
+	blobs    *blob.Store
+	channels *transport.Channels
+	store    *store.Store
+	log      *slog.Logger
 
 	timeout time.Duration // of one try
 	patient time.Duration // of all files of a turn together
@@ -54,8 +55,8 @@ type fetcher struct {
 	spent map[workspace.PersonID]int64
 }
 
-func newFetcher(b *blob.Store, l *lines, s *store.Store, log *slog.Logger, now func() time.Time) *fetcher {
-	return &fetcher{blobs: b, lines: l, store: s, log: log, now: now, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
+func newFetcher(b *blob.Store, l *transport.Channels, s *store.Store, log *slog.Logger, now func() time.Time) *fetcher {
+	return &fetcher{blobs: b, channels: l, store: s, log: log, now: now, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
 		slots: make(chan struct{}, fetchesAtOnce)}
 }
 
@@ -324,8 +325,8 @@ func (f *fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
 // open asks the channel that the message came through. What a local surface uploaded is a blob already: its reference
 // was checked when the message was taken.
 func (f *fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
-	if l := f.lines.byName(it.in.Data.Channel); l != nil {
-		if o, ok := channels.As[channels.Opener](l.channel); ok {
+	if l := f.channels.Named(it.in.Data.Channel); l != nil {
+		if o, ok := channels.As[channels.Opener](l.Adapter); ok {
 			return o.Open(ctx, it.a)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/blob"
 )
@@ -37,8 +38,9 @@ func (c openChannel) Open(ctx context.Context, a channels.Attachment) (io.ReadCl
 func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, channels.Attachment) (io.ReadCloser, error), list ...channels.Attachment) (fetched, string) {
 	t.Helper()
 	dir := t.TempDir()
-	lines := &lines{list: []*line{newLine(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, slog.New(slog.DiscardHandler), time.Now)}}
-	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), lines, nil, slog.New(slog.DiscardHandler), time.Now)
+	all := &transport.Channels{}
+	all.Add(transport.New(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, false, slog.New(slog.DiscardHandler), time.Now))
+	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), all, nil, slog.New(slog.DiscardHandler), time.Now)
 	f.timeout, f.pause = timeout, time.Millisecond
 	in := workspace.Input{ID: "in", RoomID: "room", Data: workspace.InputData{Channel: "c", Attachments: list}}
 	return f.fetch(t.Context(), batch{workDir: filepath.Join(dir, "work"), inputs: []workspace.Input{in}}), dir

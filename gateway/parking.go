@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -53,11 +54,11 @@ func newParking(g *Gateway) *parking {
 // old says that a message has waited longer than stale_after. What was written since the start is never older than
 // the start, whatever the clock was set to meanwhile; networks cut seconds off. And what comes live, on a line that
 // has long been up, cannot be old: then it is the clock that is wrong.
-func (p *parking) old(sent time.Time, l *line) bool {
+func (p *parking) old(sent time.Time, l *transport.Channel) bool {
 	if sent.IsZero() || !p.aged(sent) {
 		return false
 	}
-	if l == nil || l.catchingUp() {
+	if l == nil || l.CatchingUp() {
 		return true
 	}
 	p.doubtClock(sent)

@@ -7,11 +7,12 @@ import (
 
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/transport"
 	"parley/workspace"
 )
 
 // post renders a part for the network. What cannot be rendered will never be.
-func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.Part) (post channels.Post, err error) {
+func (d *deliver) post(line *transport.Channel, r *room, o *workspace.Outbound, p *workspace.Part) (post channels.Post, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			d.log.Error("rendering panicked", "outbound", o.ID, "panic", p, "stack", string(debug.Stack()))
@@ -19,7 +20,7 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		}
 	}()
 	post = channels.Post{To: d.where(r), Token: p.Token}
-	if p.N == 0 || line.traits.Branches {
+	if p.N == 0 || line.Traits.Branches {
 		post.ReplyTo = o.ReplyTo
 	}
 	if post.Handle = d.handle(line, o); post.Handle.Secret != "" {
@@ -38,12 +39,12 @@ func (d *deliver) post(line *line, r *room, o *workspace.Outbound, p *workspace.
 		post.Text, post.Plain = placeholder, placeholder
 		return post, nil
 	}
-	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.traits.Dialect)
+	post.Text, post.Plain = markup.Render(o.Text, markup.Span{From: p.From, To: p.To}, line.Traits.Dialect)
 	post.Text, post.Plain = d.hide.Redact(post.Text), d.hide.Redact(post.Plain) // whoever made it: the last door out
 	if p.Error == markedOnce {                                                  // newLine left room for it
-		post.Text, post.Plain = repeatMark+post.Text, repeatMark+post.Plain
+		post.Text, post.Plain = transport.RepeatMark+post.Text, transport.RepeatMark+post.Plain
 	}
-	if asks && line.traits.Buttons && p.N == len(o.Parts)-1 {
+	if asks && line.Traits.Buttons && p.N == len(o.Parts)-1 {
 		post.Actions = d.buttons(o)
 	}
 	return post, nil
@@ -55,7 +56,7 @@ func asking(o *workspace.Outbound) bool {
 }
 
 // handle is what the answer to one event goes through, on networks that give such and while it holds.
-func (d *deliver) handle(l *line, o *workspace.Outbound) channels.ReplyHandle {
+func (d *deliver) handle(l *transport.Channel, o *workspace.Outbound) channels.ReplyHandle {
 	id, ok := strings.CutPrefix(o.Key, "input:")
 	if !ok {
 		return channels.ReplyHandle{}
@@ -64,8 +65,8 @@ func (d *deliver) handle(l *line, o *workspace.Outbound) channels.ReplyHandle {
 	return d.handleOf(l, workspace.InputID(id))
 }
 
-func (d *deliver) handleOf(l *line, id workspace.InputID) (h channels.ReplyHandle) {
-	if !l.traits.Handles {
+func (d *deliver) handleOf(l *transport.Channel, id workspace.InputID) (h channels.ReplyHandle) {
+	if !l.Traits.Handles {
 		return h
 	}
 	packed, err := d.store.InputHandle(id)
@@ -85,6 +86,6 @@ func (d *deliver) private(in workspace.Input) bool {
 	if err != nil {
 		return false
 	}
-	l := d.lines.find(addr)
+	l := d.channels.Find(addr)
 	return l != nil && d.handleOf(l, in.ID).Secret != ""
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -21,10 +22,10 @@ const (
 // wrote; in a group by buttons alone, which only those who may decide can press. Else those who may decide are asked
 // where they last wrote directly, and the requester is told so. Pages, the command line and the API show every question.
 func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []workspace.AskedRoom, list []store.NewOutbound) {
-	here := r.room.ID != "" && r.line != nil && !r.line.local
+	here := r.room.ID != "" && r.line != nil && !r.line.Local
 	own := a.mayAnswer(*ap, ap.Requester)
 	asked := map[workspace.RoomID]bool{}
-	ask := func(room workspace.RoomID, l *line, direct bool) bool {
+	ask := func(room workspace.RoomID, l *transport.Channel, direct bool) bool {
 		if asked[room] || l == nil {
 			return asked[room]
 		}
@@ -49,12 +50,12 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 }
 
 // people are asked where they are.
-func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, ask func(workspace.RoomID, *line, bool) bool) {
+func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, ask func(workspace.RoomID, *transport.Channel, bool) bool) {
 	there := false
 	switch {
 	case here && r.room.Kind == channels.DM && own:
 		there = ask(r.room.ID, r.line, true)
-	case here && r.room.Kind != channels.DM && r.line.traits.Buttons:
+	case here && r.room.Kind != channels.DM && r.line.Traits.Buttons:
 		there = ask(r.room.ID, r.line, false)
 	}
 	if own && (there || !here) { // else the page, the command line and the API are where they asked
@@ -70,23 +71,23 @@ func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, a
 			a.log.Error("where a person is asked is not known", "person", who, "err", err)
 			continue
 		}
-		if l := a.g.lines.serving(addr); l != nil && !l.local {
+		if l := a.g.channels.Serving(addr); l != nil && !l.Local {
 			ask(room, l, true)
 		}
 	}
 }
 
 // surfaces are the rooms among the ways by which a domain is decided about: channel:NAME:PEER.
-func (a *approvals) surfaces(list []string, ask func(workspace.RoomID, *line, bool) bool) {
+func (a *approvals) surfaces(list []string, ask func(workspace.RoomID, *transport.Channel, bool) bool) {
 	for _, s := range list {
 		rest, ok := strings.CutPrefix(s, "channel:")
 		name, peer, both := strings.Cut(rest, ":")
-		l := a.g.lines.byName(name)
-		if !ok || !both || l == nil || l.local {
+		l := a.g.channels.Named(name)
+		if !ok || !both || l == nil || l.Local {
 			continue
 		}
 		for _, kind := range []channels.PeerKind{channels.DM, channels.Group, channels.Room} {
-			room, err := a.store.RoomByAddress(channels.Address{Network: l.network, Account: l.account(), Kind: kind, Peer: channels.PeerID(peer)})
+			room, err := a.store.RoomByAddress(channels.Address{Network: l.Network, Account: l.Account(), Kind: kind, Peer: channels.PeerID(peer)})
 			if err == nil {
 				ask(room.ID, l, kind == channels.DM)
 			}
@@ -125,25 +126,25 @@ func (a *approvals) deciders(ap workspace.Approval) (list []workspace.PersonID) 
 
 // question is the message by which a room is asked. whole says that it holds all that there is to know, so that it can
 // be answered there.
-func (a *approvals) question(ap workspace.Approval, r *recorder, l *line, room workspace.RoomID, direct bool) (store.NewOutbound, bool) {
+func (a *approvals) question(ap workspace.Approval, r *recorder, l *transport.Channel, room workspace.RoomID, direct bool) (store.NewOutbound, bool) {
 	out := store.NewOutbound{Key: ap.QuestionKey(room), RoomID: room, RunID: ap.RunID, Kind: workspace.OutApproval, Open: true, OnUnknown: workspace.DropUnknown}
 	head, tail := a.head(ap, r), a.tail(ap, l, direct)
 	out.Text = head + "\n\n" + fenced(ap.Body.Shown) + "\n" + tail
-	if out.Spans = cut(out.Text, l.traits); len(out.Spans) > 0 && len(out.Spans) <= questionParts(l.traits) {
+	if out.Spans = cut(out.Text, l.Traits); len(out.Spans) > 0 && len(out.Spans) <= questionParts(l.Traits) {
 		return out, true
 	}
-	if data := []byte(ap.Body.Shown); l.traits.MaxFile > 0 && int64(len(data)) <= l.traits.MaxFile {
+	if data := []byte(ap.Body.Shown); l.Traits.MaxFile > 0 && int64(len(data)) <= l.Traits.MaxFile {
 		ref, err := r.ts.putBlob(data)
 		if err == nil {
 			out.Text = head + fmt.Sprintf("\n\nAll of it, %d bytes, is in the file before this message. Read it first.\n", len(data)) + tail
-			out.Spans = append([]store.Span{{Blob: ref}}, cut(out.Text, l.traits)...)
+			out.Spans = append([]store.Span{{Blob: ref}}, cut(out.Text, l.Traits)...)
 			return out, true
 		}
 		a.log.Error("a question cannot be kept as a file", "approval", ap.ID, "err", err)
 	}
 	out.Text = head + fmt.Sprintf("\n\nIt is too long to be shown here whole (%d bytes), so it cannot be answered here. WebChat shows it, and so does `parley approval show %s`.",
 		len(ap.Body.Shown), workspace.Short(ap.ID))
-	out.Spans = cut(out.Text, l.traits)
+	out.Spans = cut(out.Text, l.Traits)
 	return out, false
 }
 
@@ -192,10 +193,10 @@ func plainLabel(s string) string {
 func codeLabel(s string) string { return strings.ReplaceAll(workspace.Line(s, 60), "`", "ˋ") }
 
 // tail says how to answer, and until when.
-func (a *approvals) tail(ap workspace.Approval, l *line, direct bool) string {
+func (a *approvals) tail(ap workspace.Approval, l *transport.Channel, direct bool) string {
 	s := fmt.Sprintf("Approval %s, for %s; no answer is a no.", workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
 	switch {
-	case l.traits.Buttons:
+	case l.Traits.Buttons:
 		return s
 	case direct:
 		return s + fmt.Sprintf(" Answer **yes** or **no** to this very message, or send `/approve %s once` or `/approve %s deny`.", workspace.Short(ap.ID), workspace.Short(ap.ID))

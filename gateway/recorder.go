@@ -13,6 +13,7 @@ import (
 	"parley/channels"
 	"parley/channels/markup"
 	"parley/gateway/live"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -26,7 +27,7 @@ type recorder struct {
 	run    workspace.Run
 	mem    *session
 	room   workspace.Room
-	line   *line
+	line   *transport.Channel
 	sign   *sign
 	open   *workspace.Outbound
 	turn   agentloop.Turn
@@ -314,7 +315,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		}
 		text += "\n\n(stopped)"
 	}
-	if r.room.ID == "" || r.line != nil && r.line.local || o.Silent || strings.TrimSpace(text) == "" || r.over.Send == "off" {
+	if r.room.ID == "" || r.line != nil && r.line.Local || o.Silent || strings.TrimSpace(text) == "" || r.over.Send == "off" {
 		return false
 	}
 	text = r.dress(text, f)
@@ -330,7 +331,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	*out = r.replying(*out)
 	var traits channels.Traits
 	if r.line != nil {
-		traits = r.line.traits
+		traits = r.line.Traits
 	}
 	out.Spans = r.cut(text, traits)
 	if len(out.Spans) == 0 {

@@ -10,6 +10,7 @@ import (
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
+	"parley/gateway/transport"
 	"parley/workspace"
 )
 
@@ -17,7 +18,7 @@ import (
 type prepared struct {
 	file   *configs.Config // as it was loaded
 	roster *roster
-	renew  map[*line]renewal
+	renew  map[*transport.Channel]transport.Renewal
 }
 
 // reload is Source.Watch's prepare: it does all that can fail, and what it returns puts the configuration in force. Running
@@ -68,7 +69,7 @@ func (g *Gateway) prepare(file *configs.Config) (*prepared, error) {
 			return nil, fmt.Errorf("lay out the files of agent %s: %w", id, err)
 		}
 	}
-	if p.renew, err = g.renewals(c); err != nil {
+	if p.renew, err = g.channels.Renewals(c.Channels, g.adapterIn(c.DataDir)); err != nil {
 		return nil, err
 	}
 	row, err := configRow(workspace.AuditConfigReloaded, file)
@@ -85,13 +86,12 @@ func (g *Gateway) commit(p *prepared) {
 	c := p.roster.conf
 	p.roster.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {
-		if l := g.lines.byName(conf.Name); l != nil {
-			l.setAccess(access(conf.Access))
+		if l := g.channels.Named(conf.Name); l != nil {
+			l.SetAccess(conf.Access)
 		}
 	}
 	for l, r := range p.renew {
-		g.lines.disown(l, l.account())
-		l.renew(r)
+		g.channels.Renew(l, r)
 	}
 	g.people.forget()
 	g.lookNow()
@@ -164,22 +164,22 @@ func (g *Gateway) syncPeople(c *configs.Config, audit ...workspace.AuditRow) err
 const localOwner = "local"
 
 // learnAccounts binds the configured people to a channel's users, once the network has told the account.
-func (g *Gateway) learnAccounts(l *line) error {
+func (g *Gateway) learnAccounts(l *transport.Channel) error {
 	c := g.config()
 	var accounts []workspace.Account
 	for _, p := range c.People {
 		for _, a := range p.Accounts {
-			if a.Channel == l.name {
+			if a.Channel == l.Name {
 				accounts = append(accounts, workspace.Account{User: channels.UserID(a.User), Person: workspace.PersonID(p.ID)})
 			}
 		}
 	}
-	if l.account() == "" {
+	if l.Account() == "" {
 		if len(accounts) == 0 {
 			return nil
 		}
 		return errors.New("the network has not told the account yet")
 	}
 	defer g.people.forget()
-	return g.store.SyncAccounts(l.network, l.account(), accounts)
+	return g.store.SyncAccounts(l.Network, l.Account(), accounts)
 }

@@ -26,7 +26,7 @@ func secretFile(t *testing.T) (name string, put func(string)) {
 	}
 }
 
-// T07: a token that was rotated in the file that it comes from counts from the reload on. That channel connects anew,
+// T07: a token that was rotated in the file that it comes from counts from the reload on. That channel reconnects,
 // nothing that was written meanwhile is lost, and no other channel notices.
 func TestT07_ARotatedTokenCountsFromTheReloadOn(t *testing.T) {
 	t.Parallel()
@@ -48,7 +48,7 @@ func TestT07_ARotatedTokenCountsFromTheReloadOn(t *testing.T) {
 	r.s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: "and here?"})
 	r.seen("the other network", func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "echo: and here?"); return ok })
 	log := r.log.String()
-	if n := strings.Count(log, "connects anew"); n != 1 || r.s.View().Connected() != 1 {
+	if n := strings.Count(log, "channel reconnects"); n != 1 || r.s.View().Connected() != 1 {
 		t.Errorf("%d channels connected anew, Slack saw %d sockets", n, r.s.View().Connected())
 	}
 	if got := len(r.tg.View().Sent(ana.ID)); got != 3 {
@@ -79,7 +79,7 @@ func TestT07_ARotatedSigningSecretCountsFromTheReloadOn(t *testing.T) {
 	s.Rotate("0123456789abcdef0123456789abcdef")
 	put("0123456789abcdef0123456789abcdef")
 	r.g.Reload()
-	r.logged("connects anew", 1)
+	r.logged("channel reconnects", 1)
 	r.logged("channel=work state=ready", 2)
 	hears("after")
 	body := []byte(`{"type":"url_verification","challenge":"c"}`)

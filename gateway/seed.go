@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -20,11 +21,11 @@ const (
 )
 
 // seeds says whether the first turn of a session at an address has to ask the network what was said there before.
-func seeds(l *line, to channels.Address) bool {
+func seeds(l *transport.Channel, to channels.Address) bool {
 	if l == nil || to.Thread == "" {
 		return false
 	}
-	_, ok := channels.As[channels.Historian](l.channel)
+	_, ok := channels.As[channels.Historian](l.Adapter)
 	return ok
 }
 
@@ -48,19 +49,19 @@ func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace
 	if err != nil || addr.Thread == "" {
 		return nil
 	}
-	l := ts.lines.find(addr)
+	l := ts.channels.Find(addr)
 	if !seeds(l, addr) {
 		return nil
 	}
 	if first, err := fresh(ts.store, key); err != nil || !first {
 		return nil
 	}
-	historian, _ := channels.As[channels.Historian](l.channel)
+	historian, _ := channels.As[channels.Historian](l.Adapter)
 	ctx, cancel := context.WithTimeout(ctx, seedWithin)
 	defer cancel()
 	past, err := historian.History(ctx, addr, seedLines)
 	if err != nil {
-		l.log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
+		l.Log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
 		return nil
 	}
 	asked := map[channels.MessageID]bool{}

@@ -132,8 +132,8 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 
 // network is what serves a channel's own HTTP calls; nil where it takes none.
 func (g *Gateway) network(name string) http.Handler {
-	if l := g.lines.byName(name); l != nil {
-		if m, ok := channels.As[channels.Mounter](l.channel); ok {
+	if l := g.channels.Named(name); l != nil {
+		if m, ok := channels.As[channels.Mounter](l.Adapter); ok {
 			return m.Handler()
 		}
 	}
@@ -148,8 +148,8 @@ func (g *Gateway) ready() error {
 	if g.memory.high() {
 		return errors.New("memory is short: new messages are refused for the moment")
 	}
-	for _, l := range g.lines.list {
-		if v := l.view(); v.State == channels.Failed {
+	for _, l := range g.channels.All() {
+		if v := l.View(); v.State == channels.Failed {
 			return fmt.Errorf("channel %s: %s", v.Name, v.Cause)
 		}
 	}

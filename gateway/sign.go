@@ -11,6 +11,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -25,7 +26,7 @@ const editTimeout = 5 * time.Second
 // answer costs nothing but a timer. Its goroutine starts with the first sign and ends with stop.
 type sign struct {
 	d    *deliver
-	line *line
+	line *transport.Channel
 	room workspace.Room
 	run  workspace.RunID
 	turn *lane.Turn
@@ -53,14 +54,14 @@ type sign struct {
 type signTimes struct{ typing, placeholder time.Duration }
 
 // newSign makes the signs of a turn; none is shown before watch.
-func newSign(d *deliver, l *line, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
+func newSign(d *deliver, l *transport.Channel, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
 	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
 	if len(t.Inputs) > 0 {
 		s.asked = t.Inputs[0]
 	}
 	if l != nil {
-		if streamer, ok := channels.As[channels.Streamer](l.channel); ok && l.stream && open == nil {
-			s.grows = &growth{streamer: streamer, send: l.channel.Send, who: s.asked.Data.User, traits: l.traits}
+		if streamer, ok := channels.As[channels.Streamer](l.Adapter); ok && l.Streams && open == nil {
+			s.grows = &growth{streamer: streamer, send: l.Adapter.Send, who: s.asked.Data.User, traits: l.Traits}
 		}
 	}
 	return s
@@ -131,7 +132,7 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 		cancel()
 		<-done
 		if s.grows != nil {
-			s.grows.close(s.d.base, s.line.log)
+			s.grows.close(s.d.base, s.line.Log)
 		}
 	}
 	s.mu.Lock()
@@ -142,23 +143,23 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 // show is the goroutine of the signs.
 func (s *sign) show(ctx context.Context) {
 	defer close(s.done)
-	defer guard(s.line.log, "sign")
+	defer guard(s.line.Log, "sign")
 	defer s.acknowledge(ctx)()
-	typer, canType := channels.As[channels.Typer](s.line.channel)
-	editor, canEdit := channels.As[channels.Editor](s.line.channel)
-	canEdit = canEdit && s.line.stream
-	pace := s.line.traits.EditEvery
-	if s.room.Kind != channels.DM && s.line.traits.EditGroup > 0 {
-		pace = s.line.traits.EditGroup
+	typer, canType := channels.As[channels.Typer](s.line.Adapter)
+	editor, canEdit := channels.As[channels.Editor](s.line.Adapter)
+	canEdit = canEdit && s.line.Streams
+	pace := s.line.Traits.EditEvery
+	if s.room.Kind != channels.DM && s.line.Traits.EditGroup > 0 {
+		pace = s.line.Traits.EditGroup
 	}
 	pace = max(pace, 200*time.Millisecond)
 	var lastType, lastEdit time.Time
 	for ctx.Err() == nil {
 		now := s.d.now()
-		if canType && s.line.traits.TypingEvery > 0 && now.Sub(lastType) >= s.line.traits.TypingEvery {
+		if canType && s.line.Traits.TypingEvery > 0 && now.Sub(lastType) >= s.line.Traits.TypingEvery {
 			lastType = now
 			if err := typer.ShowTyping(ctx, s.room.Address); err != nil {
-				s.line.log.Debug("typing is not shown", "err", err)
+				s.line.Log.Debug("typing is not shown", "err", err)
 			}
 		}
 		if canEdit && now.Sub(s.began) >= s.when.placeholder {
@@ -178,22 +179,22 @@ func (s *sign) show(ctx context.Context) {
 // acknowledge puts the network's mark on the message that is worked on, where typing cannot be shown, and returns what
 // takes it away: after the answer, which does not wait for it.
 func (s *sign) acknowledge(ctx context.Context) (remove func()) {
-	reactor, ok := channels.As[channels.Reactor](s.line.channel)
+	reactor, ok := channels.As[channels.Reactor](s.line.Adapter)
 	id := s.asked.Data.Message
-	if !ok || s.line.traits.Ack == "" || id == "" {
+	if !ok || s.line.Traits.Ack == "" || id == "" {
 		return func() {}
 	}
 	react := func(ctx context.Context, emoji string) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 		defer cancel()
 		if err := reactor.React(ctx, s.room.Address, id, emoji); err != nil {
-			s.line.log.Debug("a message is not marked", "err", err)
+			s.line.Log.Debug("a message is not marked", "err", err)
 		}
 	}
-	react(ctx, s.line.traits.Ack)
+	react(ctx, s.line.Traits.Ack)
 	return func() {
 		s.d.signs.Go(func() {
-			defer guard(s.line.log, "sign")
+			defer guard(s.line.Log, "sign")
 			react(ctx, "")
 		})
 	}
@@ -202,7 +203,7 @@ func (s *sign) acknowledge(ctx context.Context) (remove func()) {
 // next is how long nothing needs to be shown.
 func (s *sign) next(now, lastType, lastEdit time.Time, canType, canEdit bool, pace time.Duration) time.Duration {
 	wait := signEvery
-	if every := s.line.traits.TypingEvery; canType && every > 0 {
+	if every := s.line.Traits.TypingEvery; canType && every > 0 {
 		wait = min(wait, lastType.Add(every).Sub(now))
 	}
 	if canEdit {
@@ -229,7 +230,7 @@ func (s *sign) placed(ctx context.Context) bool {
 		list, err := s.d.store.Outbound(out)
 		if err != nil || len(list) == 0 {
 			if err != nil && !errors.Is(err, store.ErrClosed) {
-				s.line.log.Error("placeholder cannot be stored", "run", s.run, "err", err)
+				s.line.Log.Error("placeholder cannot be stored", "run", s.run, "err", err)
 			}
 			return false
 		}
@@ -282,7 +283,7 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 		return
 	}
 	if s.grows != nil && s.grows.streams() {
-		s.grows.feed(ctx, text, s.line.log)
+		s.grows.feed(ctx, text, s.line.Log)
 		return
 	}
 	post := channels.Post{To: s.room.Address}
@@ -291,17 +292,17 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 		if steps != "" {
 			text = steps + "\n\n" + text
 		}
-		spans := markup.Cut(text, s.line.traits)
+		spans := markup.Cut(text, s.line.Traits)
 		if len(spans) == 0 {
 			return
 		}
-		post.Text, post.Plain = markup.Render(text, spans[0], s.line.traits.Dialect)
+		post.Text, post.Plain = markup.Render(text, spans[0], s.line.Traits.Dialect)
 	case note != "" || steps != "":
 		post.Plain = strings.TrimRight(placeholder+" "+note, " ") + ", " + since.Round(time.Second).String()
 		if steps != "" {
 			post.Plain = steps + "\n" + post.Plain
 		}
-		post.Text, _ = markup.Render(post.Plain, markup.Span{To: len(post.Plain)}, s.line.traits.Dialect)
+		post.Text, _ = markup.Render(post.Plain, markup.Span{To: len(post.Plain)}, s.line.Traits.Dialect)
 	default:
 		return
 	}
@@ -318,7 +319,7 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 		channels.Sleep(ctx, e.After)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.line.log.Debug("streamed edit failed", "run", s.run, "err", err)
+		s.line.Log.Debug("streamed edit failed", "run", s.run, "err", err)
 	}
 }
 
@@ -327,8 +328,8 @@ func (s *sign) rest(why string) {
 	if s.line == nil || s.open == nil || s.grows != nil || s.remote() == "" {
 		return
 	}
-	editor, ok := channels.As[channels.Editor](s.line.channel)
-	if !ok || !s.line.stream {
+	editor, ok := channels.As[channels.Editor](s.line.Adapter)
+	if !ok || !s.line.Streams {
 		return
 	}
 	text := strings.TrimSpace(s.text.String())
@@ -336,15 +337,15 @@ func (s *sign) rest(why string) {
 		text += "\n\n"
 	}
 	text += "(" + why + ")"
-	spans := markup.Cut(text, s.line.traits)
+	spans := markup.Cut(text, s.line.Traits)
 	if len(spans) == 0 {
 		return
 	}
 	post := channels.Post{To: s.room.Address}
-	post.Text, post.Plain = markup.Render(text, spans[0], s.line.traits.Dialect)
+	post.Text, post.Plain = markup.Render(text, spans[0], s.line.Traits.Dialect)
 	ctx, cancel := context.WithTimeout(s.d.base, editTimeout)
 	defer cancel()
 	if err := editor.Edit(ctx, s.remote(), post); err != nil {
-		s.line.log.Debug("a resting answer is not told so", "run", s.run, "err", err)
+		s.line.Log.Debug("a resting answer is not told so", "run", s.run, "err", err)
 	}
 }

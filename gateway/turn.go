@@ -14,6 +14,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/gateway/live"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -24,7 +25,7 @@ type turns struct {
 	store     *store.Store
 	sessions  *sessions
 	deliver   *deliver
-	lines     *lines
+	channels  *transport.Channels
 	lanes     *lane.Lanes
 	feed      *live.Feed
 	now       func() time.Time
@@ -264,18 +265,18 @@ func bodies(said []workspace.ContextLine, inputs []workspace.Input, files map[wo
 func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	agent := rec.roster.agent(rec.key.Agent)
 	room := workspace.Room{ID: rec.run.RoomID}
-	var l *line
+	var l *transport.Channel
 	if room.ID != "" {
 		if addr, err := ts.deliver.Address(room.ID); err == nil {
 			room.Address = addr
-			l = ts.lines.serving(addr)
+			l = ts.channels.Serving(addr)
 		}
 	}
 	rec.room, rec.line = room, l
 	over, _ := rec.mem.overrides()
 	rec.over = over
 	shown := l
-	if l != nil && (l.local || !l.serves(room.Address)) || over.Send == "off" {
+	if l != nil && (l.Local || !l.Serves(room.Address)) || over.Send == "off" {
 		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)

@@ -8,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -76,8 +77,8 @@ func (a *approvals) closing(ap workspace.Approval, r workspace.AskedRoom, text s
 	}
 	var traits channels.Traits
 	if addr, err := a.g.deliver.Address(r.Room); err == nil {
-		if l := a.g.lines.serving(addr); l != nil {
-			traits = l.traits
+		if l := a.g.channels.Serving(addr); l != nil {
+			traits = l.Traits
 		}
 	}
 	spans := cut(text, traits)
@@ -104,20 +105,20 @@ func (a *approvals) stray(in workspace.Input) {
 	if id == "" || a.knows(ap, id) {
 		return
 	}
-	l := a.g.lines.find(addr)
+	l := a.g.channels.Find(addr)
 	if l == nil {
 		return
 	}
-	editor, ok := channels.As[channels.Editor](l.channel)
+	editor, ok := channels.As[channels.Editor](l.Adapter)
 	if !ok {
 		return
 	}
 	text := a.answered(ap)
-	if len(cut(text, l.traits)) != 1 {
+	if len(cut(text, l.Traits)) != 1 {
 		text = a.verdict(ap)
 	}
 	post := channels.Post{To: addr}
-	post.Text, post.Plain = markup.Render(text, markup.Span{To: len(text)}, l.traits.Dialect)
+	post.Text, post.Plain = markup.Render(text, markup.Span{To: len(text)}, l.Traits.Dialect)
 	post.Text, post.Plain = a.g.hide().Redact(post.Text), a.g.hide().Redact(post.Plain)
 	a.begin(func(ctx context.Context) {
 		if err := editor.Edit(ctx, id, post); err != nil && ctx.Err() == nil {
@@ -139,9 +140,9 @@ func (a *approvals) knows(ap workspace.Approval, id channels.MessageID) bool {
 
 // quotedAnswer is the command that a yes or no stands for which answers a message of ours that asked; empty: it is none.
 // In groups only buttons decide.
-func (d *dispatch) quotedAnswer(l *line, in channels.Inbound) string {
+func (d *dispatch) quotedAnswer(l *transport.Channel, in channels.Inbound) string {
 	say := yesOrNo(in.Text)
-	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || l.local {
+	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || l.Local {
 		return ""
 	}
 	room, err := d.store.RoomByAddress(in.To)

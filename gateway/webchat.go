@@ -15,16 +15,17 @@ import (
 	"parley/configs"
 	"parley/gateway/api"
 	"parley/gateway/control"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
 // openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
 func (g *Gateway) openLocal() {
-	g.apiLine = newLine(configs.Channel{Name: apiName, Type: apiName}, nil, g.log, g.opt.Now)
+	g.apiLine = transport.New(configs.Channel{Name: apiName, Type: apiName}, nil, true, g.log, g.opt.Now)
 	g.web = webchat.New(webchat.Options{Hide: g.hide().JSON, Desk: desk{g}, Log: g.log.With("channel", webchatName), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
-	l := newLine(configs.Channel{Name: webchatName, Type: webchatName}, g.web, g.log, g.opt.Now)
-	g.lines.list = append(g.lines.list, l)
+	l := transport.New(configs.Channel{Name: webchatName, Type: webchatName}, g.web, true, g.log, g.opt.Now)
+	g.channels.Add(l)
 }
 
 // live serves a page's live line. Who asks was judged by the API.

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -123,7 +124,7 @@ func describe(t *testing.T) documentView {
 	types := newTypes(t)
 	for name, v := range named {
 		s := types.of(reflect.TypeOf(v), true)
-		s.Description = types.docs[reflect.TypeOf(v).Name()]
+		s.Description = types.docs[documented(reflect.TypeOf(v))]
 		d.Components.Schemas[name] = s
 	}
 	data := &jsonschema.Schema{Description: "by type; of turn.started it is empty"}
@@ -222,7 +223,7 @@ type types struct {
 }
 
 func newTypes(t *testing.T) *types {
-	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "../control")}
+	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "../control", "../transport")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name
 		ts.refs[reflect.TypeOf(v)] = &jsonschema.Schema{Ref: "#/components/schemas/" + name}
@@ -299,12 +300,15 @@ func (ts *types) tidy(s *jsonschema.Schema, typ reflect.Type) {
 	}
 }
 
-// owner is the name of the struct in which a field stands, also when it is embedded.
+// documented is what comments calls a type: its package's folder and its name.
+func documented(typ reflect.Type) string { return path.Base(typ.PkgPath()) + "." + typ.Name() }
+
+// owner is the struct in which a field stands, also when it is embedded, as comments calls it.
 func owner(typ reflect.Type, f reflect.StructField) string {
 	for _, i := range f.Index[:len(f.Index)-1] {
 		typ = typ.Field(i).Type
 	}
-	return typ.Name()
+	return documented(typ)
 }
 
 // comments are what the sources say of types and fields.
@@ -312,6 +316,10 @@ func comments(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	for _, dir := range dirs {
+		pkg := path.Base(dir) + "."
+		if dir == "." {
+			pkg = "api."
+		}
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -333,11 +341,11 @@ func comments(t *testing.T, dirs ...string) map[string]string {
 						continue
 					}
 					if _, what, found := strings.Cut(oneLine(gen.Doc.Text()), ts.Name.Name+" is "); found {
-						docs[ts.Name.Name] = strings.ToUpper(what[:1]) + what[1:]
+						docs[pkg+ts.Name.Name] = strings.ToUpper(what[:1]) + what[1:]
 					}
 					for _, field := range body.Fields.List {
 						for _, name := range field.Names {
-							docs[ts.Name.Name+"."+name.Name] = oneLine(field.Comment.Text() + field.Doc.Text())
+							docs[pkg+ts.Name.Name+"."+name.Name] = oneLine(field.Comment.Text() + field.Doc.Text())
 						}
 					}
 				}

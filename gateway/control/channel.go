@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"parley/channels"
-	"parley/workspace"
+	"parley/gateway/transport"
 )
 
 // Channel as people see it.
@@ -35,7 +35,15 @@ func (c *Control) Channels(_ context.Context, call Call) ([]Channel, error) {
 	if err := c.may(call, "channels"); err != nil {
 		return nil, err
 	}
-	return c.House.Channels(), nil
+	return c.channels(), nil
+}
+
+func (c *Control) channels() (out []Channel) {
+	for _, ch := range c.Transport.All() {
+		v := ch.View()
+		out = append(out, Channel{Name: v.Name, Network: v.Network, Account: v.Account, State: v.State, Since: v.Since, Cause: v.Cause, Hint: v.Hint})
+	}
+	return out
 }
 
 // Channel is one of them.
@@ -58,20 +66,16 @@ func (c *Control) TestChannel(ctx context.Context, call Call, name string) (Test
 	}
 	ctx, cancel := context.WithTimeout(ctx, testWithin)
 	defer cancel()
-	list, err := c.House.TestChannel(ctx, name)
-	if err != nil {
-		return Tested{}, err
-	}
-	list = append([]channels.Finding{standing(ch)}, list...)
+	list := append([]channels.Finding{standing(ch)}, c.Transport.Named(name).Check(ctx)...)
 	return Tested{Channel: name, Findings: list, OK: !slices.ContainsFunc(list, func(f channels.Finding) bool { return !f.OK })}, nil
 }
 
 func (c *Control) channel(name string) (Channel, error) {
-	list := c.House.Channels()
+	list := c.channels()
 	if i := slices.IndexFunc(list, func(ch Channel) bool { return ch.Name == name }); i >= 0 {
 		return list[i], nil
 	}
-	return Channel{}, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", name)
+	return Channel{}, transport.NoChannel(name)
 }
 
 // standing is how the connection is, as a finding.

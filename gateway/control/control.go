@@ -18,6 +18,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/logbook"
+	"parley/gateway/transport"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -70,14 +71,6 @@ type House interface {
 	Cut(room workspace.RoomID, text string) []store.Span
 	// Attach keeps a file for a room; ok is false where the network takes none.
 	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
-	Channels() []Channel
-	// TestChannel has a configured channel ask its network.
-	TestChannel(ctx context.Context, name string) ([]channels.Finding, error)
-	// Login begins to link a channel, or gives the attempt under way; LoginStep waits until one is past a step, or ctx ends.
-	Login(name, phone string) (Login, error)
-	LoginStep(ctx context.Context, name string, after int) (Login, error)
-	CancelLogin(ctx context.Context, name string) error
-	Logout(ctx context.Context, name string) error
 	// Output opens a file in the work folder that a run of this session by this actor had.
 	Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error)
 	Models() []llm.ModelHealth
@@ -129,11 +122,13 @@ type Agent struct {
 
 // Control is the verbs over a store and a running gateway. Safe for concurrent use.
 type Control struct {
-	Store *store.Store
-	Blobs *blob.Store
-	House House
-	Now   func() time.Time
-	Hide  *workspace.Redactor // takes secrets out of replies; nil: none are known
+	Store     *store.Store
+	Blobs     *blob.Store
+	House     House
+	Transport *transport.Channels
+	Logins    *transport.Logins
+	Now       func() time.Time
+	Hide      *workspace.Redactor // takes secrets out of replies; nil: none are known
 
 	usage spent
 }

@@ -69,16 +69,8 @@ func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", fal
 func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
 	return []store.Span{{To: len(text)}}
 }
-func (h *house) Reload()                                                         {}
-func (h *house) Started() time.Time                                              { return time.Unix(1, 0) }
-func (h *house) TestChannel(context.Context, string) ([]channels.Finding, error) { return nil, nil }
-func (h *house) Login(string, string) (control.Login, error)                     { return control.Login{}, nil }
-func (h *house) LoginStep(context.Context, string, int) (control.Login, error) {
-	return control.Login{}, nil
-}
-func (h *house) CancelLogin(context.Context, string) error     { return nil }
-func (h *house) Logout(context.Context, string) error          { return nil }
-func (h *house) Channels() []control.Channel                   { return []control.Channel{{Name: "tg"}} }
+func (h *house) Reload()                                       {}
+func (h *house) Started() time.Time                            { return time.Unix(1, 0) }
 func (h *house) Models() []llm.ModelHealth                     { return nil }
 func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a", Default: true}} }
 func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }

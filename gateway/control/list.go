@@ -229,7 +229,7 @@ func (c *Control) item(h store.Head) (SessionItem, error) {
 	}
 	lane := c.House.Lane(it.Key)
 	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
-	for _, ch := range c.House.Channels() {
+	for _, ch := range c.channels() {
 		if ch.Network == it.Network && (k.Account == "" || ch.Account == string(k.Account)) {
 			it.Channel = ch.Name
 		}

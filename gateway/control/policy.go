@@ -116,7 +116,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 		s.Actor.Role = workspace.Nobody
 	}
 	if p.Channel != "" {
-		all := c.House.Channels()
+		all := c.channels()
 		i := slices.IndexFunc(all, func(ch Channel) bool { return ch.Name == p.Channel })
 		if i < 0 && p.Channel != "webchat" && p.Channel != "api" {
 			return s, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", clip.Runes(p.Channel, 80))

@@ -67,7 +67,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 		st.Activation, st.Switched = place.Activation, call.home() != call.Session
 	}
 	if owner(call) {
-		st.Channels, st.Reason, st.Config = c.House.Channels(), reason, c.House.ConfigFile()
+		st.Channels, st.Reason, st.Config = c.channels(), reason, c.House.ConfigFile()
 	} else { // what a provider says of a failure may name keys and places
 		for i := range st.Models {
 			st.Models[i].LastError = ""

@@ -1,4 +1,4 @@
-package gateway
+package transport
 
 import (
 	"context"
@@ -33,23 +33,23 @@ func (runner) Send(context.Context, channels.Post) (channels.MessageID, error) {
 func TestLinkOfARunningChannelIsNotKeptForItsEnd(t *testing.T) {
 	t.Parallel()
 	r := runner{began: make(chan struct{}), end: make(chan error)}
-	l := newLine(configs.Channel{Name: "wa", Type: "whatsapp"}, r, slog.New(slog.DiscardHandler), time.Now)
+	l := New(configs.Channel{Name: "wa", Type: "whatsapp"}, r, false, slog.New(slog.DiscardHandler), time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
-	go func() { defer close(over); l.supervise(ctx, nil) }()
+	go func() { defer close(over); l.Supervise(ctx, nil) }()
 	defer func() { cancel(); <-over }()
 
 	<-r.began
-	l.anew() // a login while it runs
+	l.Linked() // a login while it runs
 	r.end <- &channels.Error{Class: channels.Fatal, Err: errors.New("another program uses this device's connection")}
-	for l.view().State != channels.Failed {
+	for l.View().State != channels.Failed {
 		select {
 		case <-r.began:
 			t.Fatal("it runs again after a final failure")
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if v := l.view(); v.Cause != "another program uses this device's connection" {
+	if v := l.View(); v.Cause != "another program uses this device's connection" {
 		t.Errorf("the cause is %q", v.Cause)
 	}
 	select {
@@ -57,10 +57,23 @@ func TestLinkOfARunningChannelIsNotKeptForItsEnd(t *testing.T) {
 		t.Fatal("it runs again after a final failure")
 	case <-time.After(100 * time.Millisecond):
 	}
-	l.anew()
+	l.Linked()
 	select {
 	case <-r.began:
 	case <-time.After(20 * time.Second):
 		t.Fatal("a new link does not have it run")
+	}
+}
+
+// A channel whose adapter never tells an account ends the wait for another account's room.
+func TestRoomOfAnUnknownAccountIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	l := &Channel{Network: "n", state: newState(time.Now())}
+	l.state.wasUp = true
+	close(l.state.up)
+	ls := &Channels{}
+	ls.Add(l)
+	if _, ok := ls.Wait(t.Context(), nil, channels.Address{Network: "n", Account: "gone"}); ok {
+		t.Error("found a channel of another account")
 	}
 }

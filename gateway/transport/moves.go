@@ -1,4 +1,4 @@
-package gateway
+package transport
 
 import (
 	"sync"
@@ -7,15 +7,18 @@ import (
 	"parley/workspace/store"
 )
 
-// moves remembers which peers the network gave a new id, and by which id they go here. Safe for concurrent use.
-type moves struct {
+// Moves remembers which peers the network gave a new id, and by which id they go here. Safe for concurrent use.
+type Moves struct {
 	store *store.Store
 	mu    sync.Mutex
 	known map[channels.Address]channels.PeerID // read whole, once; nil: not yet
 }
 
-// was is the first id of a conversation that has another one now; empty: it never moved.
-func (m *moves) was(a channels.Address) (channels.PeerID, error) {
+// NewMoves reads nothing yet.
+func NewMoves(s *store.Store) *Moves { return &Moves{store: s} }
+
+// Was is the first id of a conversation that has another one now; empty: it never moved.
+func (m *Moves) Was(a channels.Address) (channels.PeerID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil {
@@ -31,8 +34,8 @@ func (m *moves) was(a channels.Address) (channels.PeerID, error) {
 	return m.known[channels.Address{Network: a.Network, Account: a.Account, Peer: a.Peer}], nil
 }
 
-// follow stores a move; room, session, routes and permissions go on under the new id.
-func (m *moves) follow(from channels.Address, to channels.PeerID) error {
+// Follow stores a move; room, session, routes and permissions go on under the new id.
+func (m *Moves) Follow(from channels.Address, to channels.PeerID) error {
 	if err := m.store.MoveRoom(from, to); err != nil {
 		return err
 	}

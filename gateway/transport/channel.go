@@ -1,0 +1,128 @@
+// Package transport is the configured channels with their connections: which adapter serves an address, whether it can send, how
+// it is supervised, renewed with changed keys, linked to an account, and by which id a conversation goes that the network
+// has moved.
+//
+// Goroutines: one for each attempt to link a channel; Logins.Stop waits for them. Supervise runs in its caller's.
+package transport
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/channels"
+	"parley/configs"
+	"parley/routes"
+)
+
+// RepeatMark stands before a part that may have been sent before. What a channel takes in one message leaves room for it.
+const RepeatMark = "(maybe a repeat) "
+
+// Channel is one configured channel with what is known of its connection. Safe for concurrent use.
+type Channel struct {
+	Name    string
+	Network channels.Network
+	Adapter channels.Channel // nil: messages of HTTP, which have no room
+	Traits  channels.Traits
+	Local   bool // its people go by their own ids and read their transcripts: answers are not sent to it as well
+	Streams bool // answers grow by edits
+	Log     *slog.Logger
+
+	now     func() time.Time
+	mu      sync.Mutex
+	access  routes.Access
+	synced  bool     // the configured people are bound to this account
+	options any      // what the adapter was made of
+	next    *Renewal // that is to take over; nil: none
+	state   state
+	run     run
+}
+
+// View is a channel's state for people.
+type View struct {
+	Name, Network, Account string
+	State                  channels.State
+	Since                  time.Time
+	Cause, Hint            string
+}
+
+// New makes a channel that is not connected yet.
+func New(c configs.Channel, adapter channels.Channel, local bool, log *slog.Logger, now func() time.Time) *Channel {
+	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, Local: local, Streams: c.Stream != "off", Log: log.With("channel", c.Name),
+		now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
+	if d, ok := channels.As[channels.Describer](adapter); ok {
+		ch.Traits = d.Traits()
+	}
+	ch.Streams = ch.Streams && !ch.Traits.Whole
+	if ch.Traits.MaxUnits > 0 {
+		ch.Traits.MaxUnits -= len(RepeatMark)
+	}
+	return ch
+}
+
+func access(a configs.Access) routes.Access {
+	return routes.Access{DM: a.DM, Groups: a.Groups, Allow: a.Allow, RequireMention: a.RequireMention}
+}
+
+// Account is the network's id of the channel's own account; empty while it is not known.
+func (c *Channel) Account() channels.AccountID {
+	if a, ok := channels.As[channels.Accounter](c.Adapter); ok {
+		return a.Account()
+	}
+	return ""
+}
+
+// Serves says whether the address is one of this channel's.
+func (c *Channel) Serves(a channels.Address) bool {
+	return c.Network == a.Network && (c.Local || c.Account() == a.Account && c.duplicateOf() == "")
+}
+
+// SetAccess puts who may speak in force, and has the configured people bound to the account once more.
+func (c *Channel) SetAccess(a configs.Access) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.access, c.synced = access(a), false
+}
+
+// Access is who may speak.
+func (c *Channel) Access() routes.Access {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.access
+}
+
+// Sync calls bind once per connection's account and configuration.
+func (c *Channel) Sync(bind func(*Channel) error) error {
+	c.mu.Lock()
+	synced := c.synced
+	c.mu.Unlock()
+	if synced {
+		return nil
+	}
+	if err := bind(c); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.synced = true
+	c.mu.Unlock()
+	return nil
+}
+
+// View tells the channel's state.
+func (c *Channel) View() View {
+	account := string(c.Account()) // the adapter has locks of its own
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return View{Name: c.Name, Network: string(c.Network), Account: account, State: c.state.status.State, Since: c.state.since,
+		Cause: c.state.status.Cause, Hint: c.state.status.Hint}
+}
+
+// Check asks the network about the account.
+func (c *Channel) Check(ctx context.Context) []channels.Finding {
+	checker, ok := channels.As[channels.Checker](c.Adapter)
+	if !ok {
+		return []channels.Finding{{OK: true, What: "there is nothing to check (" + string(c.Network) + ")"}}
+	}
+	return checker.Check(ctx)
+}
