@@ -51,6 +51,7 @@ routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
 workspace/tree            ->
+workspace/store           -> workspace workspace/archive channels
 workspace/*               -> workspace channels
 workspace                 -> channels
 channels/all              -> channels channels/*

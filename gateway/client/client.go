@@ -118,6 +118,27 @@ func (c *Client) Stream(ctx context.Context, method, path string, body any) (io.
 	return res.Body, nil
 }
 
+// LeftOut is what a backup does not hold.
+type LeftOut struct {
+	Count int64
+	First []struct{ Name, Reason string }
+}
+
+// Backup asks for the data directory. It answers when the gateway has made the whole of it; the caller closes the body.
+func (c *Client) Backup(ctx context.Context) (io.ReadCloser, LeftOut, error) {
+	res, err := c.request(ctx, http.MethodPost, "/v1/backup", nil, nil)
+	if err != nil {
+		return nil, LeftOut{}, err
+	}
+	var left LeftOut
+	if text := res.Header.Get("Parley-Left-Out"); text != "" {
+		if err := json.Unmarshal([]byte(text), &left); err != nil {
+			return nil, left, errors.Join(fmt.Errorf("what was left out: %w", err), res.Body.Close())
+		}
+	}
+	return res.Body, left, nil
+}
+
 // request returns a good answer only; every other is an error, with the body closed.
 func (c *Client) request(ctx context.Context, method, path string, header http.Header, body any) (*http.Response, error) {
 	var r io.Reader

@@ -189,16 +189,33 @@ func (c *Control) Probe(ctx context.Context, call Call, p Probe) (Explained, err
 	return x, nil
 }
 
+// Saved is what a backup holds, and what it does not.
+type Saved struct {
+	Files   int64
+	LeftOut int64         // links, special files, and what could not be read
+	Left    []LeftOutFile // the first of them
+}
+
+// LeftOutFile is a file that a backup does not hold.
+type LeftOutFile struct{ Name, Reason string }
+
 // Backup writes the data directory into a new file while the gateway runs.
-func (c *Control) Backup(ctx context.Context, call Call, file string) error {
+func (c *Control) Backup(ctx context.Context, call Call, file string) (Saved, error) {
 	if err := c.may(call, "backup"); err != nil {
-		return err
+		return Saved{}, err
 	}
-	_, err := c.Store.Backup(ctx, file)
-	if errors.Is(err, store.ErrElsewhere) {
-		return workspace.Say(err, "The database is in PostgreSQL: back it up with pg_dump, and the data directory by itself.")
+	m, err := c.Store.Backup(ctx, file)
+	switch {
+	case errors.Is(err, store.ErrElsewhere):
+		err = workspace.Say(err, "The database is in PostgreSQL: back it up with pg_dump, and the data directory by itself.")
+	case errors.Is(err, store.ErrBackingUp):
+		err = workspace.Say(errors.Join(workspace.ErrConflict, err), "A backup is being made already. Wait until it is done.")
 	}
-	return err
+	s := Saved{Files: m.Files, LeftOut: m.LeftOut}
+	for _, l := range m.Left {
+		s.Left = append(s.Left, LeftOutFile{l.Name, l.Reason})
+	}
+	return s, err
 }
 
 // Reload reads the configuration again; a bad one changes nothing, and the log says why.

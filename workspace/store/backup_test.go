@@ -13,10 +13,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"parley/workspace"
+	"parley/workspace/archive"
 	"parley/workspace/store"
 	"parley/workspace/storetest"
+	"parley/workspace/tree"
 )
 
 // backedUp is a backup that was made while messages came in, with the inputs that had been acknowledged before.
@@ -60,15 +63,11 @@ func backedUp(t *testing.T) (file string, acked []workspace.InputID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, f := range m.Files {
-		names = append(names, f.Name)
+	names := names(t, file)
+	if want := []string{"agents/assistant/SOUL.md", "audit.head", "blobs/ab/abcd", "manifest.json", "parley.db", "token"}; !slices.Equal(names, want) || m.Files != 5 {
+		t.Errorf("saved %d, %v, want %v", m.Files, names, want)
 	}
-	slices.Sort(names)
-	if want := []string{"agents/assistant/SOUL.md", "audit.head", "blobs/ab/abcd", "parley.db", "token"}; !slices.Equal(names, want) {
-		t.Errorf("saved %v, want %v", names, want)
-	}
-	if !slices.Equal(m.Left, []string{"agents/assistant/link"}) {
+	if want := []archive.LeftOut{{Name: "agents/assistant/link", Reason: "a symbolic link"}}; !slices.Equal(m.Left, want) || m.LeftOut != 1 {
 		t.Errorf("left out %v", m.Left)
 	}
 	if _, err := s.Backup(t.Context(), file); !errors.Is(err, fs.ErrExist) {
@@ -78,6 +77,28 @@ func backedUp(t *testing.T) (file string, acked []workspace.InputID) {
 		t.Errorf("mode %v %v", info.Mode(), err)
 	}
 	return file, acked
+}
+
+// names are those of an archive, sorted.
+func names(t *testing.T, file string) (list []string) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	packed, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(packed); ; {
+		h, err := r.Next()
+		if err != nil {
+			slices.Sort(list)
+			return list
+		}
+		list = append(list, h.Name)
+	}
 }
 
 func TestR12_ABackupMadeUnderLoadIsRestored(t *testing.T) {
@@ -141,12 +162,12 @@ func TestR12_ADamagedBackupIsNotPutInPlace(t *testing.T) {
 		flipped[len(good)*(i+1)/22] ^= 1 << (i % 8)
 		refuse(fmt.Sprintf("a backup with bit %d flipped", i), flipped)
 	}
-	refuse("a path that leads out", archive(t, "../evil", "x"))
-	refuse("an absolute path", archive(t, "/tmp/evil", "x"))
-	refuse("a file that no manifest names", archive(t, "parley.db", "x"))
+	refuse("a path that leads out", packed(t, "../evil", "x"))
+	refuse("an absolute path", packed(t, "/tmp/evil", "x"))
+	refuse("a file that no manifest names", packed(t, "parley.db", "x"))
 }
 
-func archive(t *testing.T, name, text string) []byte {
+func packed(t *testing.T, name, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	packed := gzip.NewWriter(&out)
@@ -163,4 +184,83 @@ func archive(t *testing.T, name, text string) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// E66: whatever lies in a work folder, a backup is made, one at a time, and messages are taken meanwhile.
+func TestE66_ABackupStopsNoIntake(t *testing.T) {
+	t.Parallel()
+	p := storetest.SQLite(t)
+	s := p.Open(t)
+	work := filepath.Join(p.Dir(), "agents", "assistant", "work", "owner-ana")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		up, err := os.Open(filepath.Dir(work))
+		if err == nil {
+			_, err = tree.Remove(context.Background(), up, filepath.Base(work), nil)
+			up.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	at, err := os.OpenRoot(work)
+	for i := 0; err == nil && i < 3000; i++ {
+		next := (*os.Root)(nil)
+		if err = at.Mkdir("d", 0o700); err == nil {
+			next, err = at.OpenRoot("d")
+			err = errors.Join(err, at.Close())
+			at = next
+		}
+	}
+	if err == nil {
+		err = at.Close()
+	}
+	for i := range 40 {
+		name := filepath.Join(work, fmt.Sprint("hole", i))
+		err = errors.Join(err, os.WriteFile(name, nil, 0o600), os.Truncate(name, 256<<20))
+	}
+	shut := filepath.Join(work, "shut")
+	if err = errors.Join(err, os.WriteFile(filepath.Join(work, "mute"), []byte("x"), 0), os.Mkdir(shut, 0o700), os.WriteFile(filepath.Join(shut, "file"), nil, 0), os.Chmod(shut, 0)); err != nil {
+		t.Fatal(err)
+	}
+
+	ended := make(chan error, 1)
+	var m store.Manifest
+	began := time.Now()
+	to := t.TempDir()
+	go func() {
+		var err error
+		m, err = s.Backup(t.Context(), filepath.Join(to, "backup.tar.gz"))
+		ended <- err
+	}()
+	var worst time.Duration
+	second := false
+	for i := 0; ; i++ {
+		select {
+		case err := <-ended:
+			if err != nil || m.LeftOut != 0 || m.Bytes > 16<<20 || m.Files < 44 {
+				t.Errorf("%+v %v", m, err)
+			}
+			t.Logf("backup took %s; the slowest of %d messages meanwhile %s", time.Since(began), i, worst)
+			if !second {
+				t.Log("it was over before a second could begin")
+			}
+			return
+		default:
+		}
+		before := time.Now()
+		if _, err := s.Accept(storetest.NewChat(1).Message(s, fmt.Sprintf("m:%d", i), "text")); err != nil {
+			t.Fatal(err)
+		}
+		worst = max(worst, time.Since(before))
+		if list, err := os.ReadDir(to); err != nil || len(list) == 0 {
+			continue // the first has not begun
+		}
+		_, err := s.Backup(t.Context(), filepath.Join(t.TempDir(), "second.tar.gz"))
+		if second = second || errors.Is(err, store.ErrBackingUp); err != nil && !errors.Is(err, store.ErrBackingUp) {
+			t.Error(err)
+		}
+	}
 }

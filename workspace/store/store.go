@@ -49,6 +49,8 @@ type Store struct {
 	cache  cache    // owned by the writer goroutine
 	texts  sync.Map // query text to the readers' *sql.Stmt
 
+	backing sync.Mutex // held while a backup is made
+
 	head     workspace.AuditHead // of the audit log's chain; the writer's
 	headFile *os.File
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package store
+
+// standBack does nothing here.
+func standBack() {}
