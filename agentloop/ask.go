@@ -98,7 +98,7 @@ func (p *pass) request(tools []llm.Tool, extra []string) llm.Request {
 	}
 	return llm.Request{
 		System: p.turn.System, Volatile: p.turn.Volatile, Messages: msgs, Tools: tools, CacheKey: string(p.turn.SessionID),
-		Think: p.turn.Think, For: p.turn.Requester.Person,
+		Think: p.turn.Think, For: p.turn.Requester.Person, Hold: p.hold,
 	}
 }
 

@@ -25,7 +25,7 @@ func (p *pass) answer(resp llm.Response) Outcome {
 		return out
 	}
 	if resp.Stop == llm.StopLength {
-		out.Reason = "length"
+		out.Reason, out.Partial = "length", true
 		out.Text += "\n\n_(The answer is cut here: it reached the model's limit.)_"
 	}
 	if p.halved {
@@ -128,6 +128,8 @@ func explain(err error) (reason, sentence string) {
 		return "model_cut", "The connection to the model broke off in the middle of its answer. Please try again."
 	case llm.Malformed:
 		return "model_malformed", "The model's answer could not be read. Please try again."
+	case llm.TooLong:
+		return "model_too_long", "The model's answer was longer than it may be, and nothing of it could be kept. Try to ask for less at once."
 	case llm.Overflow:
 		return "context_overflow", "This conversation has become too long for the model. Start afresh with /new."
 	}

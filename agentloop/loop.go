@@ -24,6 +24,7 @@ type Loop struct {
 	Now    func() time.Time // for what calls last
 	Limits Limits
 	Hide   *workspace.Redactor // takes secrets out; nil: none are known
+	Budget *llm.Budget         // memory of long answers, shared by all turns; nil: it is not bounded
 }
 
 // Limits of a turn; a zero field means its default.
@@ -77,6 +78,7 @@ type pass struct {
 	tools  []llm.Tool
 	root   *workspace.Root // opened by the first call
 
+	hold    *llm.Hold // of the answer under way, until it is journalled
 	conv    conversation
 	stream  stream
 	asked   int             // model calls of this run that are journalled
@@ -103,9 +105,10 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &pass{
-		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(),
+		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(), hold: &llm.Hold{Budget: l.Budget},
 		log: log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
 	}
+	defer p.hold.Release()
 	if t.MaxSteps <= 0 {
 		t.MaxSteps = p.limits.MaxSteps
 	}
@@ -180,6 +183,7 @@ func (p *pass) plan(ctx context.Context, resp llm.Response) error {
 		steps = append(steps, call.moved(workspace.StepPlanned))
 	}
 	p.conv.add(assistantMessage(resp.Content))
+	defer p.hold.Release() // the turn goes on to act: its next answer asks again
 	return p.step(ctx, false, steps...)
 }
 

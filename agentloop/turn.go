@@ -88,7 +88,7 @@ type Outcome struct {
 	Content []workspace.Content
 	Text    string
 	Silent  bool
-	Partial bool // Text was cut by a stop
+	Partial bool // Text was cut, by a stop or for its length
 	Usage   workspace.Usage
 	Model   string // that answered
 	Err     error  // for the operator

@@ -187,6 +187,7 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 }
 
 func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) {
+	g.memory = newMemory(g.opt.MemoryLimit)
 	debug.SetMemoryLimit(g.opt.MemoryLimit)
 	debug.SetGCPercent(gcPercent)
 	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous,
@@ -285,7 +286,6 @@ func (c clock) Now() time.Time { return c() }
 
 // wire connects the rooms. Nothing runs yet.
 func (g *Gateway) wire(c *configs.Config) {
-	g.memory = newMemory(g.opt.MemoryLimit)
 	sending, stopSending := context.WithCancel(g.base)
 	g.moves = transport.NewMoves(g.store)
 	g.deliver = &deliver{store: g.store, moves: g.moves, channels: g.channels, blobs: g.blobs, log: g.log, now: g.opt.Now, hide: g.hide(), base: sending, rooms: map[workspace.RoomID]*room{},
@@ -334,7 +334,10 @@ const refusalsKept = 20
 const flushTime = 5 * time.Second
 
 // gcPercent trades memory for processor time: the heap is small, so a larger ratio costs little.
-const gcPercent = 150
+const (
+	gcPercent      = 150
+	gcPercentTight = 40 // while more than half of the limit is in use
+)
 
 // run starts what takes in: channels, sweeper, the watch of the configuration.
 func (g *Gateway) run(c *configs.Config) {

@@ -6,6 +6,8 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
+
+	"parley/agentloop/llm"
 )
 
 // memory watches the ceiling: near it the gateway takes nothing more in, before anything is acknowledged, so that
@@ -13,7 +15,15 @@ import (
 type memory struct {
 	limit int64
 	now   atomic.Int64 // bytes in use, a moment ago
+	tight bool         // garbage is collected sooner; watch's alone
+	// answers is what the long answers of all turns may hold together. What is beyond it waits, so that they do not bring the
+	// gateway near its ceiling, where it would refuse everybody's messages.
+	answers *llm.Budget
 }
+
+// answersShare is their part of the limit: a byte of an answer is held some eight times on its way, by the turn, its watchers, the
+// store and the delivery.
+const answersShare = 32
 
 const memoryEvery = 100 * time.Millisecond
 
@@ -23,7 +33,9 @@ const (
 	quietBytes = 4 << 20
 )
 
-func newMemory(limit int64) *memory { return &memory{limit: limit} }
+func newMemory(limit int64) *memory {
+	return &memory{limit: limit, answers: llm.NewBudget(limit / answersShare)}
+}
 
 // high says that new input must wait.
 func (m *memory) high() bool { return m.now.Load() > m.limit*9/10 }
@@ -40,11 +52,25 @@ func (m *memory) watch(ctx context.Context) {
 		if q.begins(time.Now(), sample[2].Value.Uint64()) {
 			debug.FreeOSMemory()
 		}
+		m.collect()
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+	}
+}
+
+// collect has garbage collected sooner while memory is short: what nobody holds any more must not count as what cannot be taken in.
+func (m *memory) collect() {
+	now := m.now.Load()
+	switch {
+	case !m.tight && now > m.limit*6/10:
+		m.tight = true
+		debug.SetGCPercent(gcPercentTight)
+	case m.tight && now < m.limit*4/10:
+		m.tight = false
+		debug.SetGCPercent(gcPercent)
 	}
 }
 

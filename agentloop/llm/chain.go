@@ -33,7 +33,7 @@ type chain struct {
 func (c *chain) Info() Info { return c.entries[0].info }
 
 // Stream implements Model. A Delta with Discard set comes before a call that is made after something was shown.
-// An error of a chain of one is that model's; else it is NoneLeft around the last, or Overflow or Cancelled.
+// An error of a chain of one is that model's; else it is NoneLeft around the last, or Overflow, TooLong or Cancelled.
 func (c *chain) Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error) {
 	call := &call{chain: c, req: req, onDelta: onDelta}
 	for _, e := range c.entries {
@@ -95,7 +95,7 @@ func (c *call) ask(ctx context.Context, m *candidate) (resp Response, err *Error
 			m.err.Last = c.last
 		}
 		c.last = m.err
-		if m.err.Kind == Cancelled || m.err.Kind == Overflow {
+		if m.err.Kind == Cancelled || m.err.Kind == Overflow || m.err.Kind == TooLong {
 			return Response{}, m.err, true
 		}
 		if m.err.Kind == CoolDown {
@@ -236,7 +236,7 @@ func (c *call) final(e *Error) error {
 		return nil
 	}
 	out := *e
-	if len(c.entries) > 1 && e.Kind != Overflow && e.Kind != Cancelled {
+	if len(c.entries) > 1 && e.Kind != Overflow && e.Kind != TooLong && e.Kind != Cancelled {
 		out = Error{Kind: NoneLeft, Model: c.entries[0].info.Name, Status: e.Status, After: e.After, Err: e}
 	}
 	if out.Partial = c.partial; !c.shown {

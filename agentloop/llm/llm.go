@@ -61,6 +61,8 @@ type Request struct {
 	Think string
 	// CacheKey groups calls that share a prefix: the session.
 	CacheKey string
+	// Hold is the turn's part of the memory that long answers may have; nil: they are not counted.
+	Hold *Hold
 	// For is the person who asks. It is not sent: people share a model's places by it.
 	For workspace.PersonID
 }
@@ -145,6 +147,7 @@ const (
 	Overflow  Kind = "overflow"  // the prompt is longer than the context window
 	Rejected  Kind = "rejected"  // 400, 404, 422: this request will never work
 	Malformed Kind = "malformed" // the answer cannot be read
+	TooLong   Kind = "too_long"  // the answer is longer than it may be, and nothing of it can be kept; it is not asked for again
 	TimedOut  Kind = "timed_out" // no byte for too long
 	Cancelled Kind = "cancelled" // ctx ended
 	CoolDown  Kind = "cooling"   // not asked: too many failures just now

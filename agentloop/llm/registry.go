@@ -276,7 +276,7 @@ func (a *account) remember(err *Error, now time.Time) {
 
 // answered says that the server works and it is this request, or the key, that it refuses.
 func (e *Error) answered() bool {
-	return e.Kind == Auth || e.Kind == Rejected || e.Kind == Overflow
+	return e.Kind == Auth || e.Kind == Rejected || e.Kind == Overflow || e.Kind == TooLong
 }
 
 func (r *Registry) wake() {

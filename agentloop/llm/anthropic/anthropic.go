@@ -142,8 +142,9 @@ func (m *Model) once(ctx context.Context, req llm.Request, q quirk, onDelta func
 		header.Set("X-Api-Key", m.o.APIKey)
 	}
 	w := m.write(req, q)
-	a := &answer{client: &m.client, onDelta: onDelta}
-	if err := m.client.Post(ctx, m.endpoint, header, w.body(), a); err != nil {
+	_, most := m.thinking(req.Think, q, m.maxTokens(req))
+	a := &answer{client: &m.client, onDelta: onDelta, room: wire.NewRoom(most, req.Hold)}
+	if err := m.client.Post(ctx, m.endpoint, header, w.body(), a, a.room); err != nil {
 		return llm.Response{}, err
 	}
 	from := origin{account: m.account}

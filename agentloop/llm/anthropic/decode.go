@@ -93,6 +93,8 @@ type answer struct {
 	ending
 	usage   workspace.Usage
 	stopped bool // the server said that the answer is complete
+	room    *wire.Room
+	long    bool // it was cut for its length
 }
 
 // add takes one event in.
@@ -166,6 +168,10 @@ func (a *answer) begin(index int, raw json.RawMessage) error {
 			return err
 		}
 	}
+	for _, s := range []*string{&b.Type, &b.ID, &b.Name, &b.Signature, &b.Data} {
+		*s = wire.Take(a.room, *s)
+	}
+	b.Input = wire.Take(a.room, b.Input)
 	a.blocks = append(a.blocks, b)
 	if b.Type == "tool_use" {
 		a.delta(llm.Delta{ToolName: b.Name})
@@ -186,15 +192,18 @@ func (a *answer) piece(index int, d *delta) error {
 	case "thinking_delta":
 		a.addThinking(b, d.Thinking)
 	case "signature_delta":
-		b.Signature += d.Signature
+		b.Signature += wire.Take(a.room, d.Signature)
 	case "input_json_delta":
-		b.text.WriteString(d.Partial)
+		b.text.WriteString(wire.Take(a.room, d.Partial))
 	}
 	return nil
 }
 
 func (a *answer) addText(b *block, s string) {
 	if s != "" && b.Type == "text" {
+		if s = wire.Take(a.room, s); s == "" {
+			return
+		}
 		b.text.WriteString(s)
 		a.delta(llm.Delta{Text: s})
 	}
@@ -202,6 +211,9 @@ func (a *answer) addText(b *block, s string) {
 
 func (a *answer) addThinking(b *block, s string) {
 	if s != "" && b.Type == "thinking" {
+		if s = wire.Take(a.room, s); s == "" {
+			return
+		}
 		b.text.WriteString(s)
 		a.delta(llm.Delta{Reasoning: s})
 	}
@@ -216,6 +228,9 @@ func (a *answer) delta(d llm.Delta) {
 // response is the finished answer. taken are the call ids that the conversation has used up.
 func (a *answer) response(from origin, taken map[string]bool) llm.Response {
 	r := llm.Response{Stop: a.stop(), Usage: a.usage}
+	if a.long { // what was counted up to there is the beginning alone
+		r.Usage.OutputTokens = max(r.Usage.OutputTokens, a.room.Tokens())
+	}
 	for i, b := range a.blocks {
 		if b.Type == "tool_use" && (r.Stop == llm.StopFiltered || r.Stop == llm.StopLength && i == len(a.blocks)-1 && !b.whole()) {
 			continue // begun, and withheld or cut

@@ -106,7 +106,7 @@ func TestTooManyBlocksAreRefused(t *testing.T) {
 	if r, err := readAll(body(maxBlocks)); err != nil || len(r.ToolCalls()) != maxBlocks {
 		t.Error(err)
 	}
-	if _, err := readAll(body(maxBlocks + 1)); llm.KindOf(err) != llm.Malformed {
+	if _, err := readAll(body(maxBlocks + 1)); llm.KindOf(err) != llm.TooLong {
 		t.Error(err)
 	}
 }

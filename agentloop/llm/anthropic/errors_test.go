@@ -67,7 +67,7 @@ func TestErrorsAreClassified(t *testing.T) {
 		{llmtest.Reply{Raw: []string{}}, llm.Cut},
 		{llmtest.Reply{Raw: []string{messageStart, textStart, textPiece}}, llm.Cut},
 		{llmtest.Reply{Raw: []string{`{"type":"message","content":[{"type":"text","te`}}, llm.Malformed},
-		{llmtest.Reply{Raw: []string{`data: ` + strings.Repeat("x", wire.MaxLine)}}, llm.Malformed},
+		{llmtest.Reply{Raw: []string{`data: ` + strings.Repeat("x", wire.MaxLine)}}, llm.TooLong},
 		{llmtest.Reply{Status: 502, ErrorBody: "<html>Bad gateway</html>"}, llm.Overload},
 	} {
 		srv, m := serve(t, always(c.reply))

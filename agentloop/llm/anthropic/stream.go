@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"parley/agentloop/llm"
@@ -25,12 +26,14 @@ func (a *answer) Read(r *bufio.Reader) error {
 	case first == '<':
 		return &llm.Error{Kind: llm.Malformed, Err: errWebPage}
 	}
-	lines := wire.NewEvents(r)
+	lines := wire.NewEvents(r, a.room)
 	for !a.stopped {
 		name, data, err := lines.Next()
 		switch {
-		case err != nil && a.Stop != "" && !errors.Is(err, wire.ErrLongLine):
+		case err != nil && a.Stop != "":
 			return nil // no message_stop, but the answer had its end
+		case errors.Is(err, wire.ErrTooLong):
+			return a.takeBegun(data)
 		case err == io.EOF:
 			return wire.ErrNoEnd
 		case err != nil:
@@ -38,7 +41,7 @@ func (a *answer) Read(r *bufio.Reader) error {
 		case name == "ping", name == "content_block_stop", len(bytes.TrimSpace(data)) == 0:
 			continue // they say nothing that is needed
 		}
-		if err := a.take(data); err != nil {
+		if err := errors.Join(a.take(data), a.room.Err()); err != nil {
 			return err
 		}
 	}
@@ -46,10 +49,40 @@ func (a *answer) Read(r *bufio.Reader) error {
 }
 
 func (a *answer) readWhole(r io.Reader) error {
-	body, err := io.ReadAll(r)
+	body, err := wire.ReadWhole(r, a.room)
+	if errors.Is(err, wire.ErrTooLong) {
+		if begun := wire.Close(body); begun != nil {
+			_ = a.whole(begun) // nothing of it is nothing of the answer
+		}
+		return err
+	}
 	if err != nil {
 		return err
 	}
+	return errors.Join(a.whole(body), a.room.Err())
+}
+
+// takeBegun reads what it can of an event that is longer than the answer may be.
+func (a *answer) takeBegun(begun []byte) error {
+	if data := wire.Close(begun); data != nil {
+		_ = a.take(data) // nothing of it is nothing of the answer
+	}
+	return wire.ErrTooLong
+}
+
+// End implements wire.Answer: the text so far, and the calls that are whole. A thought that is cut has no signature that holds.
+func (a *answer) End() bool {
+	a.Stop, a.long = "max_tokens", true
+	last := len(a.blocks) - 1
+	if last >= 0 && (a.blocks[last].Type == "thinking" || a.blocks[last].Type == "redacted_thinking") {
+		a.blocks = a.blocks[:last]
+	}
+	a.blocks = slices.DeleteFunc(a.blocks, func(b *block) bool { return b.Type == "tool_use" && !b.whole() })
+	return slices.ContainsFunc(a.blocks, func(b *block) bool { return b.Type == "tool_use" || b.Type == "text" && b.text.Len() > 0 })
+}
+
+// whole reads an answer that came in one piece.
+func (a *answer) whole(body []byte) error {
 	var head struct{ Type string }
 	var m message
 	if json.Unmarshal(body, &head) != nil || head.Type != "message" {
@@ -59,7 +92,7 @@ func (a *answer) readWhole(r io.Reader) error {
 		return a.malformed(err)
 	}
 	if err := a.message(&m); err != nil {
-		return a.malformed(err)
+		return a.unfit(err)
 	}
 	return nil
 }
@@ -90,9 +123,17 @@ func (a *answer) take(data []byte) error {
 		return &llm.Error{Kind: classify(status, text, kind), Status: status, Err: a.client.Said(text)}
 	}
 	if err := a.add(&e); err != nil {
-		return a.malformed(err)
+		return a.unfit(err)
 	}
 	return nil
+}
+
+// unfit is the error of an event that does not go with those before it.
+func (a *answer) unfit(err error) error {
+	if errors.Is(err, errTooMany) {
+		return &llm.Error{Kind: llm.TooLong, Err: err}
+	}
+	return a.malformed(err)
 }
 
 func (a *answer) malformed(err error) error {

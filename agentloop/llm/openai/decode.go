@@ -133,6 +133,8 @@ type answer struct {
 	finish    string
 	refused   bool
 	usage     *usage
+	room      *wire.Room
+	long      bool // it was cut for its length
 }
 
 // add takes one chunk in.
@@ -182,14 +184,14 @@ func (a *answer) addContent(s string) {
 }
 
 func (a *answer) addText(s string) {
-	if s != "" {
+	if s = wire.Take(a.room, s); s != "" {
 		a.text.WriteString(s)
 		a.delta(llm.Delta{Text: s})
 	}
 }
 
 func (a *answer) addReasoning(s string) {
-	if s != "" {
+	if s = wire.Take(a.room, s); s != "" {
 		a.reasoning.WriteString(s)
 		a.delta(llm.Delta{Reasoning: s})
 	}
@@ -214,15 +216,15 @@ func (a *answer) fragment(f *fragment) error {
 		a.calls = append(a.calls, c)
 	}
 	if c.id == "" {
-		c.id = f.ID
+		c.id = wire.Take(a.room, f.ID)
 	}
 	if c.name == "" && f.Function.Name != "" {
-		c.name = f.Function.Name
+		c.name = wire.Take(a.room, f.Function.Name)
 		a.delta(llm.Delta{ToolName: c.name})
 	}
-	c.args = append(c.args, f.Function.Arguments...)
-	if len(f.Extra) > 0 {
-		c.extra = f.Extra
+	c.args = append(c.args, wire.Take(a.room, f.Function.Arguments)...)
+	if extra := wire.Take(a.room, f.Extra); len(extra) > 0 && len(extra) == len(f.Extra) {
+		c.extra = extra
 	}
 	return nil
 }
@@ -264,6 +266,9 @@ func (a *answer) response(account string, taken map[string]bool) llm.Response {
 	a.addReasoning(thought)
 	a.addText(text)
 	r := llm.Response{Stop: a.stop(), Usage: a.usage.counted()}
+	if a.long && r.Usage.OutputTokens == 0 {
+		r.Usage.OutputTokens = a.room.Tokens()
+	}
 	if a.reasoning.Len() > 0 {
 		r.Content = append(r.Content, workspace.Content{Kind: workspace.Reasoning, Text: a.reasoning.String()})
 	}

@@ -140,7 +140,7 @@ func TestTooManyCallsAreRefused(t *testing.T) {
 	if _, err := readAll(t, strings.Repeat(one, maxCalls)+"data: [DONE]\n"); err != nil {
 		t.Error(err)
 	}
-	if _, err := readAll(t, strings.Repeat(one, maxCalls+1)+"data: [DONE]\n"); llm.KindOf(err) != llm.Malformed {
+	if _, err := readAll(t, strings.Repeat(one, maxCalls+1)+"data: [DONE]\n"); llm.KindOf(err) != llm.TooLong {
 		t.Error(err)
 	}
 }

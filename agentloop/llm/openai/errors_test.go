@@ -48,7 +48,7 @@ func TestStatusesAreClassified(t *testing.T) {
 		{llmtest.Reply{Raw: []string{`{"error":{"message":"No such key","code":401}}`}}, llm.Auth},
 		{llmtest.Reply{Raw: []string{`<html><title>Welcome</title></html>`}}, llm.Malformed},
 		{llmtest.Reply{Raw: []string{}}, llm.Cut},
-		{llmtest.Reply{Raw: []string{`data: ` + strings.Repeat("x", wire.MaxLine)}}, llm.Malformed},
+		{llmtest.Reply{Raw: []string{`data: ` + strings.Repeat("x", wire.MaxLine)}}, llm.TooLong},
 	} {
 		_, m := serve(t, always(c.reply))
 		_, err := m.Stream(t.Context(), ask("hi"), nil)

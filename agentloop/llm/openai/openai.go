@@ -147,8 +147,8 @@ func (m *Model) once(ctx context.Context, req llm.Request, q quirk, onDelta func
 	if m.o.APIKey != "" {
 		header.Set("Authorization", "Bearer "+m.o.APIKey)
 	}
-	a := &answer{client: &m.client, onDelta: onDelta}
-	if err := m.client.Post(ctx, m.endpoint, header, m.body(req, q), a); err != nil {
+	a := &answer{client: &m.client, onDelta: onDelta, room: wire.NewRoom(m.limit(req), req.Hold)}
+	if err := m.client.Post(ctx, m.endpoint, header, m.body(req, q), a, a.room); err != nil {
 		return llm.Response{}, err
 	}
 	return a.response(m.account, wire.CallIDs(req.Messages)), nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/wire"
@@ -24,7 +25,7 @@ func (a *answer) Read(r *bufio.Reader) error {
 	case first == '<':
 		return &llm.Error{Kind: llm.Malformed, Err: errWebPage}
 	}
-	lines := wire.NewEvents(r)
+	lines := wire.NewEvents(r, a.room)
 	for {
 		name, data, err := lines.Next()
 		switch {
@@ -32,8 +33,10 @@ func (a *answer) Read(r *bufio.Reader) error {
 			return nil // no [DONE], but the answer had its end
 		case err == io.EOF:
 			return wire.ErrNoEnd
-		case err != nil && a.finish != "" && !errors.Is(err, wire.ErrLongLine):
+		case err != nil && a.finish != "":
 			return nil
+		case errors.Is(err, wire.ErrTooLong):
+			return a.takeBegun(name, data)
 		case err != nil:
 			return err
 		case string(data) == "[DONE]":
@@ -41,18 +44,36 @@ func (a *answer) Read(r *bufio.Reader) error {
 		case len(bytes.TrimSpace(data)) == 0:
 			continue
 		}
-		if err := a.take(name, data); err != nil {
+		if err := errors.Join(a.take(name, data), a.room.Err()); err != nil {
 			return err
 		}
 	}
 }
 
 func (a *answer) readWhole(r io.Reader) error {
-	body, err := io.ReadAll(r)
+	body, err := wire.ReadWhole(r, a.room)
+	if errors.Is(err, wire.ErrTooLong) {
+		return a.takeBegun("", body)
+	}
 	if err != nil {
 		return err
 	}
-	return a.take("", body)
+	return errors.Join(a.take("", body), a.room.Err())
+}
+
+// takeBegun reads what it can of an event that is longer than the answer may be.
+func (a *answer) takeBegun(name string, begun []byte) error {
+	if data := wire.Close(begun); data != nil {
+		_ = a.take(name, data) // nothing of it is nothing of the answer
+	}
+	return wire.ErrTooLong
+}
+
+// End implements wire.Answer: the text so far, and the calls that are whole.
+func (a *answer) End() bool {
+	a.finish, a.long = "length", true
+	a.calls = slices.DeleteFunc(a.calls, func(c *call) bool { return !c.whole() })
+	return a.text.Len() > 0 || len(a.calls) > 0
 }
 
 // SoFar is what an answer that is cut leaves.
@@ -77,7 +98,7 @@ func (a *answer) take(name string, data []byte) error {
 		return a.inStream(data)
 	}
 	if err := a.add(&c); err != nil {
-		return &llm.Error{Kind: llm.Malformed, Err: err}
+		return &llm.Error{Kind: llm.TooLong, Err: err}
 	}
 	return nil
 }

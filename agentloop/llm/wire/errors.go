@@ -118,8 +118,8 @@ func (c *Client) broken(cause error, a Answer, err error) error {
 		if e.Kind == llm.Overload && begun {
 			e.Kind = llm.Cut
 		}
-	case errors.Is(err, ErrLongLine), errors.Is(err, errLongAnswer):
-		e = &llm.Error{Kind: llm.Malformed, Err: err}
+	case errors.Is(err, ErrTooLong):
+		e = &llm.Error{Kind: llm.TooLong, Err: err}
 	default:
 		e = &llm.Error{Kind: llm.Cut, Err: c.Said(err.Error())}
 	}

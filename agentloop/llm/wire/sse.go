@@ -8,19 +8,11 @@ import (
 	"sync"
 )
 
-const (
-	MaxLine   = 4 << 20  // bytes of one line
-	maxAnswer = 32 << 20 // bytes of a whole answer on the wire
-)
+// MaxLine is how many bytes one line has at most; that of an answer with a limit has fewer.
+const MaxLine = 4 << 20
 
-var (
-	// ErrLongLine is a line of more than MaxLine bytes.
-	ErrLongLine = errors.New("line of the stream is too long")
-	// ErrNoEnd is a stream that ended before its answer did.
-	ErrNoEnd = errors.New("the stream ended before the answer did")
-
-	errLongAnswer = errors.New("answer is too long")
-)
+// ErrNoEnd is a stream that ended before its answer did.
+var ErrNoEnd = errors.New("the stream ended before the answer did")
 
 // readers keeps buffers between calls.
 type readers struct{ pool sync.Pool }
@@ -45,17 +37,21 @@ type Events struct {
 	r    *bufio.Reader
 	long []byte // a line that did not fit into the buffer
 	name string // of the event whose lines are being read
+	most int    // bytes of a line
 }
 
-// NewEvents reads from r.
-func NewEvents(r *bufio.Reader) *Events { return &Events{r: r} }
+// NewEvents reads from r an answer that has so much room.
+func NewEvents(r *bufio.Reader, room *Room) *Events {
+	_, line := room.wire()
+	return &Events{r: r, most: line}
+}
 
 // Next returns the data of the next data line and the event's name, which is mostly empty. The data is valid until
-// the next call. The error is io.EOF after a clean end, ErrLongLine, or the reader's.
+// the next call. The error is io.EOF after a clean end, ErrTooLong with the beginning of a line that is too long, or the reader's.
 func (e *Events) Next() (name string, data []byte, err error) {
 	for {
 		line, err := e.line()
-		if err != nil {
+		if err != nil && !errors.Is(err, ErrTooLong) {
 			return "", nil, err
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
@@ -68,7 +64,10 @@ func (e *Events) Next() (name string, data []byte, err error) {
 		case "event":
 			e.name = string(value)
 		case "data":
-			return e.name, value, nil
+			return e.name, value, err
+		}
+		if err != nil {
+			return "", nil, err
 		}
 	}
 }
@@ -78,8 +77,8 @@ func (e *Events) line() ([]byte, error) {
 	e.long = e.long[:0]
 	for {
 		part, err := e.r.ReadSlice('\n')
-		if len(e.long)+len(part) > MaxLine {
-			return nil, ErrLongLine
+		if len(e.long)+len(part) > e.most {
+			return append(e.long, part...), ErrTooLong
 		}
 		switch {
 		case err == nil && len(e.long) == 0:

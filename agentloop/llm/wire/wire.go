@@ -36,16 +36,18 @@ type Client struct {
 
 // Answer is put together from a body.
 type Answer interface {
-	// Read takes in the whole body up to the end of the answer. An *llm.Error is returned as it is; any other error
-	// but ErrLongLine means that the stream was cut.
+	// Read takes in the whole body up to the end of the answer. An *llm.Error is returned as it is; ErrTooLong says that
+	// the answer is longer than it may be, and any other error that the stream was cut.
 	Read(r *bufio.Reader) error
 	// SoFar is the text up to now, and whether anything of the answer has come.
 	SoFar() (text string, begun bool)
+	// End makes what has come the whole answer, cut for its length. False: nothing of it can be kept.
+	End() bool
 }
 
-// Post makes one call and reads its answer. The error is a *llm.Error without Model, except for an address that
-// cannot be used.
-func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte, a Answer) error {
+// Post makes one call and reads its answer, which has so much room; one that is longer is cut there, and its connection given up. The
+// error is a *llm.Error without Model, except for an address that cannot be used.
+func (c *Client) Post(ctx context.Context, address string, header http.Header, body []byte, a Answer, room *Room) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	timer := time.AfterFunc(c.FirstByte, func() { cancel(errSilent) })
@@ -64,13 +66,18 @@ func (c *Client) Post(ctx context.Context, address string, header http.Header, b
 	if resp.StatusCode != http.StatusOK {
 		return c.Failed(resp)
 	}
-	limited := &io.LimitedReader{R: resp.Body, N: maxAnswer}
+	all, _ := room.wire()
+	room.begin(ctx, timer, c.Idle)
+	limited := &io.LimitedReader{R: resp.Body, N: all}
 	guarded := &guarded{Reader: limited, timer: timer, idle: c.Idle}
 	r := c.readers.get(guarded)
 	defer c.readers.put(r)
 	if err := a.Read(r); err != nil {
 		if limited.N <= 0 {
-			err = errLongAnswer
+			err = ErrTooLong
+		}
+		if errors.Is(err, ErrTooLong) && ctx.Err() == nil && a.End() {
+			return nil
 		}
 		return c.broken(context.Cause(ctx), a, err)
 	}

@@ -33,8 +33,8 @@ func (f *forever) Read(p []byte) (int, error) {
 func TestR07_EndlessLineIsGivenUp(t *testing.T) {
 	t.Parallel()
 	var f forever
-	e := Events{r: bufio.NewReader(&f)}
-	if _, _, err := e.Next(); err != ErrLongLine || f.read > MaxLine+8192 {
+	e := NewEvents(bufio.NewReader(&f), nil)
+	if _, _, err := e.Next(); err != ErrTooLong || f.read > MaxLine+8192 {
 		t.Errorf("%v after %d bytes", err, f.read)
 	}
 }
@@ -43,7 +43,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("event: x\r\ndata: a\n\n: c\ndata:b\ndata"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		read := func(size int) (out []string) {
-			e := Events{r: bufio.NewReaderSize(bytes.NewReader(in), size)}
+			e := NewEvents(bufio.NewReaderSize(bytes.NewReader(in), size), nil)
 			for {
 				name, data, err := e.Next()
 				if err != nil {
@@ -118,6 +118,33 @@ func FuzzAppendString(f *testing.F) {
 		var want string
 		if err := json.Unmarshal(std, &want); err != nil || got != want {
 			t.Fatalf("%q: %q, encoding/json says %q", s, got, want)
+		}
+	})
+}
+
+// What is closed reads as the beginning of what was said, wherever it was cut.
+func TestCloseReadsTheBeginning(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		said := rapid.String().Draw(t, "text")
+		text, err := json.Marshal(map[string]any{"a": []any{1, map[string]any{"text": said}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := bytes.Index(text, []byte(`"text":"`)) + len(`"text":"`)
+		at := rapid.IntRange(0, len(text)).Draw(t, "cut")
+		var got struct {
+			A []json.RawMessage `json:"a"`
+		}
+		var inner struct {
+			Text string `json:"text"`
+		}
+		whole := Close(text[:at])
+		if at < from || at > len(text)-len(`"}]}`) {
+			return // anything but a panic
+		}
+		if json.Unmarshal(whole, &got) != nil || len(got.A) != 2 || json.Unmarshal(got.A[1], &inner) != nil || !strings.HasPrefix(strings.ToValidUTF8(said, "\uFFFD"), inner.Text) {
+			t.Fatalf("%q of %q became %q", text[:at], said, whole)
 		}
 	})
 }
