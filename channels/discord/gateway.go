@@ -64,8 +64,9 @@ func (s *session) forget() {
 // resumeTries is how often a session is tried: a server may close the connection each time instead of refusing it.
 const resumeTries = 4
 
-// tried notes how a connection ended: whether the session can be resumed with the next.
-func (s *session) tried(e end) {
+// tried notes how a connection ended: whether the session can be resumed with the next. gone says that this was the end of a
+// session, and that another must be begun.
+func (s *session) tried(e end) (gone bool) {
 	switch {
 	case e.up > 0:
 		s.refused = 0
@@ -74,9 +75,35 @@ func (s *session) tried(e end) {
 	}
 	lost := e.kind == endInvalid && !e.resumable ||
 		e.kind == endClosed && (e.code == 4006 || e.code == 4007 || e.code == 4009) // "invalid", in older documents; sequence; timed out
-	if lost || s.refused >= resumeTries {
+	if had := s.id != ""; had && (lost || s.refused >= resumeTries) {
 		s.forget()
+		return true
 	}
+	return false
+}
+
+// startLimit is session_start_limit of GET /gateway/bot: how many sessions may be begun
+// (https://discord.com/developers/docs/events/gateway#session-start-limit-object). Who begins one too many loses the token.
+type startLimit struct {
+	Total     int     `json:"total"` // 0: not told
+	Remaining int     `json:"remaining"`
+	After     float64 `json:"reset_after"` // ms
+}
+
+// wait is how long another session must wait for, when the last was begun since ago. While there are enough left it need not;
+// the last tenth is spread over the time that is left, so that nothing that goes wrong again and again uses them up. A
+// session that held for so long goes on at once.
+func (l startLimit) wait(since time.Duration) time.Duration {
+	reset := time.Duration(l.After * float64(time.Millisecond))
+	switch {
+	case l.Total <= 0:
+		return 0
+	case l.Remaining < 1:
+		return max(reset, time.Minute)
+	case l.Remaining > l.Total/10:
+		return 0
+	}
+	return max(0, reset/time.Duration(l.Remaining)-since)
 }
 
 // endKind says why a connection ended.
@@ -92,7 +119,7 @@ const (
 	endClosed     endKind = "closed"             // with a code
 	endReconnect  endKind = "asked to reconnect" // op 7
 	endInvalid    endKind = "session refused"    // op 9
-	endNoSessions endKind = "no sessions left"   // today's are used up
+	endNoSessions endKind = "no sessions left"   // today's are used up, or must last
 )
 
 // end is how a connection ended.
@@ -103,6 +130,7 @@ type end struct {
 	resuming  bool          // it was to go on with a session
 	up        time.Duration // how long it had been ready; 0: never
 	after     time.Duration
+	left      int // of endNoSessions
 	err       error
 }
 
@@ -162,12 +190,8 @@ func (r *receiver) where(ctx context.Context) (string, end) {
 	base := r.session.url
 	if base == "" {
 		var bot struct {
-			URL   string `json:"url"`
-			Start struct {
-				Remaining int     `json:"remaining"`
-				After     float64 `json:"reset_after"` // ms
-				Total     int     `json:"total"`
-			} `json:"session_start_limit"`
+			URL   string     `json:"url"`
+			Start startLimit `json:"session_start_limit"`
 		}
 		err := r.c.rest.get(ctx, "ask for the gateway", "gateway/bot", &bot)
 		if said := refusalOf(err); said != nil && said.status == http.StatusNotFound { // a proxy that has the plain call only
@@ -180,8 +204,10 @@ func (r *receiver) where(ctx context.Context) (string, end) {
 			}
 			return "", end{kind: endUnreached, err: err}
 		}
-		if r.session.id == "" && bot.Start.Total > 0 && bot.Start.Remaining < 1 {
-			return "", end{kind: endNoSessions, after: time.Duration(bot.Start.After * float64(time.Millisecond))}
+		if r.session.id == "" {
+			if wait := bot.Start.wait(r.c.clock.Now().Sub(r.session.identified)); wait > 0 {
+				return "", end{kind: endNoSessions, after: wait, left: max(0, bot.Start.Remaining)}
+			}
 		}
 		base = bot.URL
 	}
@@ -271,8 +297,14 @@ func (l *line) live(ctx context.Context) end {
 	acked, up := true, l.up
 	var began time.Time
 	finish := func(e end) end {
-		if e.resuming = resuming; !began.IsZero() {
+		e.resuming = resuming
+		select {
+		case <-l.up: // perhaps it ended in the same moment
+			if began.IsZero() {
+				began = l.r.c.clock.Now()
+			}
 			e.up = max(l.r.c.clock.Now().Sub(began), 1)
+		default:
 		}
 		return e
 	}

@@ -167,7 +167,7 @@ func TestMissingMessageContentIsSaidAtStart(t *testing.T) {
 
 func TestSessionsAreNotWasted(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, discordtest.Options{Starts: 3})
+	r := newRig(t, discordtest.Options{Starts: 300})
 	r.c.pace.identify = usualPace().identify
 	r.run()
 	for range 4 {
@@ -189,6 +189,103 @@ func TestNoSessionsLeftIsSaidAndWaitedFor(t *testing.T) {
 	r.wait("what is the matter", func() bool { return r.j.last().State == channels.Needs })
 	if s := r.j.last(); !has(s.Hint, "no more sessions", "4h0m") || r.fake.Line().Identifies != 1 {
 		t.Errorf("told %+v after %d identifies; one more would have cost the token", s, r.fake.Line().Identifies)
+	}
+}
+
+// TestTheEndOfASessionIsNotAFailure: whatever broke before, the next session begins when Discord asks for it.
+func TestTheEndOfASessionIsNotAFailure(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*rig){
+		"op 9": func(r *rig) { r.loseSession() },
+		"closed": func(r *rig) {
+			r.fake.Gateway(func(f *discordtest.GatewayFault) { f.CloseResume = 4009 })
+			r.fake.DropAll()
+			r.until("another session", func(l discordtest.Line) bool { return l.Identifies == 2 })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, discordtest.Options{NoLimits: true})
+			// What is counted as a failure is waited for longer than this test can.
+			r.c.pace.first, r.c.pace.longest, r.c.pace.settled, r.c.pace.greeted = time.Hour, time.Hour, time.Hour, time.Millisecond
+			r.run()
+			for i := range 8 { // none of these holds for long
+				r.fake.DropAll()
+				r.until("to resume", func(l discordtest.Line) bool { return l.Resumed > i })
+				r.says(ana, dm, fmt.Sprint(i))
+				r.hears(fmt.Sprint(i)) // so it is up
+			}
+			lose(r)
+			r.until("another session", func(l discordtest.Line) bool { return l.Identifies == 2 && l.Ready > 0 })
+		})
+	}
+}
+
+func TestPauseFollowsHowItEnded(t *testing.T) {
+	t.Parallel()
+	p := usualPace()
+	for _, c := range []struct {
+		name     string
+		e        end
+		failures int
+		gone     bool
+		from, to time.Duration
+	}{
+		{"a refused session", end{kind: endInvalid}, 0, true, time.Second, 5 * time.Second},
+		{"a refused session behind an outage", end{kind: endInvalid, resuming: true}, 20, true, time.Second, 5 * time.Second},
+		{"refused for now", end{kind: endInvalid, resumable: true}, 20, false, time.Second, 5 * time.Second},
+		{"timed out while resuming", end{kind: endClosed, code: 4009, resuming: true}, 20, true, time.Second, 5 * time.Second},
+		{"asked to reconnect", end{kind: endReconnect, up: time.Hour}, 0, false, 0, 0},
+		{"dropped after a while", end{kind: endDropped, up: 3 * time.Second}, 20, false, 0, 2 * time.Second},
+		{"not reached", end{kind: endUnreached}, 0, false, 250 * time.Millisecond, 500 * time.Millisecond},
+		{"not reached for long", end{kind: endUnreached}, 20, false, 30 * time.Second, time.Minute},
+		{"asked to wait", end{kind: endUnreached, after: 2 * time.Minute}, 0, false, 2 * time.Minute, 2 * time.Minute},
+	} {
+		for range 200 {
+			if got := p.pause(c.e, c.failures, c.gone); got < c.from || got > c.to {
+				t.Fatalf("%s: %s, want %s to %s", c.name, got, c.from, c.to)
+			}
+		}
+	}
+}
+
+// TestALoopNeverUsesUpTheSessions: a day in which every session ends as soon as it is begun, by a clock of its own.
+func TestALoopNeverUsesUpTheSessions(t *testing.T) {
+	t.Parallel()
+	const day, total = 24 * time.Hour, 1000
+	p := usualPace()
+	left, last, quick, longest := total, -day, 0, time.Duration(0)
+	for now := time.Duration(0); now < day; {
+		l := startLimit{Total: total, Remaining: left, After: float64((day - now).Milliseconds())}
+		if wait := l.wait(now - last); wait > 0 {
+			if left > total/10 {
+				t.Fatalf("with %d left it waits %s", left, wait)
+			}
+			longest, now = max(longest, wait), now+wait
+			continue
+		}
+		if since := now - last; since < time.Minute {
+			quick++
+		}
+		left, last = left-1, now
+		now += p.pause(end{kind: endInvalid}, total, true)
+	}
+	if left < 0 || quick < total/2 || longest > 30*time.Minute { // else they were used up long before the day's end
+		t.Errorf("%d are left, %d began within a minute of another, the longest wait was %s", left, quick, longest)
+	}
+	if (startLimit{Total: total, After: 1000}).wait(day) != time.Minute || (startLimit{}).wait(0) != 0 || (startLimit{Total: total, Remaining: 1, After: 3.6e6}).wait(2*time.Hour) != 0 {
+		t.Error("none left, none told, or held for long enough")
+	}
+}
+
+func TestFewSessionsLeftAreSpread(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, discordtest.Options{Starts: 5})
+	r.run()
+	r.fake.Invalidate(false)
+	r.wait("what is the matter", func() bool { return r.j.last().State == channels.Needs })
+	if s := r.j.last(); !has(s.Hint, "only 4 more sessions", "1h0m") || r.fake.Line().Identifies != 1 {
+		t.Errorf("told %+v after %d identifies", s, r.fake.Line().Identifies)
 	}
 }
 

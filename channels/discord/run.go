@@ -18,7 +18,7 @@ const atOnce = 100 // events in one commit
 // pace is how long things may take and how long is waited between them; tests make it shorter.
 type pace struct {
 	identify time.Duration // between two sessions; Discord takes one in 5 s
-	refused  time.Duration // after a refused session, up to five times as long; Discord asks for 1 to 5 s
+	refused  time.Duration // after the end of a session, up to five times as long; Discord asks for 1 to 5 s
 	first    time.Duration // after the first failure, doubled with each further one
 	longest  time.Duration
 	hello    time.Duration // from the handshake to Hello
@@ -152,12 +152,7 @@ func (r *receiver) supervise(ctx context.Context) error {
 		if e.up >= r.c.pace.settled {
 			failures = 0
 		}
-		wait := r.c.pace.backoff(failures)
-		if e.up > 0 {
-			wait = min(wait, r.c.pace.greeted)
-		}
-		wait = max(e.after, wait)
-		r.session.tried(e)
+		wait := r.c.pace.pause(e, failures, r.session.tried(e))
 		switch e.kind {
 		case endClosed:
 			if e.code == 4014 && r.self.guessed && r.self.content.CompareAndSwap(true, false) {
@@ -166,27 +161,44 @@ func (r *receiver) supervise(ctx context.Context) error {
 			if hint := fatalCode(e.code); hint != "" {
 				return r.fatal(e, hint)
 			}
-		case endInvalid:
-			wait = max(wait, r.c.pace.refused+rand.N(4*r.c.pace.refused))
-		case endReconnect:
-			if failures == 0 {
-				wait = 0
-			}
 		case endUnreached:
 			if channels.ClassOf(e.err) == channels.Fatal {
 				return r.fatal(e.err, "Discord refuses the token: make a new one in the developer portal (Bot, Reset Token) and set it in the configuration.")
 			}
 		case endNoSessions:
-			r.report(channels.Status{State: channels.Needs, Cause: e.Error(), Hint: fmt.Sprintf("Discord lets the bot start no more sessions for %s; "+
-				"it has been restarted too often, or another program uses its token.", e.after.Round(time.Minute))})
-			channels.Sleep(ctx, max(wait, time.Minute))
+			r.report(channels.Status{State: channels.Needs, Cause: e.Error(), Hint: r.noSessions(e)})
+			channels.Sleep(ctx, wait)
 			continue
-		case endStopped, endNoHello, endNoReady, endZombie, endDropped:
+		case endStopped, endNoHello, endNoReady, endZombie, endDropped, endInvalid, endReconnect:
 		}
 		r.c.log.Info("connection ended", "reason", string(e.kind), "code", e.code, "err", e.err)
 		r.report(channels.Status{State: channels.Connecting, Cause: e.Error(), Err: e, Hint: "It is tried on."})
 		channels.Sleep(ctx, wait)
 	}
+}
+
+// noSessions says what is the matter when no session may be begun now.
+func (r *receiver) noSessions(e end) string {
+	if e.left == 0 {
+		return fmt.Sprintf("Discord lets the bot start no more sessions for %s; it has been restarted too often, or another program uses its token.", e.after.Round(time.Minute))
+	}
+	return fmt.Sprintf("Discord lets the bot start only %d more sessions today, which must last; the next is started in %s. It has lost its connection too often, or another program uses its token.",
+		e.left, e.after.Round(time.Minute))
+}
+
+// pause is how long is waited after a connection that ended, the failures-th in a row. gone says that its session ended with
+// it: then Discord asks for 1 to 5 s, whatever failed before.
+func (p pace) pause(e end, failures int, gone bool) time.Duration {
+	wait := p.backoff(failures)
+	switch {
+	case gone, e.kind == endInvalid:
+		wait = p.refused + rand.N(4*p.refused)
+	case e.kind == endReconnect && failures == 0:
+		wait = 0
+	case e.up > 0:
+		wait = min(wait, p.greeted)
+	}
+	return max(e.after, wait)
 }
 
 // fatalCode is the sentence for a close code after which trying again is no use
