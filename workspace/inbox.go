@@ -9,6 +9,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"parley/workspace/tree"
 )
 
 // Inbox is the folder inside a work folder into which files that people send are put.
@@ -22,6 +24,7 @@ const maxSame = 1000
 // a crash changes nothing. The file is durable and whole when Keep returns. name and dir come from us, never from a
 // sender. Calls for one folder must not overlap.
 func (r *Root) Keep(dir, name string, src io.ReadSeeker) (string, error) {
+	r.heal(dir, tree.Write)
 	if _, err := makeDir(r.root, dir); err != nil {
 		return "", fmt.Errorf("keep a file in %s: %w", dir, err)
 	}

@@ -74,6 +74,7 @@ func (r *Root) find(p Path) (at *Root, clean string, write bool, err error) {
 			return m.at, cmp.Or(rest, "."), m.Write, nil
 		}
 	}
+	r.heal(clean, 0)
 	return r, clean, true, nil
 }
 

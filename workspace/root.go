@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"parley/workspace/tree"
 )
 
 // Limits of a path that a model may write.
@@ -34,6 +36,7 @@ type Root struct {
 	dir    string // on the host
 	mounts []mount
 
+	work    bool     // a work folder: what a command has shut in it is opened again
 	control *control // of a mounted folder; nil: a work folder, in which nothing of the host is
 	owner   *os.Root // whose owner what is made belongs to; nil: that of root
 }
@@ -82,7 +85,14 @@ func OpenWork(dir string) (*Root, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make work folder: %w", err)
 	}
-	return OpenRoot(dir)
+	if err := tree.HealPath(dir, tree.Write); err != nil {
+		return nil, fmt.Errorf("heal work folder: %w", err)
+	}
+	r, err := OpenRoot(dir)
+	if err == nil {
+		r.work = true
+	}
+	return r, err
 }
 
 // Close releases the folder and what is mounted in it; later calls fail.

@@ -110,3 +110,23 @@ func cleanAfter(w *world) {
 		}
 	}
 }
+
+// E66: the command after one that has shut its own folder runs, and what it says is kept.
+func TestE66_AShutWorkFolderIsHealedForTheNextCommand(t *testing.T) {
+	t.Parallel()
+	for _, spare := range []bool{false, true} {
+		w := newWorld(t)
+		w.spare = spare
+		w.command.Limits.Output = 1 << 10
+		if out := w.sh("mkdir -p .output; chmod 000 .output /work"); out.Code != 0 {
+			t.Fatalf("%+v %s", out, out.Output)
+		}
+		out := w.sh("echo x >made && yes | head -n 9999")
+		if out.Code != 0 || out.OutputFile == "" {
+			t.Errorf("spare %v: %+v", spare, out)
+		}
+		if got, err := os.ReadFile(filepath.Join(w.command.Work, out.OutputFile)); err != nil || len(got) != 2*9999 {
+			t.Errorf("%d bytes were kept: %v", len(got), err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/tools/sandbox/internal/cell"
+	"parley/workspace/tree"
 )
 
 // how a call is run: what only Probe and the tests of this package choose.
@@ -45,6 +47,9 @@ func (n *ns) Run(ctx context.Context, c Command) (Outcome, error) {
 func (n *ns) run(ctx context.Context, c Command, h how) (out Outcome, err error) {
 	n.look()
 	c.Limits = c.Limits.or(n.cfg.Limits).or(DefaultLimits())
+	if err := tree.HealPath(c.Work, tree.Write); err != nil { // the command before may have shut it
+		n.log.Warn("work folder not healed", "folder", c.Work, "err", err)
+	}
 	select {
 	case n.slots <- struct{}{}:
 		defer func() { <-n.slots }()
@@ -126,7 +131,10 @@ func (k *call) open() (err error) {
 		return err
 	}
 	name := strconv.FormatInt(k.began.UnixMilli(), 10) + "-" + strconv.FormatUint(k.number, 10) + ".txt"
-	k.out = newOutput(k.c.Limits.Output, func() *spill { return openSpill(k.work, name) })
+	k.out = newOutput(k.c.Limits.Output, func() *spill {
+		_ = tree.HealPath(filepath.Join(k.c.Work, outputDir), tree.Write) // where it is not there, it is made
+		return openSpill(k.work, name)
+	})
 	k.out.whole = k.how.weak.NoCut
 	return nil
 }

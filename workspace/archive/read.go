@@ -388,7 +388,7 @@ func syncAll(ctx context.Context, dir string) error {
 	}
 	defer top.Close()
 	sync := func(e *tree.Entry) error {
-		d, err := tree.OpenDir(e.At, e.Name, false)
+		d, err := tree.OpenDir(e.At, e.Name, 0)
 		if err != nil {
 			return err
 		}

@@ -91,7 +91,11 @@ func Write(ctx context.Context, out io.Writer, dir string, o Options) (m Manifes
 		return m, err
 	}
 	w.tar = tar.NewWriter(packed)
-	err = tree.Walker{Enter: w.enter, Visit: w.visit, Leave: w.leave, Failed: w.unreadable, Heal: os.Geteuid() != 0}.Walk(ctx, top)
+	want := uint32(tree.Read)
+	if os.Geteuid() == 0 { // who may read all
+		want = 0
+	}
+	err = tree.Walker{Enter: w.enter, Visit: w.visit, Leave: w.leave, Failed: w.unreadable, Heal: want}.Walk(ctx, top)
 	if err == nil {
 		err = w.manifest()
 	}

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Heal gives the owner of a file or folder back the rights that are missing, by its name in an open folder and through no
-// link: rw to a file, rwx to a folder. It says whether any were.
-func Heal(at int, name string) (bool, error) {
+// Heal gives the owner of a file or folder back its rights where one of want is missing, by its name in an open folder and
+// through no link: rw to a file, rwx to a folder. It says whether one was.
+func Heal(at int, name string, want uint32) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return false, err
 	}
-	if owners(&st) == st.Mode {
+	if st.Mode&want == want || owners(&st) == st.Mode {
 		return false, nil
 	}
 	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
@@ -26,7 +26,7 @@ func Heal(at int, name string) (bool, error) {
 		return false, err
 	}
 	mode := owners(&st)
-	if mode == st.Mode {
+	if st.Mode&want == want || mode == st.Mode {
 		return false, nil
 	}
 	if uid := os.Geteuid(); uid != 0 && int(st.Uid) != uid {

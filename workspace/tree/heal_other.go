@@ -4,17 +4,17 @@ package tree
 
 import "golang.org/x/sys/unix"
 
-// Heal gives the owner of a file or folder back the rights that are missing, by its name in an open folder and through no
-// link: rw to a file, rwx to a folder. It says whether any were.
-func Heal(at int, name string) (bool, error) {
+// Heal gives the owner of a file or folder back its rights where one of want is missing, by its name in an open folder and
+// through no link: rw to a file, rwx to a folder. It says whether one was.
+func Heal(at int, name string, want uint32) (bool, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return false, err
 	}
-	want := uint32(0o600)
+	all := uint32(0o600)
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
-		want = 0o700
+		all = 0o700
 	case unix.S_IFREG:
 	default:
 		return false, nil
@@ -22,5 +22,5 @@ func Heal(at int, name string) (bool, error) {
 	if uint32(st.Mode)&want == want {
 		return false, nil
 	}
-	return true, unix.Fchmodat(at, name, uint32(st.Mode)&0o7777|want, unix.AT_SYMLINK_NOFOLLOW)
+	return true, unix.Fchmodat(at, name, uint32(st.Mode)&0o7777|all, unix.AT_SYMLINK_NOFOLLOW)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,12 @@ const (
 	openMost    = 64   // folders that a walk holds open, beside those that it has not read to their end
 	readMost    = 512  // names that are read at once
 	pendingMost = 4096 // folders of one folder that wait to be seen
+)
+
+// What the owner of a folder may need of it.
+const (
+	Read  = 0o500
+	Write = 0o700
 )
 
 // ErrMoved says that a folder was moved while it was walked: what had not been seen of it was left.
@@ -56,7 +63,7 @@ type Walker struct {
 	Visit  func(*Entry) error        // for what is no folder
 	Leave  func(*Entry) error        // when all in a folder was seen; it is closed
 	Failed func(*Entry, error) error // for what could not be looked at or read on; nil: the error ends the walk
-	Heal   bool                      // a folder whose owner has no rights to it is given them, where we may
+	Heal   uint32                    // Read or Write: a folder whose owner lacks these rights is given them back, where we may; 0: none is
 	Stay   bool                      // on the file system of the folder that is walked
 }
 
@@ -252,7 +259,7 @@ func (w *walk) leave() error {
 
 // above opens the folder above one; nil: it is not the one that the walk came from.
 func above(dir *os.File, want *level) *os.File {
-	up, err := OpenDir(int(dir.Fd()), "..", false)
+	up, err := OpenDir(int(dir.Fd()), "..", 0)
 	if err != nil {
 		return nil
 	}
@@ -295,11 +302,12 @@ func (w *walk) again() error {
 	return nil
 }
 
-// OpenDir opens a folder by its name in an open one, never through a link. With heal its owner is given back the rights to it.
-func OpenDir(at int, name string, heal bool) (*os.File, error) {
+// OpenDir opens a folder by its name in an open one, never through a link. Its owner is given back the rights that it lacks of
+// want, where we may.
+func OpenDir(at int, name string, want uint32) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
-	if heal && name != "." {
-		_, _ = Heal(at, name) // what may not be healed says so below
+	if want != 0 && name != "." {
+		_, _ = Heal(at, name, want) // what may not be healed says so below
 	}
 	fd, err := unix.Openat(at, name, flags, 0)
 	if err != nil {
@@ -314,7 +322,7 @@ func OpenFile(at int, name string, heal bool) (*os.File, error) {
 	const flags = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 	fd, err := unix.Openat(at, name, flags, 0)
 	if errors.Is(err, unix.EACCES) && heal {
-		if _, healErr := Heal(at, name); healErr != nil {
+		if _, healErr := Heal(at, name, 0o400); healErr != nil {
 			return nil, err
 		}
 		fd, err = unix.Openat(at, name, flags, 0)
@@ -327,6 +335,21 @@ func OpenFile(at int, name string, heal bool) (*os.File, error) {
 		return nil, errors.Join(err, f.Close(), unix.EINVAL)
 	}
 	return f, nil
+}
+
+// HealPath is Heal of a folder by its path, whose last name alone may be somebody else's doing.
+func HealPath(dir string, want uint32) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil || uint32(st.Mode)&want == want {
+		return err
+	}
+	up, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer up.Close()
+	_, err = Heal(int(up.Fd()), filepath.Base(dir), want)
+	return err
 }
 
 // Remove removes an entry of an open folder with all that is in it, whatever its depth, and says how many names are gone. It
@@ -360,9 +383,9 @@ func Remove(ctx context.Context, dir *os.File, name string, keep func(*Entry) bo
 	for range 8 { // somebody may be putting things in
 		before := removed
 		err = nil
-		w := Walker{Heal: true, Stay: true, Visit: func(e *Entry) error { return unlink(e, 0) }, Leave: func(e *Entry) error { return unlink(e, unix.AT_REMOVEDIR) },
+		w := Walker{Heal: Write, Stay: true, Visit: func(e *Entry) error { return unlink(e, 0) }, Leave: func(e *Entry) error { return unlink(e, unix.AT_REMOVEDIR) },
 			Failed: func(_ *Entry, why error) error { first(why); return nil }}
-		top, why := OpenDir(at, name, true)
+		top, why := OpenDir(at, name, Write)
 		if why != nil {
 			return removed, why
 		}

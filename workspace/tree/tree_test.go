@@ -180,13 +180,13 @@ func TestE66_WhatMayNotBeReadIsHealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := 0
-	w := Walker{Heal: true, Visit: func(e *Entry) error {
+	w := Walker{Heal: Read, Visit: func(e *Entry) error {
 		f, err := OpenFile(e.At, e.Name, true)
 		if e.Name == "link" {
 			if err == nil {
 				t.Error("a link was opened")
 			}
-			_, err := Heal(e.At, e.Name)
+			_, err := Heal(e.At, e.Name, Write)
 			return err
 		}
 		if err != nil {
