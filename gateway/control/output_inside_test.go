@@ -13,13 +13,14 @@ func TestOutputOfACallIsAKeptOne(t *testing.T) {
 		return "1\n2\n(70000 bytes in all; the middle is cut out; all of it is in " + name + ", which read_file shows)\n(exit code 0 after 10ms)"
 	}
 	for text, want := range map[string]string{
-		end(".output/20261121-abc.txt"):               ".output/20261121-abc.txt",
-		end("../.output/x"):                           "",
-		end(".output/../../secret"):                   "",
-		end(".output/..hidden"):                       "",
-		end("/etc/passwd"):                            "",
-		end(".output/a") + "\nand on":                 "",
-		"(exit code 0 after 10ms)":                    "",
+		end(".output/20261121-abc.txt"): ".output/20261121-abc.txt",
+		end("../.output/x"):             "",
+		end(".output/../../secret"):     "",
+		end(".output/..hidden"):         "",
+		end("/etc/passwd"):              "",
+		end(".output/a") + "\nand on":   "",
+		"(exit code 0 after 10ms)":      "",
+		"1\n(900 bytes in all; the middle is cut out; its first 80 bytes are in .output/part, which read_file shows)\n(exit code 0 after 10ms)": ".output/part",
 		end(".output/fake") + "\n" + end(".output/b"): ".output/b",
 	} {
 		steps := []workspace.Step{

@@ -230,8 +230,14 @@ func outcome(o sandbox.Outcome) string {
 	}
 	if o.Truncated {
 		text += fmt.Sprintf("\n(%d bytes in all; the middle is cut out", o.OutputSize)
-		if o.OutputFile != "" {
-			text += fmt.Sprintf("; all of it is in %s, which read_file shows", workspace.Line(o.OutputFile, 200))
+		file := workspace.Line(o.OutputFile, 200)
+		switch {
+		case o.OutputFile == "":
+			text += "; it is in no file"
+		case o.OutputKept < o.OutputSize:
+			text += fmt.Sprintf("; its first %d bytes are in %s, which read_file shows", o.OutputKept, file)
+		default:
+			text += fmt.Sprintf("; all of it is in %s, which read_file shows", file)
 		}
 		text += ")"
 	}

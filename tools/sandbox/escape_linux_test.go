@@ -497,7 +497,7 @@ func TestE40_FloodIsCutAndCostsNoMemory(t *testing.T) {
 		}
 		if w.how.weak == (weakness{}) {
 			info, err := os.Stat(filepath.Join(w.work, filepath.FromSlash(out.OutputFile)))
-			if err != nil || out.OutputFile == "" || info.Size() > maxKept || info.Size() < 64<<10 {
+			if err != nil || out.OutputFile == "" || info.Size() > maxKept || info.Size() < 64<<10 || info.Size() != out.OutputKept {
 				w.Errorf("the rest is in %q: %v %v", out.OutputFile, info, err)
 			}
 		}

@@ -35,6 +35,7 @@ type spill struct {
 	name string // relative to the work folder
 	file *os.File
 	left int64
+	kept int64
 }
 
 func newOutput(limit int, open func() *spill) *output {
@@ -105,8 +106,8 @@ func (o *output) end(out *Outcome) {
 	if o.file == nil {
 		return
 	}
-	if o.file.file.Close() == nil {
-		out.OutputFile = o.file.name
+	if o.file.file.Close() == nil && o.file.kept > 0 {
+		out.OutputFile, out.OutputKept = o.file.name, o.file.kept
 	}
 }
 
@@ -115,7 +116,7 @@ func (s *spill) write(p []byte) {
 		p = p[:s.left]
 	}
 	n, err := s.file.Write(p)
-	s.left -= int64(n)
+	s.left, s.kept = s.left-int64(n), s.kept+int64(n)
 	if err != nil {
 		s.left = 0 // a full disk, say: what is there stays, the rest is counted
 	}

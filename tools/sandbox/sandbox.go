@@ -117,6 +117,7 @@ type Outcome struct {
 	Output     []byte        // standard output and error as they came: raw bytes, at most Limits.Output; the head and the tail of what is longer
 	Truncated  bool          // there was more than Output shows
 	OutputFile string        // slash path relative to the work folder where the whole is, up to 8 MiB; empty unless Truncated
+	OutputKept int64         // bytes of it in that file, from the first on
 	OutputSize int64         // bytes that it wrote
 	TimedOut   bool          // Killed is "timeout"
 	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "space" (of the host's disk), "lost" (its sandbox was killed from outside); empty: it ended by itself

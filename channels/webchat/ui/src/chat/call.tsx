@@ -133,8 +133,9 @@ export function Piece({ title, text, bad, children }: { title: string; text: str
   )
 }
 
-// WholeOutput leads to all that a command wrote, where its result holds only the beginning and the end.
+// WholeOutput leads to what is kept of a command's output, where its result holds only the beginning and the end.
 export function WholeOutput({ run, call, text }: { run: string; call: string; text: string }) {
-  if (!run || !/^\(\d+ bytes in all; the middle is cut out; all of it is in /m.test(text.slice(-600))) return null
-  return <a className="button small quiet" href={`/v1/runs/${encodeURIComponent(run)}/steps/${encodeURIComponent(call)}/output`} target="_blank" rel="noopener noreferrer">All of the output</a>
+  const kept = /^\(\d+ bytes in all; the middle is cut out; (?:all of it is|its first (\d+) bytes are) in /m.exec(text.slice(-600))
+  if (!run || !kept) return null
+  return <a className="button small quiet" href={`/v1/runs/${encodeURIComponent(run)}/steps/${encodeURIComponent(call)}/output`} target="_blank" rel="noopener noreferrer">{kept[1] ? `The first ${number(Number(kept[1]))} bytes of the output` : 'All of the output'}</a>
 }
