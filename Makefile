@@ -46,8 +46,9 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 	@mkdir -p bin; for p in $$($(GO) list $(PKG)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \
 		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; done; done
 
-crash: ## kill the daemon KILLS times (20) under load; nothing may be lost
+crash: ## kill the daemon KILLS times (20) under load, damage data directories 1,000 times; nothing may be lost unsaid
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
+	PARLEY_DAMAGES=1000 $(GO) test -count=1 -timeout 60m -run 'R18_R19' -v ./workspace/store
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes; with BASE, a parley or a checkout, compared with it: 25
 	PARLEY_BENCH_ROUNDS=$(ROUNDS) PARLEY_BENCH_BASE=$(if $(BASE),$(abspath $(BASE))) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley

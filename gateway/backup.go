@@ -23,6 +23,25 @@ func Backup(ctx context.Context, opt Options, file string) (m Saved, err error) 
 	return s.Backup(ctx, file)
 }
 
+// LossOption is what a start does about a database that lacks what it held.
+type LossOption = store.OnLoss
+
+// OnLoss is the option of two flags.
+func OnLoss(accept, fresh bool) LossOption {
+	switch {
+	case accept:
+		return store.AcceptLoss
+	case fresh:
+		return store.BeginFresh
+	}
+	return store.RefuseLoss
+}
+
+// NeedsOperator says that a start failed on something that stays as it is until somebody decides.
+func NeedsOperator(err error) bool {
+	return errors.Is(err, store.ErrLost) || errors.Is(err, store.ErrNoLoss) || errors.Is(err, store.ErrDamaged)
+}
+
 // AuditCheck is what a check of the audit log found.
 type AuditCheck = control.AuditCheck
 

@@ -15,6 +15,7 @@ import (
 	"parley/channels"
 	"parley/configs"
 	"parley/tools/sandbox"
+	"parley/workspace/blob"
 	"parley/workspace/store"
 )
 
@@ -36,7 +37,7 @@ func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 		list = append(list, Finding{OK: true, What: w.Path + " " + w.Text})
 	}
 	if !running {
-		list = append(list, checkStore(ctx, c))
+		list = append(list, checkStore(ctx, c)...)
 	}
 	g := New(opt)
 	defer g.http.CloseIdleConnections()
@@ -137,15 +138,47 @@ func checkToken(c *configs.Config) Finding {
 	return good("token file %s", name)
 }
 
-func checkStore(ctx context.Context, c *configs.Config) Finding {
+func checkStore(ctx context.Context, c *configs.Config) []Finding {
 	name := filepath.Join(c.DataDir, "parley.db")
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return good("database is made at the first start")
+	loss, blind, err := store.LossIn(ctx, c.DataDir)
+	switch {
+	case err != nil:
+		return []Finding{bad("Restore a backup into an empty data directory: parley restore FILE", "database: %v", err)}
+	case loss != nil:
+		return []Finding{bad(store.WaysOn, "database: %s", loss.What())}
+	}
+	if info, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
+		return []Finding{good("database is made at the first start")}
 	}
 	if err := store.VerifyFile(ctx, name); err != nil {
-		return bad("Restore a backup into an empty data directory: parley restore FILE", "database: %v", err)
+		return []Finding{bad("Restore a backup into an empty data directory: parley restore FILE", "database: %v", err)}
 	}
-	return good("database is sound, every row of it")
+	list := []Finding{good("database is sound, every row of it")}
+	for _, what := range blind {
+		list = append(list, bad("The next start makes it again, and notes that in the audit log. Whether rows were cut off before, nothing here can tell.", "beside the database: %s", what))
+	}
+	return append(list, checkBlobs(ctx, c)...)
+}
+
+// blobsShown is how many kept files a doctor names.
+const blobsShown = 20
+
+// checkBlobs reads the kept files.
+func checkBlobs(ctx context.Context, c *configs.Config) []Finding {
+	refs, err := store.BlobRefsIn(ctx, c.DataDir)
+	if err != nil {
+		return []Finding{bad("Restore a backup into an empty data directory: parley restore FILE", "kept files: %v", err)}
+	}
+	wrong := blob.New(filepath.Join(c.DataDir, "blobs")).Verify(refs)
+	if len(wrong) == 0 {
+		return []Finding{good("kept files are sound, all %d of them", len(refs))}
+	}
+	list := []Finding{bad("Put the files back into blobs/ from a backup. Until then people are told that they are missing or damaged.",
+		"%d of %d kept files are missing or damaged", len(wrong), len(refs))}
+	for _, err := range wrong[:min(len(wrong), blobsShown)] {
+		list = append(list, bad("", "%v", err))
+	}
+	return list
 }
 
 // checkChannels asks each network about its account.

@@ -56,6 +56,8 @@ type Options struct {
 	Synchronous string
 	// Point is the store's, for tests that end the process in the middle of something.
 	Point func(name string)
+	// OnLoss is the store's: what a start does about a database that lacks what it held.
+	OnLoss store.OnLoss
 	// MemoryLimit in bytes; new input is refused near it. 0: 200 MiB.
 	MemoryLimit int64
 }
@@ -191,7 +193,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	debug.SetMemoryLimit(g.opt.MemoryLimit)
 	debug.SetGCPercent(gcPercent)
 	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous,
-		Point: g.opt.Point, Hide: g.hide().Redact})
+		Point: g.opt.Point, Hide: g.hide().Redact, OnLoss: g.opt.OnLoss, Keep: keeps(c)})
 	if err != nil {
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
@@ -202,6 +204,14 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	}
 	g.people, g.sessions, g.places = newPeople(g.store), newSessions(g.store), &places{store: g.store}
 	return g.auditStart(c)
+}
+
+// keeps are what a start from nothing leaves in the data directory: the configuration, which a container has there.
+func keeps(c *configs.Config) []string {
+	if c.Path == "" {
+		return nil
+	}
+	return []string{filepath.Base(c.Path)}
 }
 
 // postgres is the connection string of the second database; empty means SQLite.
@@ -354,6 +364,7 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
 	wg.Go(func() { g.discover(ctx) })
 	wg.Go(func() { g.probeSandbox(ctx) })
+	wg.Go(func() { g.missBlobs(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()
 		g.logins.Stop()

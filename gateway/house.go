@@ -245,7 +245,28 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: control.LocalName(m.Actor, name)}, nil
 }
 
-func (g *Gateway) readBlob(ref string) ([]byte, error) { return g.blobs.Read(ref) }
+// readBlob is for models. They are told that a picture cannot be shown, the operator why.
+func (g *Gateway) readBlob(ref string) ([]byte, error) {
+	data, err := g.blobs.Read(ref)
+	if err != nil {
+		g.log.Error("kept file cannot be read", "err", err)
+	}
+	return data, err
+}
+
+// missBlobs tells the operator once of kept files that are not there any more. What is in the others, doctor looks at.
+func (g *Gateway) missBlobs(ctx context.Context) {
+	refs, err := g.store.BlobRefs(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			g.log.Warn("kept files are not looked at", "err", err)
+		}
+		return
+	}
+	if missing := g.blobs.Missing(refs); len(missing) > 0 {
+		g.log.Error("kept files are missing", "files", len(missing), "first", missing[0], "hint", "parley doctor lists them while no gateway runs; put them back into blobs/ from a backup")
+	}
+}
 
 // owner is the person for whom the gateway's token speaks: the one configured owner, else person local.
 func owner(c *configs.Config) (id workspace.PersonID, name string) {

@@ -22,25 +22,28 @@ const AuditTextMax = 4 << 10
 
 // Kinds of audited acts.
 const (
-	AuditApprovalAsked   = "approval.asked"
-	AuditApprovalDecided = "approval.decided"
-	AuditApprovalExpired = "approval.expired"
-	AuditExecStarted     = "exec.started"
-	AuditExecRefused     = "exec.refused"
-	AuditExecEnded       = "exec.ended"
-	AuditEgressRefused   = "egress.refused" // a command wanted to reach what is not on the list; not every time
-	AuditPairingDecided  = "pairing.decided"
-	AuditPeopleLinked    = "people.linked"
-	AuditConfigLoaded    = "config.loaded" // at a start, where it is another than at the last
-	AuditConfigReloaded  = "config.reloaded"
-	AuditConfigRefused   = "config.refused" // a change that was not taken
-	AuditRunPaused       = "run.paused"
-	AuditRunResumed      = "run.resumed"
-	AuditStopped         = "stop.all"
-	AuditChannelLogin    = "channel.login"
-	AuditChannelLogout   = "channel.logout"
-	AuditSignInCode      = "signin.code" // one was made
-	AuditSignIn          = "signin.done" // one was used
+	AuditApprovalAsked    = "approval.asked"
+	AuditApprovalDecided  = "approval.decided"
+	AuditApprovalExpired  = "approval.expired"
+	AuditExecStarted      = "exec.started"
+	AuditExecRefused      = "exec.refused"
+	AuditExecEnded        = "exec.ended"
+	AuditEgressRefused    = "egress.refused" // a command wanted to reach what is not on the list; not every time
+	AuditPairingDecided   = "pairing.decided"
+	AuditPeopleLinked     = "people.linked"
+	AuditConfigLoaded     = "config.loaded" // at a start, where it is another than at the last
+	AuditConfigReloaded   = "config.reloaded"
+	AuditConfigRefused    = "config.refused" // a change that was not taken
+	AuditRunPaused        = "run.paused"
+	AuditRunResumed       = "run.resumed"
+	AuditStopped          = "stop.all"
+	AuditChannelLogin     = "channel.login"
+	AuditChannelLogout    = "channel.logout"
+	AuditStoreLoss        = "store.loss"        // a start that went on although the database lacked what it held
+	AuditStoreFresh       = "store.fresh"       // a start from nothing, with all that was there moved aside
+	AuditStoreUnwitnessed = "store.unwitnessed" // what would show a loss was missing itself, and was made again
+	AuditSignInCode       = "signin.code"       // one was made
+	AuditSignIn           = "signin.done"       // one was used
 )
 
 // AuditEntry is a row as it stands in the chain.

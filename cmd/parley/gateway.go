@@ -23,23 +23,32 @@ const drain = 25 * time.Second
 
 func (a *app) gatewayCommand() *cobra.Command {
 	var level string
-	var asJSON bool
+	var asJSON, accept, fresh bool
 	c := &cobra.Command{Use: "gateway", Short: "Run the daemon", Args: cobra.NoArgs,
 		Long: "Run the daemon until SIGTERM or SIGINT, which let running turns end for up to 25 seconds; a second one ends it at once. SIGHUP reads the configuration again."}
 	c.Flags().StringVar(&level, "log-level", "info", "least `level` that is logged: debug, info, warn, error")
 	c.Flags().BoolVar(&asJSON, "log-json", false, "log JSON lines instead of text")
+	c.Flags().BoolVar(&accept, "accept-loss", false, "once: go on with a database that lacks what it held; the audit log tells of it")
+	c.Flags().BoolVar(&fresh, "fresh", false, "once: move a data directory that lacks its database aside, into a folder in it, and begin from nothing")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var least slog.Level
 		if err := least.UnmarshalText([]byte(level)); err != nil {
 			return &misuseError{fmt.Errorf("there is no log level %q", level)}
 		}
-		return a.serve(c.Context(), least, asJSON)
+		if accept && fresh {
+			return &misuseError{errors.New("--accept-loss and --fresh exclude each other")}
+		}
+		err := a.serve(c.Context(), least, asJSON, gateway.OnLoss(accept, fresh))
+		if gateway.NeedsOperator(err) {
+			err = &misuseError{err} // a service manager need not try again
+		}
+		return err
 	}
 	return c
 }
 
 // serve runs the daemon. Signals are taken from the beginning, so that one during the start counts too.
-func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
+func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool, onLoss gateway.LossOption) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -50,7 +59,7 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	g, log := newGateway(src, a.errs, least, asJSON)
+	g, log := newGateway(src, a.errs, least, asJSON, onLoss)
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	started := make(chan error, 1)
@@ -91,11 +100,11 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool) error {
 }
 
 // newGateway makes a gateway that logs to w and into its own book.
-func newGateway(src *configs.Source, w io.Writer, least slog.Level, asJSON bool) (*gateway.Gateway, *slog.Logger) {
+func newGateway(src *configs.Source, w io.Writer, least slog.Level, asJSON bool, onLoss gateway.LossOption) (*gateway.Gateway, *slog.Logger) {
 	book := gateway.NewLogbook()
 	hide := gateway.NewSecrets(src.Current, os.LookupEnv)
 	log := slog.New(newLogHandler(w, hide.Redact, least, asJSON, book.Handler))
-	return gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Secrets: hide, Version: version}), log
+	return gateway.New(gateway.Options{Source: src, Channels: all.Factories(), Log: log, Book: book, Secrets: hide, Version: version, OnLoss: onLoss}), log
 }
 
 // errTwice ends the process at once on a second signal (R08): what is not finished is taken up at the next start.

@@ -202,7 +202,7 @@ func (o *onboard) host(ctx context.Context) (err error) {
 		return err
 	}
 	defer file.Close()
-	g, _ := newGateway(src, file, slog.LevelInfo, false)
+	g, _ := newGateway(src, file, slog.LevelInfo, false, gateway.OnLoss(false, false))
 	if err := g.Start(ctx); err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
 	}

@@ -133,6 +133,9 @@ func (a *app) statusCommand() *cobra.Command {
 		}
 		return fetch(c.Context(), a, "/v1/status", func(st shownStatus) error {
 			fmt.Fprintf(a.out, "store %s, up %s\n", st.Health, time.Duration(st.Uptime)*time.Second)
+			if st.Reason != "" {
+				fmt.Fprintf(a.out, "      %s\n", visible(st.Reason))
+			}
 			for _, m := range st.Models {
 				state := "ok"
 				if m.Down {

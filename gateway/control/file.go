@@ -100,8 +100,11 @@ func (c *Control) OpenFile(_ context.Context, call Call, ref, name string) (work
 		return workspace.Upload{}, nil, err
 	}
 	path, err := c.Blobs.Path(ref)
-	if err != nil {
+	switch {
+	case errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrInvalid):
 		return workspace.Upload{}, nil, missing
+	case err != nil:
+		return workspace.Upload{}, nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {

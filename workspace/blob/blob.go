@@ -13,15 +13,34 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
+	"time"
 
 	"parley/workspace"
 )
 
 // Store is a folder of files named by their SHA-256. Safe for concurrent use, also by several processes.
-type Store struct{ dir string }
+type Store struct {
+	dir string
+
+	mu    sync.Mutex
+	sound map[string]stamp // files that were read since and held what they are named by
+}
+
+// stamp is a file as it was when it was read.
+type stamp struct {
+	size int64
+	at   time.Time
+}
+
+// soundMost bounds what is remembered; a file that is forgotten is read once more.
+const soundMost = 10_000
+
+// ErrDamaged says that a file is not what was kept: it was cut, changed or emptied.
+var ErrDamaged = errors.New("the file is not what was kept")
 
 // New uses dir, which is made with mode 0700 by the first Put.
-func New(dir string) *Store { return &Store{dir: dir} }
+func New(dir string) *Store { return &Store{dir: dir, sound: map[string]stamp{}} }
 
 var refPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -29,7 +48,7 @@ var refPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (s *Store) Put(data []byte) (ref string, err error) {
 	sum := sha256.Sum256(data)
 	ref = hex.EncodeToString(sum[:])
-	if _, err := os.Stat(s.path(ref)); err == nil {
+	if _, err := s.Path(ref); err == nil { // a damaged one is written again
 		return ref, nil
 	}
 	kept, err := s.Take(bytes.NewReader(data), int64(len(data)))
@@ -86,7 +105,43 @@ func (s *Store) Take(r io.Reader, limit int64) (k Kept, err error) {
 	if err = os.Rename(f.Name(), name); err != nil {
 		return Kept{}, fmt.Errorf("keep blob: %w", err)
 	}
+	if info, err := os.Stat(name); err == nil {
+		s.remember(k.Ref, info)
+	}
 	return k, errors.Join(syncDir(filepath.Dir(name)), syncDir(s.dir))
+}
+
+func (s *Store) remember(ref string, info fs.FileInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sound) >= soundMost {
+		clear(s.sound)
+	}
+	s.sound[ref] = stamp{info.Size(), info.ModTime()}
+}
+
+// check reads a file that was not read since it changed, and holds it against its name.
+func (s *Store) check(ref, name string, info fs.FileInfo) error {
+	s.mu.Lock()
+	was, known := s.sound[ref]
+	s.mu.Unlock()
+	if known && was.size == info.Size() && was.at.Equal(info.ModTime()) {
+		return nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("check blob: %w", err)
+	}
+	defer f.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, f); err != nil {
+		return fmt.Errorf("check blob: %w", err)
+	}
+	if hex.EncodeToString(hash.Sum(nil)) != ref {
+		return workspace.Say(fmt.Errorf("blob %s, %d bytes: %w", ref, info.Size(), ErrDamaged), "That file is damaged where it is kept. Send it again.")
+	}
+	s.remember(ref, info)
+	return nil
 }
 
 // Tidy removes what a crash left half done. Nothing else may use the folder meanwhile.
@@ -126,19 +181,45 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Path is the file of a reference. It is workspace.ErrInvalid for what is none, and workspace.ErrNotFound.
+// Path is the file of a reference, which holds what was kept. It is workspace.ErrInvalid for what is none,
+// workspace.ErrNotFound, and ErrDamaged.
 func (s *Store) Path(ref string) (string, error) {
 	if !refPattern.MatchString(ref) {
 		return "", fmt.Errorf("blob %.70q: %w", ref, workspace.ErrInvalid)
 	}
 	name := s.path(ref)
-	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("blob %s: %w", ref, workspace.ErrNotFound)
 	} else if err != nil {
 		return "", fmt.Errorf("find blob: %w", err)
 	}
-	return name, nil
+	return name, s.check(ref, name, info)
 }
+
+// Verify reads the files of references and returns why some cannot be had as they were kept.
+func (s *Store) Verify(refs []string) (bad []error) {
+	for _, ref := range refs {
+		if _, err := s.Path(ref); err != nil {
+			bad = append(bad, err)
+		}
+	}
+	return bad
+}
+
+// Missing are those of references that have no file, or an empty one. It reads none.
+func (s *Store) Missing(refs []string) (list []string) {
+	for _, ref := range refs {
+		info, err := os.Stat(s.path(ref))
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 && ref != emptyRef {
+			list = append(list, ref)
+		}
+	}
+	return list
+}
+
+// emptyRef names the file without a byte.
+const emptyRef = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // Read returns the data of a reference.
 func (s *Store) Read(ref string) ([]byte, error) {

@@ -105,6 +105,7 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 		}
 	}
 	out.Input = in
+	t.count.seq = in.Seq
 	if a.Pairing != nil {
 		if err := t.putPairing(*a.Pairing, in.RoomID); err != nil {
 			return err

@@ -136,7 +136,7 @@ func scanApproval(scan func(...any) error) (ap workspace.Approval, err error) {
 		return ap, fmt.Errorf("approval %s: %w", ap.ID, ErrDamaged)
 	}
 	ap.Created, ap.Expires, ap.Decided = fromMillis(created), fromMillis(expires), fromMillis(decided)
-	return ap, json.Unmarshal([]byte(body), &ap.Body)
+	return ap, decode(body, &ap.Body)
 }
 
 // approvalEntry is the transcript's line about an approval.
@@ -244,9 +244,6 @@ func (s *Store) approvals(where string, args ...any) ([]workspace.Approval, erro
 		out = append(out, ap)
 		return err
 	})
-	if errors.Is(err, ErrDamaged) {
-		err = s.damaged(err)
-	}
 	return out, err
 }
 

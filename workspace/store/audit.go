@@ -8,9 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/gowebpki/jcs"
 
@@ -156,23 +157,36 @@ func auditHash(prev, body string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// openHead reads what was noted of the newest row. A torn note counts as none.
+// openHead reads what was noted of the newest row. That a note is missing or torn was told before.
 func (s *Store) openHead() (err error) {
 	if s.headFile, err = os.OpenFile(filepath.Join(s.opt.Dir, headName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return fmt.Errorf("open the audit log's head: %w", err)
 	}
-	s.head, err = readHead(s.headFile)
+	if s.head, err = readHead(s.headFile); errors.Is(err, errGarbled) {
+		err = nil
+	}
 	return err
 }
 
+// headOf reads the head in a folder: os.ErrNotExist, or errGarbled.
+func headOf(dir string) (h workspace.AuditHead, err error) {
+	f, err := os.Open(filepath.Join(dir, headName))
+	if err != nil {
+		return h, err
+	}
+	defer f.Close()
+	return readHead(f)
+}
+
+// readHead is errGarbled for a file that names no row.
 func readHead(f *os.File) (h workspace.AuditHead, err error) {
 	text := make([]byte, 256)
 	n, err := f.ReadAt(text, 0)
-	if n == 0 && err != nil && !strings.Contains(err.Error(), "EOF") {
+	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return h, fmt.Errorf("read the audit log's head: %w", err)
 	}
 	if k, _ := fmt.Sscanf(string(text[:n]), "%s %d %64s\n", &h.Chain, &h.N, &h.Hash); k != 3 || len(h.Hash) != 64 {
-		return workspace.AuditHead{}, nil
+		return workspace.AuditHead{}, errGarbled
 	}
 	return h, nil
 }
@@ -221,10 +235,11 @@ func (s *Store) auditRows(where string, args ...any) ([]workspace.AuditEntry, er
 // line does.
 func (s *Store) VerifyAudit(ctx context.Context, known *workspace.AuditHead) (workspace.AuditReport, error) {
 	head, err := readHead(s.headFile) // before the rows: they only grow
-	if err != nil {
+	if err != nil && !errors.Is(err, errGarbled) {
 		return workspace.AuditReport{}, err
 	}
-	return verifyAudit(ctx, s.read, s.d, head, known)
+	r, err := verifyAudit(ctx, s.read, s.d, head, known)
+	return r, s.seen(err)
 }
 
 // VerifyAuditDir is VerifyAudit of a data directory that no gateway has open, such as one that was restored.
@@ -233,12 +248,9 @@ func VerifyAuditDir(ctx context.Context, dir string, known *workspace.AuditHead)
 	if _, err := os.Stat(name); err != nil {
 		return r, err
 	}
-	var head workspace.AuditHead
-	if f, err := os.Open(filepath.Join(dir, headName)); err == nil {
-		head, err = readHead(f)
-		if err = errors.Join(err, f.Close()); err != nil {
-			return r, err
-		}
+	head, err := headOf(dir)
+	if err != nil && !errors.Is(err, errGarbled) && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
 	}
 	d := sqlite{path: name}
 	db, err := sql.Open("sqlite", d.dsn("ro", ""))

@@ -60,7 +60,7 @@ func (s *Store) Backup(ctx context.Context, file string) (m Manifest, err error)
 	}()
 	<-done
 	if err != nil {
-		return Manifest{}, fmt.Errorf("back up to %s: %w", file, err)
+		return Manifest{}, fmt.Errorf("back up to %s: %w", file, s.seen(err))
 	}
 	s.log.Info("backup made", "files", m.Files, "bytes", m.Bytes, "left_out", m.LeftOut, "took", s.opt.Now().Sub(began))
 	return m, nil
@@ -87,11 +87,18 @@ func (b *backup) write(ctx context.Context, file string) (m Manifest, err error)
 		return m, err
 	}
 	b.opt.Scratch = b.tmp
+	head := filepath.Join(b.tmp, headName) // from before any database: it must not name a row that its copy lacks
+	if err := copyAside(filepath.Join(b.dir, headName), head); err != nil {
+		return m, errors.Join(fmt.Errorf("copy %s: %w", headName, err), out.Close())
+	}
 	b.opt.Instead = func(name string) func() (*os.File, error) {
-		if filepath.Ext(name) != ".db" {
-			return nil
+		switch {
+		case filepath.Ext(name) == ".db":
+			return func() (*os.File, error) { return b.database(ctx, name) }
+		case name == headName:
+			return func() (*os.File, error) { return os.Open(head) }
 		}
-		return func() (*os.File, error) { return b.database(ctx, name) }
+		return nil
 	}
 	m, err = archive.Write(ctx, out, b.dir, b.opt)
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
@@ -103,7 +110,9 @@ func (b *backup) write(ctx context.Context, file string) (m Manifest, err error)
 // passing names, directly in the data directory, mean something to a running process only. Logs of a database are in its copy.
 func passing(name string) bool {
 	switch {
-	case name == "lock", name == "ballast", strings.HasPrefix(name, "receipts."):
+	case name == "lock", name == "ballast", name == tallyName, strings.HasPrefix(name, "receipts."):
+		return true
+	case strings.HasPrefix(name, asideName): // what an operator has given up
 		return true
 	case strings.HasPrefix(name, ".parley-"): // what is in the making, this very backup perhaps
 		return true
@@ -115,6 +124,9 @@ func passing(name string) bool {
 func (b *backup) database(ctx context.Context, name string) (*os.File, error) {
 	to := filepath.Join(b.tmp, name)
 	if err := copyDatabase(ctx, filepath.Join(b.dir, name), to); err != nil {
+		if name != databaseName { // damage in an adapter's is not ours
+			return nil, fmt.Errorf("copy %s: %v", name, err)
+		}
 		return nil, fmt.Errorf("copy %s: %w", name, err)
 	}
 	if name == databaseName {

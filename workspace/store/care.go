@@ -3,12 +3,15 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
+
+	"parley/workspace"
 )
 
 // healEvery is how often an unwritable store is tried again.
@@ -26,6 +29,12 @@ const (
 
 // ErrDamaged says that a row's payload does not match its checksum, or that a check of the database failed.
 var ErrDamaged = errors.New("the database is damaged")
+
+// whatToDo about a damaged database.
+const whatToDo = "put a backup in its place, in an empty data directory, with: parley restore FILE"
+
+// errNoCount says that the one row is missing that counts commits.
+var errNoCount = fmt.Errorf("its count of commits is missing: %w", ErrDamaged)
 
 // errTaken says that the database counted a boot that is not ours.
 var errTaken = errors.New("another process has taken the database")
@@ -85,7 +94,7 @@ func (s *Store) fail(err error) (freed bool) {
 // place, the store is writable again.
 func (w *writer) heal() {
 	s := w.s
-	if s.health.unwritable.Load() == nil {
+	if _, damaged := s.health.damage(); damaged || s.health.unwritable.Load() == nil {
 		return
 	}
 	probe := &unit{name: "probe", run: func(t *tx) error {
@@ -111,17 +120,66 @@ func (s *Store) stillOurs(ctx context.Context, conn *sql.Conn) error {
 	if epoch != s.epoch {
 		return fmt.Errorf("it counts boot %d, this is %d: %w", epoch, s.epoch, errTaken)
 	}
+	var n int64
+	if err := conn.QueryRowContext(ctx, `SELECT n FROM commits WHERE id = 1`).Scan(&n); err != nil {
+		return err
+	}
+	if n < s.count.n { // a server that came back from a copy
+		return s.seen(fmt.Errorf("%w: %w: it counts %d commits, this process has made %d", ErrDamaged, ErrLost, n, s.count.n))
+	}
 	return nil
 }
 
-// damaged notes that a stored row or page is not what was written: the store stops writing.
-func (s *Store) damaged(err error) error {
-	why := err.Error()
+// seen is what every error of the database passes on its way out, of the writer, the readers, checks, checkpoints and
+// backups alike. What the database itself, one of our checksums, or a value that cannot be read calls damage becomes
+// ErrDamaged, and the store stops writing.
+func (s *Store) seen(err error) error {
+	if err == nil || s.d == nil {
+		return err
+	}
+	if err = damage(s.d, err); !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	why := err.Error() + "; " + whatToDo
 	if s.health.damaged.CompareAndSwap(nil, &why) {
-		s.log.Error("store is damaged", "err", err)
+		s.log.Error("store is damaged: nothing is taken or written any more", "err", err, "hint", "stop the gateway and "+whatToDo)
 		s.tell()
 	}
 	return err
+}
+
+// closeUntouched closes the writer's connections of a damaged database while a reader is there: the last to leave would
+// write the log back into it.
+func (s *Store) closeUntouched() error {
+	if s.db == nil || s.read == nil {
+		return nil
+	}
+	conn, err := s.read.Conn(s.base)
+	if err == nil {
+		var n int
+		_ = conn.QueryRowContext(s.base, `SELECT 1`).Scan(&n) // only that it is there
+		defer conn.Close()
+	}
+	err = s.db.Close()
+	s.db = nil
+	return err
+}
+
+// decode reads a value that we wrote.
+func decode(text string, into any) error {
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return nil
+}
+
+// parseKey reads a session's key that we wrote.
+func parseKey(text string) (workspace.Key, error) {
+	key, err := workspace.ParseKey(text)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return key, err
 }
 
 func (s *Store) ballastName() string { return filepath.Join(s.opt.Dir, "ballast") }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -123,13 +124,7 @@ func journalPages(t *testing.T, name string) (list []page) {
 // dump is a hash of the journal, or the error of reading it. What it leaves out is harmless: words for people (reason,
 // error), a step's end, and counters that only pace (tries, next_at) or that a restart raises (epoch).
 func dump(ctx context.Context, name string) string {
-	db, err := sql.Open("sqlite", "file:"+name+"?mode=ro")
-	if err != nil {
-		return err.Error()
-	}
-	defer db.Close()
-	sum := sha256.New()
-	for _, q := range []string{
+	return dumpOf(ctx, name,
 		`SELECT seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent, partition, decision, binding, mode,
 			state, run_id, deadline_at, received, sent, text, data, sum FROM inputs ORDER BY seq`,
 		`SELECT id, session_id, parent_run, parent_call, task_id, requester, role, room_id, state, reason, error, model, usage, usd, started, ended,
@@ -137,8 +132,17 @@ func dump(ctx context.Context, name string) string {
 		`SELECT run_id, n, kind, call_id, tool, args_hash, effect, state, body, sum, started FROM steps ORDER BY run_id, n`,
 		`SELECT * FROM entries ORDER BY session_id, n`,
 		`SELECT * FROM outbound ORDER BY id`,
-		`SELECT outbound_id, n, token, from_off, to_off, blob, state, remote_id FROM parts ORDER BY outbound_id, n`,
-	} {
+		`SELECT outbound_id, n, token, from_off, to_off, blob, state, remote_id FROM parts ORDER BY outbound_id, n`)
+}
+
+func dumpOf(ctx context.Context, name string, queries ...string) string {
+	db, err := sql.Open("sqlite", "file:"+name+"?mode=ro")
+	if err != nil {
+		return err.Error()
+	}
+	defer db.Close()
+	sum := sha256.New()
+	for _, q := range queries {
 		rows, err := db.QueryContext(ctx, q)
 		if err != nil {
 			return err.Error()
@@ -157,7 +161,7 @@ func dump(ctx context.Context, name string) string {
 			}
 			fmt.Fprintf(sum, "%#v\n", values)
 		}
-		if err := rows.Close(); err != nil {
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			return err.Error()
 		}
 	}

@@ -19,18 +19,20 @@ import (
 type dialect interface {
 	name() string
 	open(ctx context.Context) (write, read *sql.DB, err error)
-	bind(query string) string   // placeholders
-	schema(text string) string  // types
-	begin() string              // opens the writer's transaction
-	bigint(query string) string // casts to 64 bits
-	broken(err error) bool      // not, or no longer, a database that can be read
-	unwritable(err error) bool  // full, read-only, busy or gone: heals by itself, nothing was stored
-	corrupt(err error) bool     // the database says that it is damaged
+	look(ctx context.Context) (*sql.DB, error) // a reader that changes nothing; nil: there is no database yet
+	tables() string                            // asks how many tables have a name
+	bind(query string) string                  // placeholders
+	schema(text string) string                 // types
+	begin() string                             // opens the writer's transaction
+	bigint(query string) string                // casts to 64 bits
+	broken(err error) bool                     // not, or no longer, a database that can be read
+	unwritable(err error) bool                 // full, read-only, busy or gone: heals by itself, nothing was stored
+	corrupt(err error) bool                    // the database says that it is damaged
 	gooseDialect() goose.Dialect
 	patience() time.Duration // of a transaction; 0: no limit
 	// claim makes the connection the only writer's until it ends.
 	claim(ctx context.Context, conn *sql.Conn) error
-	// mark is the query that names the running transaction; empty where a lost answer cannot happen.
+	// mark is what the statement that counts a transaction returns to name it; empty where a lost answer cannot happen.
 	mark() string
 	// fate says whether a marked transaction was committed; an error while that cannot be known.
 	fate(ctx context.Context, conn *sql.Conn, mark string) (committed bool, err error)

@@ -45,7 +45,7 @@ func TestR09_ErrorsOfSQLiteAreToldApart(t *testing.T) {
 		{"no such file", try("none.db", "?mode=ro", "SELECT 1 FROM t"), true, false},
 		{"not a database", try("text.db", "", "SELECT 1 FROM t"), false, true},
 		{"a broken unique key", try("good.db", "", "INSERT INTO t VALUES (1)"), false, false},
-		{"a missing table", try("good.db", "", "INSERT INTO u VALUES (1)"), false, false},
+		{"a missing table", try("good.db", "", "INSERT INTO u VALUES (1)"), false, true},
 		{"a refused edge", fmt.Errorf("x: %w", workspace.ErrConflict), false, false},
 	} {
 		if c.err == nil {
@@ -70,6 +70,9 @@ func TestR09_ErrorsOfPostgresAreToldApart(t *testing.T) {
 		{&pgconn.PgError{Code: "08006"}, true, false},
 		{fmt.Errorf("commit: %w", io.ErrUnexpectedEOF), true, false},
 		{&pgconn.PgError{Code: "XX001"}, false, true},  // data_corrupted
+		{&pgconn.PgError{Code: "XX002"}, false, true},  // index_corrupted
+		{&pgconn.PgError{Code: "58P01"}, false, true},  // undefined_file: of the server
+		{&pgconn.PgError{Code: "42P01"}, false, true},  // undefined_table
 		{&pgconn.PgError{Code: "23505"}, false, false}, // unique_violation
 		{&pgconn.PgError{Code: "25P02"}, false, false}, // in_failed_sql_transaction: ours to mend
 		{&pgconn.PgError{Code: "22021"}, false, false},

@@ -18,7 +18,7 @@ func (s *Store) Hear(id workspace.InputID, n int, text string) (string, error) {
 			return fmt.Errorf("keep a transcript: %w", orConflict(err))
 		}
 		var data workspace.InputData
-		if err := json.Unmarshal([]byte(body), &data); err != nil {
+		if err := decode(body, &data); err != nil {
 			return fmt.Errorf("keep a transcript: %w", err)
 		}
 		if was, ok := data.Heard[n]; ok {

@@ -18,7 +18,8 @@ const (
 	walPatience = 5 * time.Second
 	checkEvery  = 24 * time.Hour
 	lookEvery   = 10 * time.Minute // whether a check is due
-	checkAfter  = time.Second      // of an unclean end: first what was left is answered
+	checkAfter  = time.Second      // of a start: first what was left is answered
+	checkWhole  = 64 << 20         // up to this size a database is read whole after each start
 )
 
 // keep is the keeper goroutine: checkpoints on a connection of their own, and checks. PostgreSQL keeps itself.
@@ -45,19 +46,23 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// watch looks at the database: soon after an unclean end, and daily.
+// watch looks at the database: soon after a start, whatever the end before it was, and daily.
 func (s *Store) watch(ctx context.Context) {
 	if s.health.unclean {
 		s.tell()
-		select {
-		case <-ctx.Done():
-		case <-time.After(checkAfter):
-			s.note(ctx, s.quickCheck(ctx))
-		}
-		if ctx.Err() == nil {
-			s.health.checking.Store(false)
-			s.tell()
-		}
+	}
+	well := false
+	select {
+	case <-ctx.Done():
+	case <-time.After(checkAfter):
+		well = s.note(ctx, s.quickCheck(ctx))
+	}
+	if s.health.unclean && ctx.Err() == nil {
+		s.health.checking.Store(false)
+		s.tell()
+	}
+	if well {
+		s.startCheck(ctx)
 	}
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -68,6 +73,14 @@ func (s *Store) watch(ctx context.Context) {
 			return
 		case <-look.C:
 		}
+	}
+}
+
+// startCheck finds what happened to the file while nothing ran, and is hidden from a look at its structure. What is too
+// large for it waits for its day.
+func (s *Store) startCheck(ctx context.Context) {
+	if info, err := os.Stat(s.d.(sqlite).path); err == nil && info.Size() <= checkWhole {
+		s.note(ctx, s.Verify(ctx))
 	}
 }
 
@@ -94,8 +107,7 @@ func (s *Store) note(ctx context.Context, err error) bool {
 	case err == nil:
 		return true
 	case ctx.Err() != nil: // the store closes
-	case errors.Is(err, ErrDamaged):
-		_ = s.damaged(err) // logged and told by itself
+	case errors.Is(s.seen(err), ErrDamaged): // logged and told by itself
 	default:
 		s.log.Warn("check of the database was cut short", "err", err)
 	}
@@ -130,6 +142,9 @@ func (k *keeper) checkpoint(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	if _, damaged := k.s.health.damage(); damaged {
+		return // it would write into the damaged file
+	}
 	size := info.Size()
 	if size < k.next {
 		if size < walPassive {
@@ -163,7 +178,7 @@ func (k *keeper) run(ctx context.Context, mode string, patience time.Duration) {
 	}
 	defer func() { _, _ = conn.ExecContext(k.s.base, "PRAGMA busy_timeout(5000)") }() // as every connection begins
 	var busy, log, done int
-	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil && ctx.Err() == nil && k.s.health.writable() {
+	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil && ctx.Err() == nil && !errors.Is(k.s.seen(err), ErrDamaged) && k.s.health.writable() {
 		k.s.log.Warn("checkpoint failed", "err", err)
 	}
 }

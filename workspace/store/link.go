@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -134,6 +135,8 @@ type tx struct {
 	now        int64 // milliseconds
 	statements int
 	head       *workspace.AuditHead // newest row of the audit log that it holds; nil: none
+	count      count                // what its commit brings the database to
+	counts     bool                 // it counts itself, whatever rows it makes
 }
 
 func (t *tx) cache() *cache { return &t.s.cache }
@@ -148,16 +151,36 @@ func (t *tx) plain(q string) error {
 	return err
 }
 
-// mark names the transaction where its fate can be asked for later.
-func (t *tx) mark() (string, error) {
-	q := t.s.d.mark()
-	if q == "" {
+const countCommit = `UPDATE commits SET n = ?, seq = ?, answer = ? WHERE id = 1`
+
+// begun names the transaction where its fate can be asked for later; the statement that does counts it as well.
+func (t *tx) begun() (mark string, err error) {
+	t.count = t.s.count
+	if t.s.d.mark() == "" {
 		return "", nil
 	}
-	var mark string
-	err := t.row(q, nil, &mark)
+	t.count.n++
+	err = t.row(countCommit+t.s.d.mark(), []any{t.count.n, t.count.seq, t.count.answer}, &mark)
 	t.statements--
+	if errors.Is(err, workspace.ErrNotFound) {
+		err = errNoCount
+	}
 	return mark, err
+}
+
+// ends counts a transaction that no row of its own does. It is not a unit's statement.
+func (t *tx) ends() error {
+	was := t.s.count
+	if !t.counts && (t.count.n > was.n || t.count.seq > was.seq || t.count.answer > was.answer) {
+		return nil
+	}
+	t.count.n = was.n + 1
+	n, err := t.exec(countCommit, t.count.n, t.count.seq, t.count.answer)
+	t.statements--
+	if err == nil && n != 1 {
+		err = errNoCount
+	}
+	return err
 }
 
 // exec runs a statement and returns how many rows it changed.
@@ -222,7 +245,7 @@ func (t *tx) rows(q string, args []any, each func(scan func(...any) error) error
 	scan := func(dest ...any) error {
 		for i := range dest {
 			if err := assign(dest[i], values[i]); err != nil {
-				return fmt.Errorf("column %s: %w", rows.Columns()[i], err)
+				return fmt.Errorf("column %s: %w: %w", rows.Columns()[i], ErrDamaged, err)
 			}
 		}
 		return nil

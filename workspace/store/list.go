@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -31,7 +30,7 @@ func (s *Store) runRows(where string, args ...any) ([]RunRow, error) {
 			return err
 		}
 		row := RunRow{Run: r, Gen: gen}
-		row.Key, err = workspace.ParseKey(key)
+		row.Key, err = parseKey(key)
 		out = append(out, row)
 		return err
 	})
@@ -119,7 +118,7 @@ func (s *Store) SpentBetween(from, to time.Time, after workspace.RunID, limit in
 			return nil
 		}
 		list = append(list, sp)
-		return json.Unmarshal([]byte(usage), &list[len(list)-1].Usage)
+		return decode(usage, &list[len(list)-1].Usage)
 	})
 	return list, last, rows == limit, err
 }
@@ -213,7 +212,7 @@ func (s *Store) AnswerOf(person workspace.PersonID, key string) (a Answer, err e
 	var check int64
 	err = s.one(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash, &a.Status, &a.Body, &check)
 	if err == nil && sum(a.Body) != check {
-		err = s.damaged(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
+		err = s.seen(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
 	}
 	return a, err
 }

@@ -88,6 +88,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if stored == 0 {
 		return t.again(o, n)
 	}
+	t.count.answer = o.N
 	o.Parts, err = t.insertParts(o.ID, 0, n.Spans, n.Sending)
 	return o, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,23 @@ func (d postgres) open(ctx context.Context) (write, read *sql.DB, err error) {
 	read.SetMaxOpenConns(4)
 	read.SetMaxIdleConns(4)
 	return write, read, nil
+}
+
+func (d postgres) look(context.Context) (*sql.DB, error) {
+	config, err := pgx.ParseConfig(d.dsn)
+	if err != nil {
+		return nil, err
+	}
+	if config.ConnectTimeout == 0 {
+		config.ConnectTimeout = 5 * time.Second
+	}
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+func (postgres) tables() string {
+	return `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?`
 }
 
 // durable refuses a server whose COMMIT does not mean what the promises rest on.
@@ -92,7 +110,7 @@ func (postgres) claim(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-func (postgres) mark() string { return `SELECT CAST(pg_current_xact_id() AS TEXT)` }
+func (postgres) mark() string { return ` RETURNING CAST(pg_current_xact_id() AS TEXT)` }
 
 // fate asks the commit log (postgresql.org/docs/current/functions-info.html, pg_xact_status).
 func (postgres) fate(ctx context.Context, conn *sql.Conn, mark string) (bool, error) {
@@ -118,6 +136,9 @@ func (postgres) unwritable(err error) bool {
 	if !errors.As(err, &e) {
 		return disconnected(err)
 	}
+	if e.Code == "58P01" { // a file that is missing does not come back by itself
+		return false
+	}
 	switch e.Code[:2] {
 	case "08", "53", "55", "57", "58":
 		return true
@@ -139,8 +160,9 @@ func disconnected(err error) bool {
 	return strings.Contains(err.Error(), "conn closed") // pgconn keeps this one to itself
 }
 
-// corrupt: data_corrupted and index_corrupted.
+// corrupt: data_corrupted, index_corrupted, a file of the server that is not there (undefined_file), and a schema that
+// lacks what our statements name.
 func (postgres) corrupt(err error) bool {
 	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "XX001" || e.Code == "XX002")
+	return errors.As(err, &e) && slices.Contains([]string{"XX001", "XX002", "58P01", "42P01", "42703"}, e.Code)
 }

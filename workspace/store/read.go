@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,20 +27,36 @@ const (
 func (s *Store) one(q string, args []any, dest ...any) error {
 	st, err := s.prepared(q)
 	if err != nil {
-		return err
+		return s.seen(err)
 	}
 	for i := range args {
 		args[i] = storable(args[i])
 	}
-	err = st.QueryRowContext(s.base, args...).Scan(dest...) // local and short
-	if errors.Is(err, sql.ErrNoRows) {
+	row := st.QueryRowContext(s.base, args...) // local and short
+	err = row.Scan(dest...)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
 		return workspace.ErrNotFound
+	case err != nil && row.Err() == nil:
+		err = s.unreadable(err)
 	}
-	return err
+	return s.seen(err)
+}
+
+// unreadable is a value in a row that is not what we store there.
+func (s *Store) unreadable(err error) error {
+	if s.closed.Load() || errors.Is(err, ErrDamaged) { // rows of a store that closes are closed
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrDamaged, err)
 }
 
 // many reads all rows before it returns: no cursor stays open while something else happens.
 func (s *Store) many(q string, args []any, each func(scan func(...any) error) error) error {
+	return s.seen(s.each(q, args, each))
+}
+
+func (s *Store) each(q string, args []any, each func(scan func(...any) error) error) error {
 	st, err := s.prepared(q)
 	if err != nil {
 		return err
@@ -54,8 +69,15 @@ func (s *Store) many(q string, args []any, each func(scan func(...any) error) er
 		return err
 	}
 	defer rows.Close()
+	scan := func(dest ...any) error {
+		err := rows.Scan(dest...)
+		if err != nil {
+			err = s.unreadable(err)
+		}
+		return err
+	}
 	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
+		if err := each(scan); err != nil {
 			return err
 		}
 	}
@@ -93,8 +115,8 @@ func scanInput(scan func(...any) error) (in workspace.Input, err error) {
 		return in, fmt.Errorf("input %s: %w", in.ID, ErrDamaged)
 	}
 	in.Deadline, in.Received, in.Sent = fromMillis(deadline), fromMillis(received), fromMillis(sent)
-	return in, errors.Join(json.Unmarshal([]byte(decision), &in.Decision), json.Unmarshal([]byte(binding), &in.Binding),
-		json.Unmarshal([]byte(data), &in.Data))
+	return in, errors.Join(decode(decision, &in.Decision), decode(binding, &in.Binding),
+		decode(data, &in.Data))
 }
 
 func (t *tx) inputByKey(source, account, key string) (in workspace.Input, err error) {
@@ -113,9 +135,6 @@ func (s *Store) inputs(where string, args ...any) ([]workspace.Input, error) {
 	var out []workspace.Input
 	err := s.many(`SELECT `+inputColumns+` FROM inputs WHERE `+where, args, func(scan func(...any) error) error {
 		in, err := scanInput(scan)
-		if errors.Is(err, ErrDamaged) {
-			s.damaged(err)
-		}
 		out = append(out, in)
 		return err
 	})
@@ -197,7 +216,7 @@ func scanRun(scan func(...any) error) (r workspace.Run, err error) {
 		return r, err
 	}
 	r.Started, r.Ended = fromMillis(started), fromMillis(ended)
-	return r, json.Unmarshal([]byte(usage), &r.Usage)
+	return r, decode(usage, &r.Usage)
 }
 
 func (t *tx) run(id workspace.RunID) (r workspace.Run, err error) {
@@ -264,11 +283,11 @@ func (s *Store) Steps(run workspace.RunID) ([]workspace.Step, error) {
 				return err
 			}
 			if sum(body) != check {
-				return s.damaged(fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged))
+				return fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged)
 			}
 			st.Started, st.Ended = fromMillis(started), fromMillis(ended)
 			out = append(out, st)
-			return json.Unmarshal([]byte(body), &out[len(out)-1].Body)
+			return decode(body, &out[len(out)-1].Body)
 		})
 	return out, err
 }
@@ -319,10 +338,10 @@ func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
 			return err
 		}
 		if sum(body) != check || e.InputID != "" && data != "" && sumInput(text, data) != inputCheck {
-			return s.damaged(fmt.Errorf("entry %d of session %s: %w", e.N, e.SessionID, ErrDamaged))
+			return fmt.Errorf("entry %d of session %s: %w", e.N, e.SessionID, ErrDamaged)
 		}
 		e.At = fromMillis(at)
-		if err := json.Unmarshal([]byte(body), &e.Body); err != nil {
+		if err := decode(body, &e.Body); err != nil {
 			return err
 		}
 		if e.InputID != "" {
@@ -372,13 +391,13 @@ func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error)
 		if err != nil {
 			return err
 		}
-		if ses.Key, err = workspace.ParseKey(key); err != nil {
+		if ses.Key, err = parseKey(key); err != nil {
 			return err
 		}
 		ses.Created, ses.Ended = fromMillis(created), fromMillis(ended)
 		out = append(out, ses)
 		last := &out[len(out)-1]
-		return errors.Join(json.Unmarshal([]byte(overrides), &last.Overrides), json.Unmarshal([]byte(usage), &last.Tokens))
+		return errors.Join(decode(overrides, &last.Overrides), decode(usage, &last.Tokens))
 	})
 	return out, err
 }
@@ -421,11 +440,11 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 			return err
 		}
 		if sum(o.Text) != check || entry != "" && sum(entry) != entrySum {
-			return s.damaged(fmt.Errorf("outbound %s: %w", o.ID, ErrDamaged))
+			return fmt.Errorf("outbound %s: %w", o.ID, ErrDamaged)
 		}
 		if o.BodyRef != "" && entry != "" {
 			var body workspace.EntryBody
-			if err := json.Unmarshal([]byte(entry), &body); err != nil {
+			if err := decode(entry, &body); err != nil {
 				return err
 			}
 			o.Text = body.Plain()
@@ -546,7 +565,7 @@ func (s *Store) Newest(network channels.Network, account channels.AccountID) (ma
 			return err
 		}
 		var d workspace.InputData
-		if err := json.Unmarshal([]byte(data), &d); err != nil {
+		if err := decode(data, &d); err != nil {
 			return err
 		}
 		out[channels.PeerID(peer)] = d.Message

@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
+	"parley/workspace"
 	"parley/workspace/archive"
 	"parley/workspace/tree"
 )
@@ -54,6 +57,9 @@ func Restore(ctx context.Context, file, dataDir string) (m Manifest, err error) 
 	if err := VerifyFile(ctx, filepath.Join(tmp, databaseName)); err != nil {
 		return m, fmt.Errorf("verify %s: %w", databaseName, err)
 	}
+	if err := countRestored(ctx, tmp); err != nil {
+		return m, fmt.Errorf("count the commits of %s: %w", databaseName, err)
+	}
 	if err := os.Remove(dataDir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails when something has come into it
 		return m, errors.Join(err, ErrNotEmpty)
 	}
@@ -61,6 +67,27 @@ func Restore(ctx context.Context, file, dataDir string) (m Manifest, err error) 
 		return m, err
 	}
 	return m, syncDir(filepath.Dir(dataDir))
+}
+
+// countRestored begins a new line of commits: what the database was before is another one from now on, and must not be
+// mistaken for it. A backup of before commits were counted gets its count at the first start.
+func countRestored(ctx context.Context, dir string) (err error) {
+	d := sqlite{path: filepath.Join(dir, databaseName)}
+	db, err := sql.Open("sqlite", d.dsn("rw", "FULL"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var tables int
+	if err := db.QueryRowContext(ctx, d.tables(), "commits").Scan(&tables); err != nil || tables == 0 {
+		return err
+	}
+	c := count{line: (&workspace.IDs{Now: time.Now}).New()}
+	const q = `UPDATE commits SET line = ?, n = n + 1 WHERE id = 1 RETURNING n, seq, answer`
+	if err := db.QueryRowContext(ctx, q, c.line).Scan(&c.n, &c.seq, &c.answer); err != nil {
+		return err
+	}
+	return writeTally(dir, c)
 }
 
 func syncDir(name string) error {

@@ -178,7 +178,7 @@ func (s *Store) Fork(key workspace.Key, session workspace.SessionID, before int6
 			return nil, err
 		}
 		if len(list) == 0 {
-			return nil, fmt.Errorf("session %s ends at entry %d: %w", session, len(f.lines), ErrDamaged)
+			return nil, s.seen(fmt.Errorf("session %s ends at entry %d: %w", session, len(f.lines), ErrDamaged))
 		}
 		f.lines = append(f.lines, list...)
 	}
@@ -337,7 +337,7 @@ func (s *Store) Heads() ([]Head, error) {
 			return err
 		}
 		var err error
-		h.Key, err = workspace.ParseKey(key)
+		h.Key, err = parseKey(key)
 		h.Updated = fromMillis(at)
 		out = append(out, h)
 		return err
@@ -466,14 +466,14 @@ func (s *Store) SessionUsage(session workspace.SessionID, after int64) (sum work
 			}
 			if run == "" {
 				var b workspace.EntryBody
-				if err := json.Unmarshal([]byte(body), &b); err != nil || b.Usage == nil {
+				if err := decode(body, &b); err != nil || b.Usage == nil {
 					return err
 				}
 				sum = sum.Add(*b.Usage)
 				return nil
 			}
 			var u workspace.Usage
-			if err := json.Unmarshal([]byte(usage), &u); err != nil {
+			if err := decode(usage, &u); err != nil {
 				return err
 			}
 			sum = sum.Add(u)

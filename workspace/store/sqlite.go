@@ -50,6 +50,26 @@ func (d sqlite) open(ctx context.Context) (write, read *sql.DB, err error) {
 	return write, read, nil
 }
 
+// look makes no database, and a log that is there stays as it is: who only reads never writes it back.
+func (d sqlite) look(context.Context) (*sql.DB, error) {
+	info, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", d.dsn("ro", ""))
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+func (sqlite) tables() string {
+	return `SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`
+}
+
 func (d sqlite) dsn(mode, level string) string {
 	q := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_pragma": {
 		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + level + ")", "foreign_keys(1)",
@@ -95,10 +115,24 @@ func (sqlite) unwritable(err error) bool {
 	return false
 }
 
-// corrupt: "database disk image is malformed" and "file is not a database".
+// corrupt: "database disk image is malformed" and "file is not a database" with all that extends them, checksums and
+// file systems that call themselves broken, and a schema that lacks what our statements name: they do not change.
 func (sqlite) corrupt(err error) bool {
-	code := resultCode(err)
-	return code == 11 || code == 26
+	var e *moderncsqlite.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code() {
+	case 8202, 8458: // SQLITE_IOERR_DATA, SQLITE_IOERR_CORRUPTFS
+		return true
+	}
+	switch e.Code() & 0xff {
+	case 11, 26: // SQLITE_CORRUPT, SQLITE_NOTADB
+		return true
+	case 1: // SQLITE_ERROR
+		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column") || strings.Contains(e.Error(), "has no column named")
+	}
+	return false
 }
 
 func resultCode(err error) int {

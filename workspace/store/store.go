@@ -50,6 +50,11 @@ type Store struct {
 	texts  sync.Map // query text to the readers' *sql.Stmt
 
 	backing sync.Mutex // held while a backup is made
+	looked  *sql.DB    // at the database before it was opened; nil: closed
+	faced   bool       // it was held against what stands beside it
+	renew   bool       // its count begins a new line: an old copy of it is another database from now on
+	count   count      // commits of the database; under turn
+	tally   *tally     // what counts them beside it; under turn, nil: nothing does
 
 	head     workspace.AuditHead // of the audit log's chain; the writer's
 	headFile *os.File
@@ -73,6 +78,11 @@ type Options struct {
 	Point func(name string)
 	// Hide takes secrets out of what the audit log keeps; nil: nothing is hidden. The writer calls it.
 	Hide func(string) string
+	// OnLoss says what is done about a database that lacks what something beside it proves that it held. By default Open
+	// returns a *Loss, which is ErrLost.
+	OnLoss OnLoss
+	// Keep are names in Dir that BeginFresh leaves in place, such as the configuration's.
+	Keep []string
 	// BallastBytes kept aside for a full disk; 0 means 16 MiB, negative none.
 	BallastBytes int64
 }
@@ -92,49 +102,88 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	s := &Store{opt: opt, log: opt.Log, ids: &workspace.IDs{Now: opt.Now},
 		base: context.WithoutCancel(ctx), queue: make(chan *unit, 1024), care: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{})}
-	if err := s.open(ctx); err != nil {
+	told, err := s.open(ctx)
+	if err != nil {
 		return nil, errors.Join(err, s.closeFiles())
 	}
 	keeping, rest := context.WithCancel(s.base)
 	s.rest = rest
 	s.wg.Go(s.write)
 	s.wg.Go(func() { s.keep(keeping) })
+	if err := s.beginCount(told); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context) error {
+// beginCount tells the audit log what the start has found, and then counts commits beside the database: until then a
+// start that is cut short finds the same again.
+func (s *Store) beginCount(told []workspace.AuditRow) error {
+	for _, row := range told {
+		if err := s.Audit(row); err != nil {
+			return fmt.Errorf("tell of a loss: %w", err)
+		}
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	t, err := openTally(s.opt.Dir, s.count)
+	if err != nil {
+		if s.health.writable() {
+			return err
+		}
+		s.log.Warn("commits are not counted beside the database", "err", err) // a full disk: it must not keep us from starting
+		return nil
+	}
+	s.tally = t
+	return nil
+}
+
+func (s *Store) open(ctx context.Context) (told []workspace.AuditRow, err error) {
 	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
-		return fmt.Errorf("make data directory: %w", err)
+		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	if err := os.Chmod(s.opt.Dir, 0o700); err != nil {
-		return fmt.Errorf("protect data directory: %w", err)
+		return nil, fmt.Errorf("protect data directory: %w", err)
 	}
-	var err error
 	if s.lock, err = lockDir(filepath.Join(s.opt.Dir, "lock")); err != nil {
-		return err
+		return nil, err
 	}
 	if s.opt.Postgres != "" {
 		s.d = postgres{dsn: s.opt.Postgres}
 	} else {
 		s.d = sqlite{path: filepath.Join(s.opt.Dir, "parley.db"), synchronous: s.opt.Synchronous}
 	}
-	err = s.connect(ctx)
+	told, err = s.connect(ctx, nil)
 	if err != nil && s.unwritable(err) && s.fail(err) {
 		// on the room that the ballast left: the line starts unwritable and heals
 		if err = s.closeHandles(); err == nil {
-			err = s.connect(ctx)
+			told, err = s.connect(ctx, told)
 		}
 	}
 	if err == nil && s.health.writable() {
 		s.ballast()
 	}
-	if err != nil && s.d.broken(err) {
-		err = fmt.Errorf("%w; put a backup in its place with: parley restore FILE: %w", ErrDamaged, err)
+	if err != nil && (s.d.broken(err) || s.d.corrupt(err) || errors.Is(err, ErrDamaged)) {
+		err = fmt.Errorf("%w; %s: %w", ErrDamaged, whatToDo, err)
 	}
-	return err
+	return told, err
 }
 
-func (s *Store) connect(ctx context.Context) (err error) {
+// connect opens the database when nothing proves that it lacks what it held. told is what an earlier try has found.
+func (s *Store) connect(ctx context.Context, told []workspace.AuditRow) (_ []workspace.AuditRow, err error) {
+	if !s.faced {
+		if told, err = s.face(ctx); err != nil {
+			return nil, err
+		}
+		s.faced = true
+	}
+	if err := s.openDatabase(ctx); err != nil {
+		return told, err
+	}
+	return told, s.closeLooked()
+}
+
+func (s *Store) openDatabase(ctx context.Context) (err error) {
 	if s.db, s.read, err = s.d.open(ctx); err != nil {
 		return fmt.Errorf("open %s: %w", s.d.name(), err)
 	}
@@ -188,6 +237,9 @@ func (s *Store) boot(ctx context.Context) error {
 	if err := s.notes.replay(ctx, s.d, tx, s.epoch); err != nil {
 		return err
 	}
+	if err := s.countBoot(ctx, tx); err != nil {
+		return err
+	}
 	s.point("commit ", "boot")
 	if err := tx.Commit(); err != nil {
 		return err
@@ -199,6 +251,22 @@ func (s *Store) boot(ctx context.Context) error {
 	s.health.unclean = unclean && lite
 	s.health.checking.Store(unclean && lite)
 	return nil
+}
+
+// countBoot counts the boot's own commit. The first one names the database.
+func (s *Store) countBoot(ctx context.Context, tx *sql.Tx) error {
+	const q = `UPDATE commits SET n = n + 1, line = CASE WHEN line = '' OR ? = 'yes' THEN ? ELSE line END WHERE id = 1 RETURNING line, n, seq, answer`
+	renew := "no"
+	if s.renew {
+		renew = "yes"
+	}
+	err := tx.QueryRowContext(ctx, s.d.bind(q), renew, s.ids.New()).Scan(&s.count.line, &s.count.n, &s.count.seq, &s.count.answer)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errNoCount
+	}
+	s.count.seq, s.count.answer = max(s.count.seq, s.cache.seq), max(s.count.answer, s.cache.outN)
+	s.cache.seq, s.cache.outN = s.count.seq, s.count.answer // numbers are given once, whatever was deleted
+	return err
 }
 
 func (s *Store) point(when, unit string) {
@@ -240,6 +308,9 @@ func (s *Store) closeHandles() error {
 	if s.own != nil {
 		errs = append(errs, s.own.Close())
 	}
+	if _, damaged := s.health.damage(); damaged {
+		errs = append(errs, s.closeUntouched())
+	}
 	for _, db := range []*sql.DB{s.read, s.db} {
 		if db != nil {
 			errs = append(errs, db.Close())
@@ -248,6 +319,11 @@ func (s *Store) closeHandles() error {
 	if s.headFile != nil {
 		errs = append(errs, s.headFile.Close())
 	}
+	errs = append(errs, s.closeLooked())
+	if s.tally != nil {
+		errs = append(errs, s.tally.close())
+	}
+	s.tally = nil
 	s.own, s.db, s.read, s.notes, s.headFile = nil, nil, nil, receipts{}, nil
 	return errors.Join(errs...)
 }

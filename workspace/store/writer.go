@@ -103,6 +103,7 @@ type writer struct {
 	link  link
 	held  []*unit // could not be written; tried again, in order, until they can
 	doubt string  // mark of a transaction that held exactly the held units and may have been committed
+	would count   // what it would have brought the database to
 }
 
 // write is the writer goroutine.
@@ -218,14 +219,13 @@ func (w *writer) commit(batch []*unit) {
 			w.hold(batch, errUnsettled)
 			return
 		}
-		if why, damaged := w.s.health.damage(); damaged {
-			w.all(batch, fmt.Errorf("%w: %w: %s", channels.ErrUnwritable, ErrDamaged, why))
-			return
-		}
 		at, err := w.transaction(batch)
 		switch {
 		case err == nil:
 			w.all(batch, nil)
+			return
+		case errors.Is(err, ErrDamaged): // nothing is stored, and nothing will be
+			w.all(batch, fmt.Errorf("%w: %w", channels.ErrUnwritable, err))
 			return
 		case w.doubt != "":
 			w.held = append(w.held, batch...) // all of it: what was refused might be stored
@@ -238,8 +238,6 @@ func (w *writer) commit(batch []*unit) {
 			}
 			w.hold(batch, err)
 			return
-		case w.s.d.corrupt(err) || errors.Is(err, ErrDamaged):
-			_ = w.s.damaged(err) // logged and told by itself; the next round answers all
 		case at < 0:
 			w.all(batch, err)
 			return
@@ -304,6 +302,9 @@ func (w *writer) settle() bool {
 	}
 	w.doubt = ""
 	if committed {
+		w.s.turn.Lock()
+		w.s.counted(w.would)
+		w.s.turn.Unlock()
 		w.all(w.held, nil)
 		w.held = nil
 	}
@@ -328,10 +329,20 @@ func (w *writer) patience() (context.Context, context.CancelFunc) {
 }
 
 // transaction runs the units in one commit. On error nothing of them is stored, unless the writer is in doubt;
-// at is the unit that failed, -1 for the transaction itself.
+// at is the unit that failed, -1 for the transaction itself. In a damaged store nothing is begun: ErrDamaged.
 func (w *writer) transaction(batch []*unit) (at int, err error) {
 	w.s.turn.Lock()
 	defer w.s.turn.Unlock()
+	if why, damaged := w.s.health.damage(); damaged {
+		return -1, fmt.Errorf("%w: %s", ErrDamaged, why)
+	}
+	if at, err = w.attempt(batch); w.doubt == "" {
+		err = w.s.seen(err)
+	}
+	return at, err
+}
+
+func (w *writer) attempt(batch []*unit) (at int, err error) {
 	ctx, cancel := w.patience()
 	defer cancel()
 	if err := w.connect(ctx); err != nil {
@@ -347,6 +358,7 @@ func (w *writer) transaction(batch []*unit) (at int, err error) {
 		w.s.cache.reset()
 		return at, err
 	}
+	w.s.counted(t.count)
 	if t.head != nil {
 		w.s.noteHead(*t.head)
 	}
@@ -373,7 +385,7 @@ func (w *writer) run(t *tx, batch []*unit) (at int, err error) {
 		w.link.lost = true
 		return -1, fmt.Errorf("begin: %w", err)
 	}
-	mark, err := t.mark()
+	mark, err := t.begun()
 	if err != nil {
 		w.link.rollback(t)
 		return -1, fmt.Errorf("begin: %w", err)
@@ -384,9 +396,13 @@ func (w *writer) run(t *tx, batch []*unit) (at int, err error) {
 			return i, fmt.Errorf("%s: %w", u.name, err)
 		}
 	}
+	if err := t.ends(); err != nil {
+		w.link.rollback(t)
+		return -1, fmt.Errorf("count: %w", err)
+	}
 	w.points("commit ", batch)
 	if err := t.plain("COMMIT"); err != nil {
-		w.doubt = mark
+		w.doubt, w.would = mark, t.count
 		w.link.rollback(t)
 		return -1, fmt.Errorf("commit: %w", err)
 	}
@@ -400,6 +416,18 @@ func (w *writer) points(when string, batch []*unit) {
 	}
 	for _, u := range batch {
 		w.s.point(when, u.name)
+	}
+}
+
+// counted notes a commit of ours that is durable, in memory and beside the database.
+func (s *Store) counted(c count) {
+	s.count = c
+	if s.tally == nil {
+		return
+	}
+	if err := s.tally.note(c); err != nil {
+		s.tally = nil // of what comes now, a later start knows nothing
+		s.log.Error("commits are not counted beside the database any more", "err", err, "hint", "start the gateway again when its disk is well")
 	}
 }
 

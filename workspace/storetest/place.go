@@ -84,10 +84,15 @@ func (p *Place) Dir() string { return p.dir }
 // OnPostgres says which database it is.
 func (p *Place) OnPostgres() bool { return p.cable != nil }
 
+// Options are those of a store in the place.
+func (p *Place) Options() store.Options {
+	return store.Options{Dir: p.dir, Postgres: p.dsn, Now: time.Now, BallastBytes: -1}
+}
+
 // Open opens the store; change may set further options. The test's cleanup closes it.
 func (p *Place) Open(t testing.TB, change ...func(*store.Options)) *store.Store {
 	t.Helper()
-	opt := store.Options{Dir: p.dir, Postgres: p.dsn, Now: time.Now, BallastBytes: -1}
+	opt := p.Options()
 	for _, c := range change {
 		c(&opt)
 	}
@@ -143,7 +148,7 @@ func copyCrashed(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"parley.db", "parley.db-wal"} {
+	for _, name := range []string{"commits", "audit.head", "parley.db", "parley.db-wal"} { // the first two may be behind
 		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

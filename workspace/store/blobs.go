@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// BlobRefs lists the kept files that rows name: uploads, parts, and what transcripts and steps carry.
+func (s *Store) BlobRefs(ctx context.Context) ([]string, error) {
+	list, err := blobRefs(ctx, s.read, s.d)
+	return list, s.seen(err)
+}
+
+// BlobRefsIn is BlobRefs of a data directory that no gateway has open.
+func BlobRefsIn(ctx context.Context, dir string) ([]string, error) {
+	d := sqlite{path: filepath.Join(dir, databaseName)}
+	db, err := d.look(ctx)
+	if err != nil || db == nil {
+		return nil, err
+	}
+	defer db.Close()
+	list, err := blobRefs(ctx, db, d)
+	return list, damage(d, err)
+}
+
+var (
+	blobInBody = regexp.MustCompile(`"blob":"([0-9a-f]{64})"`)
+	blobRef    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+func blobRefs(ctx context.Context, db *sql.DB, d dialect) ([]string, error) {
+	refs := map[string]bool{}
+	for _, from := range []struct{ table, keys, column string }{
+		{"uploads", "ref, person_id", "ref"},
+		{"parts", "outbound_id, n", "blob"},
+		{"entries", "session_id, n", "body"},
+		{"steps", "run_id, n", "body"},
+	} {
+		at, where := make([]any, 2), ""
+		for {
+			q := fmt.Sprintf(`SELECT %s, CASE WHEN %s LIKE '%%"blob":"%%' OR LENGTH(%s) = 64 THEN %s ELSE '' END FROM %s%s ORDER BY %s LIMIT %d`,
+				from.keys, from.column, from.column, from.column, from.table, where, from.keys, verifyChunk)
+			rows, err := piece(ctx, db, d.bind(q), at[:strings.Count(where, "?")])
+			if err != nil {
+				return nil, fmt.Errorf("kept files of %s: %w", from.table, err)
+			}
+			for _, row := range rows {
+				if value := text(row[2]); blobRef.MatchString(value) {
+					refs[value] = true
+				} else {
+					for _, m := range blobInBody.FindAllStringSubmatch(value, -1) {
+						refs[m[1]] = true
+					}
+				}
+				copy(at, row[:2])
+			}
+			if len(rows) < verifyChunk {
+				break
+			}
+			where = ` WHERE (` + from.keys + `) > (?, ?)`
+		}
+	}
+	list := make([]string, 0, len(refs))
+	for ref := range refs {
+		list = append(list, ref)
+	}
+	slices.Sort(list)
+	return list, nil
+}
