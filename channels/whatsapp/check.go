@@ -12,6 +12,12 @@ import (
 // Check looks at the link. While Run is connected it looks at that; else it connects once and leaves, which takes nothing:
 // what comes meanwhile stays at the server.
 func (c *Channel) Check(ctx context.Context) []channels.Finding {
+	c.mu.Lock()
+	live := c.live
+	c.mu.Unlock()
+	if live != nil && live.owed.doubted() > 0 {
+		return []channels.Finding{{OK: true, What: "linked to " + live.me.User}, {What: errUnanswered.Error(), Hint: hintUnanswered}}
+	}
 	if s, err := c.connected(); err == nil {
 		return s.findings(ctx)
 	}

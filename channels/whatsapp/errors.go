@@ -14,6 +14,9 @@ import (
 	"parley/channels"
 )
 
+// errNoAck is what a send ends with that was not acknowledged in time.
+var errNoAck = errors.New("it was not acknowledged in time")
+
 func bad(format string, args ...any) error {
 	return &channels.Error{Class: channels.BadMessage, Err: fmt.Errorf(format, args...)}
 }
@@ -32,6 +35,9 @@ func classify(act string, err error) error {
 	}
 	e := &channels.Error{Class: classOf(err)}
 	cause := errors.New(mask(err.Error()))
+	if errors.Is(err, whatsmeow.ErrServerReturnedError) && strings.HasSuffix(err.Error(), " "+codeUnanswered) {
+		cause = errNoAck
+	}
 	for _, keep := range []error{context.Canceled, context.DeadlineExceeded, channels.ErrTooLarge} {
 		if errors.Is(err, keep) {
 			cause = keep
@@ -49,6 +55,9 @@ func cutOff(err error) bool {
 
 func classOf(err error) channels.Class {
 	if errors.Is(err, whatsmeow.ErrServerReturnedError) {
+		if strings.HasSuffix(err.Error(), " "+codeUnanswered) {
+			return channels.Unknown
+		}
 		if m := refusal.FindStringSubmatch(err.Error()); m != nil {
 			code, _ := strconv.Atoi(m[1]) // three digits
 			return classOfCode(code)
@@ -68,6 +77,8 @@ func classOf(err error) channels.Class {
 		return classOfCut(cut)
 	case errors.Is(err, whatsmeow.ErrNotInGroup), errors.Is(err, whatsmeow.ErrGroupNotFound):
 		return channels.PeerGone
+	case errors.As(err, &query) && strconv.Itoa(query.Code) == codeUnanswered:
+		return channels.Retry
 	case errors.As(err, &query): // what is asked before a message is sent: members, devices, keys
 		return classOfCode(query.Code)
 	case errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):

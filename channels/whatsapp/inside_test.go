@@ -166,7 +166,7 @@ func TestReferencesAreSealed(t *testing.T) {
 func TestLogShowsNoNumbersAndKeys(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	l := logger{slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	l := logger{log: slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	l.Warnf("message from %s failed with key %s", "4917611110001@s.whatsapp.net", "F+xhNQgWxYuKpv1TYdiHKSsaiV9Q8I9cFyfyTpPgOHc=")
 	l.Sub("Recv").Debugf("<message from=4917611110001>")
 	l.Debugf("%s", "4917611110001")

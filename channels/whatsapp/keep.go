@@ -128,7 +128,7 @@ func (k *keep) load(ctx context.Context) (_ *vault, err error) {
 	v.db.SetMaxOpenConns(4)
 	v.db.SetMaxIdleConns(2)
 	v.db.SetConnMaxIdleTime(20 * time.Second) // each holds a megabyte; a chat that is silent needs none
-	v.container = sqlstore.NewWithDB(v.db, "sqlite", logger{k.log})
+	v.container = sqlstore.NewWithDB(v.db, "sqlite", logger{log: k.log})
 	if err := v.container.Upgrade(ctx); err != nil {
 		return nil, err
 	}

@@ -19,10 +19,19 @@ var (
 
 // logger gives whatsmeow's lines to slog, a level quieter than it says them: what matters is told as a state. It leaves out
 // the protocol's own traffic, which is everybody's names and numbers.
-type logger struct{ log *slog.Logger }
+type logger struct {
+	log  *slog.Logger
+	owed *owed // nil: nobody keeps account
+}
 
 // Sub is the same logger, or none for what goes over the wire.
 func (l logger) Sub(module string) waLog.Logger {
+	switch {
+	case l.owed != nil && module == "Send":
+		return traffic{l, l.owed.asked}
+	case l.owed != nil && module == "Recv":
+		return traffic{l, l.owed.got}
+	}
 	switch module {
 	case "Recv", "Send", "Socket", "AppState", "QRChannel":
 		return waLog.Noop

@@ -97,7 +97,7 @@ type pairing struct {
 
 func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
 	var w *wire
-	p.cli, w = p.c.newClient(dev)
+	p.cli, w = p.c.newClient(dev, nil)
 	p.cli.AddEventHandler(func(evt any) {
 		if _, fell := evt.(*events.Disconnected); fell {
 			w.told()

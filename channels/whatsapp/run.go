@@ -14,7 +14,6 @@ import (
 
 // pace is how long WhatsApp and whatsmeow are waited for.
 type pace struct {
-	answer  time.Duration // for the server's acknowledgement of a message
 	reason  time.Duration // after a line's end, for whatsmeow to tell why
 	first   time.Duration // after the first failure, doubled with each further one
 	longest time.Duration
@@ -22,9 +21,15 @@ type pace struct {
 }
 
 func usualPace() pace {
-	return pace{answer: 10 * time.Second, reason: 300 * time.Millisecond, first: 200 * time.Millisecond, longest: time.Minute,
+	return pace{reason: 300 * time.Millisecond, first: 200 * time.Millisecond, longest: time.Minute,
 		again: 2 * time.Second}
 }
+
+// answerFor is how long WhatsApp may take to answer anything that it is asked: whoever waits, and whoever waits for that one,
+// is freed after it.
+const answerFor = 10 * time.Second
+
+func (c *Channel) answerWait() time.Duration { return time.Duration(c.answer.Load()) }
 
 // Run keeps the linked device connected until ctx ends. Without one it says so, and waits for a Login. It returns a Fatal
 // error when WhatsApp ended the link or another program took the device's place; a Login and a new Run heal both.
@@ -175,6 +180,8 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 	defer quiet.Stop()
 	settled := time.NewTimer(s.c.pace.again)
 	defer settled.Stop()
+	sure := time.NewTimer(s.c.answerWait())
+	defer sure.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -185,6 +192,14 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 			if up {
 				s.answerAgain(began)
 				settled.Reset(againEvery / 2)
+			}
+		case <-sure.C:
+			switch {
+			case !up || s.owed.doubted() == 0:
+			case s.owed.settle():
+				s.report(channels.Status{State: channels.Ready})
+			default:
+				sure.Reset(s.c.answerWait())
 			}
 		case <-s.c.changed:
 			s.hangUp()
@@ -198,6 +213,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 				late.Stop()
 				up = true
 				settled.Reset(s.c.pace.again)
+				sure.Reset(s.c.answerWait())
 				s.arrived(ctx)
 			case lost:
 				if why := s.reason(); why != nil {
@@ -225,6 +241,8 @@ var (
 	errLost  = errors.New("the connection was lost")
 	errMute  = errors.New("WhatsApp did not answer")
 	errAgain = errors.New("the device changed")
+
+	errUnanswered = errors.New("WhatsApp acknowledges nothing on an open connection")
 )
 
 // Signals of a session's handlers to its loop; errors are signals, too.
@@ -283,6 +301,10 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 		}
 		s.report(channels.Status{State: channels.Needs, Cause: err.Error(), Err: err, Hint: hint})
 		return time.Hour, nil
+	}
+	if errors.Is(err, errUnanswered) {
+		s.doubt()
+		return channels.Backoff(max(s.owed.doubted()-1, 0), s.c.pace.first, s.c.pace.longest), nil
 	}
 	status := channels.Status{State: channels.Connecting, Cause: mask(err.Error()), Err: errors.New(mask(err.Error()))}
 	if errors.Is(err, errMute) || tries >= 5 {

@@ -16,7 +16,10 @@ import (
 	"parley/channels"
 )
 
-const sendWait = time.Minute // for all of a send: keys of new devices, the message
+const (
+	sendWait   = time.Minute            // for all of a send: a file, keys of new devices, the message
+	endsWithin = 500 * time.Millisecond // of its context a send returns
+)
 
 // messageID is the id of a token's message: the same for every try, so that a second one is the same message to everybody
 // who has the first. It looks like those of the web client (whatsmeow's GenerateMessageID).
@@ -114,16 +117,47 @@ func (s *session) contextFor(ctx context.Context, p channels.Post) (*waE2E.Conte
 // transmit sends a message under an id and waits for the server's acknowledgement. It is kept before it goes: people's
 // devices may ask for it again at once, or after our next start.
 func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *waE2E.Message) error {
-	if !s.enter() {
-		return &channels.Error{Class: channels.Retry, Err: errors.New("whatsapp is not connected")}
-	}
-	defer s.busy.Done()
 	select {
 	case s.c.turn <- struct{}{}:
-		defer func() { <-s.c.turn }()
 	case <-ctx.Done():
 		return &channels.Error{Class: channels.Retry, Err: ctx.Err()}
 	}
+	if !s.enter() {
+		<-s.c.turn
+		return &channels.Error{Class: channels.Retry, Err: errors.New("whatsapp is not connected")}
+	}
+	done := make(chan error, 1)
+	go func() { // close waits for it
+		defer s.busy.Done()
+		defer func() { <-s.c.turn }()
+		done <- s.hand(ctx, chat, id, m)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	// whatsmeow heeds the context, but not where it waits for another's send to end.
+	soon := time.NewTimer(endsWithin)
+	defer soon.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-soon.C:
+	}
+	time.AfterFunc(s.c.answerWait(), func() {
+		select {
+		case err := <-done:
+			done <- err
+		default:
+			s.signal(error(errUnanswered)) // a line that ends frees everybody
+		}
+	})
+	return ctx.Err()
+}
+
+// hand gives a message to whatsmeow. It has the turn.
+func (s *session) hand(ctx context.Context, chat types.JID, id string, m *waE2E.Message) error {
 	if err := s.sendable(); err != nil {
 		return err
 	}
@@ -141,7 +175,7 @@ func (s *session) transmit(ctx context.Context, chat types.JID, id string, m *wa
 	err := errMoved
 	for try := 0; errors.Is(err, errMoved) && try < movedMost; try++ {
 		// whatsmeow writes into what it sends, and keeps it.
-		_, err = s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.pace.answer})
+		_, err = s.cli.SendMessage(ctx, chat, proto.Clone(m).(*waE2E.Message), whatsmeow.SendRequestExtra{ID: id, Timeout: s.c.answerWait() + time.Second}) // the bound is owed's
 	}
 	if cutOff(err) {
 		if why := s.reason(); why != nil {

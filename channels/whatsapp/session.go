@@ -39,6 +39,7 @@ type session struct {
 	me   types.JID // the account's number
 	lid  types.JID // its other address; empty until the first connection
 	seen *seen
+	owed *owed
 
 	signals chan any
 	life    context.Context // of the connections; ends after everything of the session
@@ -56,16 +57,18 @@ type session struct {
 
 func (c *Channel) newSession(v *vault, dev *wastore.Device, w *watch) *session {
 	s := &session{c: c, v: v, w: w, id: *dev.ID, me: plain(*dev.ID), lid: plain(dev.LID), seen: newSeen(), dead: make(chan struct{}), signals: make(chan any, 32)}
-	s.cli, s.wire = c.newClient(dev)
+	s.owed = newOwed(c.answerWait)
+	s.owed.over, s.owed.good = s.unanswered, func() { s.signal(heard{}) }
+	s.cli, s.wire = c.newClient(dev, s.owed)
 	s.cli.GetMessageForRetry = s.sentBefore
 	s.cli.AddEventHandlerWithSuccessStatus(s.handle)
 	return s
 }
 
-// newClient makes whatsmeow's client as this adapter uses it.
-func (c *Channel) newClient(dev *wastore.Device) (*whatsmeow.Client, *wire) {
+// newClient makes whatsmeow's client as this adapter uses it; who waits for what may be kept account of.
+func (c *Channel) newClient(dev *wastore.Device, o *owed) (*whatsmeow.Client, *wire) {
 	w := newWire(c.http, c.base)
-	cli := whatsmeow.NewClient(dev, logger{c.log})
+	cli := whatsmeow.NewClient(dev, logger{c.log, o})
 	h := &http.Client{Transport: w}
 	cli.SetWebsocketHTTPClient(h)
 	cli.SetPreLoginHTTPClient(h)
@@ -212,6 +215,11 @@ func (s *session) arrived(ctx context.Context) {
 	s.up, s.present = true, time.Time{}
 	s.lid = lid
 	s.mu.Unlock()
+	s.owed.connected()
+	if s.owed.doubted() > 0 {
+		s.doubt()
+		return
+	}
 	s.report(channels.Status{State: channels.Ready})
 }
 
@@ -220,6 +228,7 @@ func (s *session) hangUp() {
 	s.mu.Lock()
 	s.up = false
 	s.mu.Unlock()
+	s.owed.disconnected()
 	s.wire.sever(s.cli)
 }
 
@@ -228,6 +237,7 @@ func (s *session) close() {
 	s.mu.Lock()
 	s.closing, s.up = true, false
 	s.mu.Unlock()
+	s.owed.close()
 	s.wire.sever(s.cli)
 	s.wire.end()
 	if s.over != nil {
@@ -309,6 +319,7 @@ func (s *session) control(evt any) {
 		s.mu.Lock()
 		s.up = false
 		s.mu.Unlock()
+		s.owed.disconnected()
 		s.signal(lost{})
 	case *events.KeepAliveTimeout:
 		s.signal(silent{e.ErrorCount})

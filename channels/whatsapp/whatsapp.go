@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -62,6 +63,7 @@ type Channel struct {
 	keep  *keep
 	pace  pace
 
+	answer  atomic.Int64  // answerFor, as a time.Duration; tests shorten it
 	turn    chan struct{} // one send at a time: whatsmeow has one lock for all, which heeds no context
 	changed chan struct{} // the device was linked or taken away; holds one
 	linking sync.Mutex    // held by a Login, Logout or Check
@@ -107,12 +109,14 @@ func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	if d.HTTP != nil && d.HTTP.Transport != nil {
 		rt = d.HTTP.Transport
 	}
-	return &Channel{
+	ch := &Channel{
 		name: name, pace: usualPace(), opt: o, base: base, log: log, http: rt, clock: d.Clock,
 		keep:    newKeep(d.Dir, name, log),
 		turn:    make(chan struct{}, 1),
 		changed: make(chan struct{}, 1),
-	}, nil
+	}
+	ch.answer.Store(int64(answerFor))
+	return ch, nil
 }
 
 // trust sets the key that a server's certificate must lead to. whatsmeow has one for the whole process: it is not

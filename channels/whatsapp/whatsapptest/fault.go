@@ -15,6 +15,8 @@ type faults struct {
 	lose         int
 	swallow      int
 	garble       int
+	peer         []PeerFault
+	peerSeen     map[string]bool
 	loseReceipts int
 	lost         int
 	noReceipts   bool
@@ -68,6 +70,36 @@ func (s *Server) ToLose() int {
 
 // SwallowNext has the next n messages delivered and never acknowledged.
 func (s *Server) SwallowNext(n int) { s.set(func(f *faults) { f.swallow += n }) }
+
+// ToSwallow counts the messages that are still to go without an acknowledgement (SwallowNext).
+func (s *Server) ToSwallow() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults.swallow
+}
+
+// PeerFault is what goes wrong with a message to the account's own phone, such as the question for a message that could not
+// be read.
+type PeerFault int
+
+// Both are taken, and the first is never acknowledged on a line that stays up; the second is not since the line is cut.
+const (
+	PeerNoAck PeerFault = iota
+	PeerCut
+)
+
+// FailPeer has the next messages to the account's own phone go wrong, one after the other. The client sends one whose line
+// was cut again.
+func (s *Server) FailPeer(list ...PeerFault) {
+	s.set(func(f *faults) { f.peer = append(f.peer, list...) })
+}
+
+// PeerFaults counts what is still to go wrong by FailPeer.
+func (s *Server) PeerFaults() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.faults.peer)
+}
 
 // GarbleNext has the next n messages delivered and answered by something that is no stanza.
 func (s *Server) GarbleNext(n int) { s.set(func(f *faults) { f.garble += n }) }

@@ -49,6 +49,10 @@ func (s *Server) takeMessage(c *conn, n *waBinary.Node) {
 		return
 	}
 	f.taken++
+	if n.Attrs["category"] == "peer" && (len(f.peer) > 0 || f.peerSeen[id]) {
+		s.failPeer(c, n, id)
+		return
+	}
 	code, phash := s.bring(c.device, n, to, id)
 	switch {
 	case f.swallow > 0:
@@ -59,6 +63,28 @@ func (s *Server) takeMessage(c *conn, n *waBinary.Node) {
 	default:
 		s.ackMessage(c, n, code, phash)
 	}
+}
+
+// failPeer takes a message to the account's phone as the next fault says. One that comes again is taken once.
+func (s *Server) failPeer(c *conn, n *waBinary.Node, id string) {
+	f := &s.faults
+	if !f.peerSeen[id] {
+		s.takePeer(c.device, n, id)
+	}
+	if f.peerSeen == nil {
+		f.peerSeen = map[string]bool{}
+	}
+	f.peerSeen[id] = true
+	if len(f.peer) == 0 {
+		s.ackMessage(c, n, 0, "")
+		return
+	}
+	fault := f.peer[0]
+	f.peer = f.peer[1:]
+	if fault == PeerCut {
+		c.cancel()
+	}
+	s.watch.Changed()
 }
 
 func (s *Server) ackMessage(c *conn, n *waBinary.Node, code int, phash string) {
