@@ -49,9 +49,10 @@ func (g *Gateway) listen(c *configs.Config) error {
 	}
 	handler := g.handler(c, l.Addr().String())
 	g.api = handler
-	s := &server{listener: l, tls: c.Gateway.TLS.Cert != "", http: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+	s := &server{listener: l, tls: c.Gateway.TLS.Cert != "", http: &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return g.base }}}
+		BaseContext: func(net.Listener) context.Context { return g.base }, ConnContext: handler.ConnContext, ConnState: handler.ConnState}}
+	l = handler.Listen(l)
 	g.server = s
 	done := make(chan struct{})
 	go func() { // ends with Shutdown or Close below, which wait for done

@@ -66,6 +66,11 @@ type server struct {
 	closing chan struct{}
 	counts  counts
 	uploads chan struct{} // a place for each that comes in
+	conns   *conns
+	held    places // requests that are held open
+	waits   places // messages that wait for their answer
+	follows places // sessions that live lines follow
+	bodies  bodies
 }
 
 type counts struct{ requests, refused, streams, slow atomic.Int64 }
@@ -153,7 +158,9 @@ func New(o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{}), uploads: make(chan struct{}, uploadsAtOnce)}
+	s := &server{opt: o, guard: newGuard(o), pace: pace{now: o.Now, all: map[string]*rate.Limiter{}}, closing: make(chan struct{}), uploads: make(chan struct{}, uploadsAtOnce),
+		conns: newConns(), held: places{own: heldByPerson, all: heldByAll}, waits: places{own: waitsByAll, all: waitsByAll},
+		follows: places{own: followsByPerson, all: followsByAll}, bodies: newBodies()}
 	if o.Feed != nil {
 		o.Feed.OnChange(s.items.drop)
 	}
@@ -205,6 +212,7 @@ func forPage(r *http.Request) bool {
 func (s *server) endpoint(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.counts.requests.Add(1)
+		defer s.conns.serve(connOf(r))()
 		if rt.hides() {
 			w = hiding{w, s.opt.Hide}
 		}
@@ -213,7 +221,9 @@ func (s *server) endpoint(rt route) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		err := s.guard.place(r)
 		if err == nil && !rt.open {
-			r, err = s.letIn(rt, r)
+			if r, err = s.letIn(rt, r); err == nil {
+				s.conns.know(connOf(r))
+			}
 		}
 		if err != nil {
 			s.counts.refused.Add(1)
@@ -232,6 +242,14 @@ func (s *server) network(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if s.opt.Network != nil {
 		if h := s.opt.Network(name); h != nil {
+			leave, err := s.bodies.room(r.Context(), false, size(r, maxBody))
+			if err != nil { // somebody sends slowly: who comes last may be a network
+				s.conns.shedServed()
+				if leave, err = s.bodies.room(r.Context(), false, size(r, maxBody)); err != nil {
+					return err
+				}
+			}
+			defer leave()
 			http.StripPrefix("/channels/"+name, h).ServeHTTP(w, r)
 			return nil
 		}

@@ -55,6 +55,11 @@ func (s *server) loginStep(w http.ResponseWriter, r *http.Request) error {
 		}
 		after = int(n)
 	}
+	leave, err := s.hold(s.call(r).Actor.Person)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -22,6 +22,11 @@ func (s *server) live(w http.ResponseWriter, r *http.Request) error {
 		return fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
 	}
 	call := s.call(r)
+	leave, err := s.hold(call.Actor.Person)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.opt.Live(w, r, call, func() error {
 		if s.opt.Owner().Person != call.Actor.Person { // another configuration has another owner
 			return errUnauthorized()
@@ -81,6 +86,11 @@ func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put
 	if err != nil {
 		return err
 	}
+	leave, ok := s.s.follows.take(call.Actor.Person)
+	if !ok {
+		return tooMany("Too many sessions are followed. Close some pages.")
+	}
+	defer leave()
 	s.s.counts.streams.Add(1)
 	defer s.s.counts.streams.Add(-1)
 	st := s.s.newStream(&liveSink{key.String(), put}, &sessionSource{c: s.s.opt.Control, call: call, key: key.String()}, after)

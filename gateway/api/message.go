@@ -63,7 +63,15 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if req.Wait > 0 {
+	var waits bool
+	if req.Wait > 0 { // the message is journalled: where too many wait, nobody is refused but the waiting
+		var stay func()
+		if stay, waits = s.waits.take(call.Actor.Person); waits {
+			defer stay()
+		}
+	}
+	if waits {
+		bodyDone(r)
 		view, ended, err := s.await(r.Context(), call, got, time.Duration(req.Wait)*time.Second)
 		if err != nil {
 			return err

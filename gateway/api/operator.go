@@ -117,6 +117,11 @@ func (s *server) logEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.hold(s.call(r).Actor.Person)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")

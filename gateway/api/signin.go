@@ -244,7 +244,13 @@ func (d *door) end(r *http.Request) error {
 
 // signIn exchanges a code for a cookie.
 func (s *server) signIn(w http.ResponseWriter, r *http.Request) error {
+	leave, err := s.bodies.room(r.Context(), false, size(r, maxOpenBody))
+	if err != nil {
+		return err
+	}
+	defer leave()
 	var req codeRequest
+	r.Body = http.MaxBytesReader(w, r.Body, maxOpenBody) // anybody may send it
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}

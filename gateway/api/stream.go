@@ -293,6 +293,11 @@ func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	leave, err := s.hold(call.Actor.Person)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.serveEvents(w, r, src.found.Key, src, after)
 	return nil
 }
@@ -313,6 +318,11 @@ func (s *server) sessionEvents(w http.ResponseWriter, r *http.Request) error {
 	if after, err = s.inGeneration(r.Context(), call, key, was, after); err != nil {
 		return err
 	}
+	leave, err := s.hold(call.Actor.Person)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	s.serveEvents(w, r, key.String(), &sessionSource{c: s.opt.Control, call: call, key: key.String()}, after)
 	return nil
 }

@@ -50,6 +50,14 @@ func (s *server) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if !rt.open && rt.pattern != filesPattern {
+		leave, err := s.bodies.room(r.Context(), true, size(r, maxBody))
+		if err != nil {
+			return err
+		}
+		defer leave()
+		r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, leave))
+	}
 	if key == "" || rt.open || rt.pattern == messagesPattern { // a message is journalled under its key
 		return rt.serve(s, w, r)
 	}
