@@ -196,11 +196,6 @@ func (m *marker) leaf(l *leaf) {
 			if i+1 < len(l.runs) {
 				m.add(l.runs[i+1].from)
 			}
-		case targetRun:
-			// Where the link itself is written, its target is seen in plain text only and stays with it.
-			if l.kind == table && !m.tables || !m.linksTo(r.mark.target()) {
-				m.run(r)
-			}
 		case textRun:
 			m.run(r)
 		}

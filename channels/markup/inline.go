@@ -52,12 +52,6 @@ func (w *writer) one(runs []run, i int, base *mark) int {
 	case breakRun:
 		w.lineBreak(r.hard)
 		return i
-	case targetRun:
-		if !w.linksTo(r.mark.target()) {
-			w.looks(r.mark.up, base)
-			w.str(r.text)
-		}
-		return i
 	}
 	if r.mark.within(inlineCode) {
 		end := i
@@ -69,7 +63,7 @@ func (w *writer) one(runs []run, i int, base *mark) int {
 		return end - 1
 	}
 	w.looks(r.mark, base)
-	if l := r.mark.target(); l != nil && l.auto && w.family == marked && l.href == r.text {
+	if l := r.mark.target(); l != nil && w.family == marked && l.href == r.text {
 		w.settle()
 		w.b = append(append(append(w.b, '<'), r.text...), '>')
 		w.text, w.digits, w.stop = true, false, 0
@@ -90,21 +84,12 @@ func (w *writer) lineBreak(asked bool) {
 	}
 }
 
-// linksTo says whether l is written as a link here.
-func (k look) linksTo(l *link) bool {
-	return l != nil && l.href != "" && k.links
-}
-
 // looks sets how the text that follows is to look.
 func (w *writer) looks(m, base *mark) {
 	w.want = w.want[:0]
 	for ; m != nil; m = m.up {
 		switch m.kind {
-		case inlineCode:
-		case linked:
-			if w.linksTo(m.link) && !m.link.auto {
-				w.want = append(w.want, m)
-			}
+		case inlineCode, linked:
 		case bold:
 			if base == nil && w.bold != "" {
 				w.want = append(w.want, m)
@@ -174,14 +159,10 @@ func (w *writer) delimiter(k markKind) string {
 func (w *writer) push(m *mark) {
 	w.open, w.stop = append(w.open, m), 0
 	switch {
-	case m.kind != linked && w.family == html:
-		w.b = append(w.b, "<"+w.delimiter(m.kind)+">"...)
-	case m.kind != linked:
-		w.b = append(w.b, w.delimiter(m.kind)...)
 	case w.family == html:
-		w.b = append(w.b, `<a href="`+strings.ReplaceAll(m.link.href, "&", "&amp;")+`">`...)
+		w.b = append(w.b, "<"+w.delimiter(m.kind)+">"...)
 	default:
-		w.b = append(w.b, '[')
+		w.b = append(w.b, w.delimiter(m.kind)...)
 	}
 }
 
@@ -189,33 +170,18 @@ func (w *writer) pop() {
 	m := w.open[len(w.open)-1]
 	w.open, w.stop = w.open[:len(w.open)-1], 0
 	switch {
-	case m.kind != linked && w.family == html:
-		w.b = append(w.b, "</"+w.delimiter(m.kind)+">"...)
-	case m.kind != linked:
-		w.b = append(w.b, w.delimiter(m.kind)...)
 	case w.family == html:
-		w.b = append(w.b, "</a>"...)
-	case w.angle:
-		w.b = append(w.b, "](<"+m.link.href+">)"...)
+		w.b = append(w.b, "</"+w.delimiter(m.kind)+">"...)
 	default:
-		w.b = append(w.b, "]("+strings.NewReplacer("(", "%28", ")", "%29").Replace(m.link.href)+")"...)
+		w.b = append(w.b, w.delimiter(m.kind)...)
 	}
-}
-
-func holdsLink(marks []*mark) bool {
-	for _, m := range marks {
-		if m.kind == linked {
-			return true
-		}
-	}
-	return false
 }
 
 // codeSpan writes code within a line. In Telegram code can neither hold nor be part of another look.
 func (w *writer) codeSpan(s string) {
 	s = strings.ReplaceAll(cleaned(s), "\n", " ")
 	switch {
-	case !visible(s) || w.code == 0 || w.family == html && holdsLink(w.want) || w.family == bare && strings.Contains(s, "`"):
+	case !visible(s) || w.code == 0 || w.family == bare && strings.Contains(s, "`"):
 		w.str(s)
 		return
 	case w.family == html:
@@ -383,9 +349,9 @@ func (w *writer) escapes(c, next byte) bool {
 	case '_':
 		return !(isAlnum(prev) && isAlnum(next)) && (prev != ' ' || next != ' ')
 	case '[':
-		return !w.text || holdsLink(w.open)
+		return !w.text
 	case ']':
-		return holdsLink(w.open) || next == '(' || next == '[' || next == ':'
+		return next == '(' || next == '[' || next == ':'
 	case '<':
 		return next == 0 || isAlnum(next) || strings.IndexByte("/!?@#:&", next) >= 0
 	case '>':

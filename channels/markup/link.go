@@ -19,41 +19,39 @@ const (
 	ellipsis = "…"
 )
 
-// link adds a link's or image's text and what must be seen of its target.
+// link adds a link's or image's text and its target. A text that is not the target itself never leads anywhere: nobody
+// can see where, and what a model writes may have been put into its mouth, with something secret in the address. So the
+// target stands behind the text, and only what shows whole where it leads is a link.
 func (b *builder) link(n ast.Node, dest []byte, m *mark) {
 	if m.within(linked) {
 		b.inlines(n, m) // an image in a link: the outer link leads
 		return
 	}
-	l := &link{}
-	lm := &mark{up: m, kind: linked, link: l}
 	first := len(b.leaf().runs)
 	b.at = max(b.at, n.Pos())
-	b.inlines(n, lm)
+	b.inlines(n, &mark{up: m, kind: linked})
 	seen, target := runText(b.leaf().runs[first:]), resolve(dest)
-	if !misleads(seen, target) {
-		l.href = href(target)
-	}
 	switch {
-	case !visible(seen):
-		b.destination(dest, target, lm, textRun)
-	case target == "" || l.href != "" && sameAddress(seen, target):
+	case target == "":
+	case !visible(seen), sameAddress(seen, target):
+		b.leaf().runs = b.leaf().runs[:first] // a part of it, where a message is cut, would not be the target any more
+		b.destination(dest, target, m)
 	default:
-		b.add(run{from: b.at, text: " (", kind: targetRun, whole: true, mark: lm})
-		b.destination(dest, target, lm, targetRun)
-		b.add(run{from: b.at, text: ")", kind: targetRun, whole: true, mark: lm})
+		b.add(run{from: b.at, text: " (", whole: true, mark: m})
+		b.destination(dest, target, m)
+		b.add(run{from: b.at, text: ")", whole: true, mark: m})
 	}
 }
 
 // destination adds a link's target, from the source where it stands there as it is seen, so that a long one
 // can be cut; else as a whole, shortened.
-func (b *builder) destination(raw []byte, target string, m *mark, k runKind) {
+func (b *builder) destination(raw []byte, target string, m *mark) {
 	shown := strings.TrimPrefix(target, mailto)
 	at := b.find(raw)
 	web := scheme(target) == "http" || scheme(target) == "https"
 	if at >= 0 && target == string(raw) && (web || len(shown) <= maxJunk) {
 		at += len(target) - len(shown)
-		b.add(run{from: at, to: at + len(shown), text: shown, kind: k, mark: m})
+		b.add(run{from: at, to: at + len(shown), text: shown, mark: b.leading(shown, target, m)})
 		return
 	}
 	if len(shown) > maxJunk {
@@ -62,7 +60,15 @@ func (b *builder) destination(raw []byte, target string, m *mark, k runKind) {
 	if shown == "" {
 		return
 	}
-	b.add(run{from: b.at, text: shown, kind: k, whole: true, mark: m})
+	b.add(run{from: b.at, text: shown, whole: true, mark: b.leading(shown, target, m)})
+}
+
+// leading is the mark of a target that is shown: where all of it is seen, it is a link.
+func (b *builder) leading(shown, target string, m *mark) *mark {
+	if h := href(target); h == shown {
+		return &mark{up: m, kind: linked, link: &link{href: h}}
+	}
+	return m
 }
 
 // find is where a link's destination stands behind its text: "](", spaces, perhaps "<". It is -1 if it is
@@ -90,7 +96,7 @@ func (b *builder) autoLink(n *ast.AutoLink, m *mark) {
 		at++
 	}
 	if !m.within(linked) {
-		l := &link{href: href(string(n.URL(b.src))), auto: true}
+		l := &link{href: href(string(n.URL(b.src)))}
 		m = &mark{up: m, kind: linked, link: l}
 	}
 	b.raw(at, at+len(label), m)
@@ -173,86 +179,4 @@ func sameAddress(seen, target string) bool {
 		return strings.TrimSuffix(s, "/")
 	}
 	return norm(seen) == norm(target)
-}
-
-// misleads says whether a link's text holds an address of another host than the link leads to.
-func misleads(seen, target string) bool {
-	to := hostOf(target)
-	for _, word := range strings.FieldsFunc(seen, unicode.IsSpace) {
-		if h := hostOf(word); h != "" && h != to {
-			return true
-		}
-	}
-	return false
-}
-
-// hostOf is the host that a word would be taken to lead to, in lower case without "www."; empty if it does
-// not look like an address. In doubt it does: the price is a target that is shown.
-func hostOf(word string) string {
-	word = strings.ToLower(strings.Map(plainRune, word))
-	word = strings.TrimFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '/' })
-	word = strings.TrimPrefix(word, mailto)
-	named := false
-	if i := strings.Index(word, "://"); i >= 0 {
-		word, named = word[i+3:], true
-	}
-	if i := strings.IndexAny(word, "/?#\\"); i >= 0 {
-		word = word[:i]
-	}
-	if i := strings.LastIndexByte(word, '@'); i >= 0 {
-		word = word[i+1:]
-	}
-	if i := strings.LastIndexByte(word, ':'); i >= 0 {
-		word = word[:i]
-	}
-	word = strings.TrimPrefix(strings.TrimRight(word, "."), "www.")
-	if named || isHost(word) {
-		return word
-	}
-	return ""
-}
-
-// plainRune undoes the commonest disguises of an address.
-func plainRune(r rune) rune {
-	switch {
-	case r == 0x3002 || r == 0xff0e || r == 0xff61:
-		return '.'
-	case r == 0xff0f || r == 0x2044 || r == 0x2215:
-		return '/'
-	case r == 0xff1a:
-		return ':'
-	case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Cc, r):
-		return -1
-	default:
-		return r
-	}
-}
-
-// isHost says whether a word without scheme looks like a host. Names of files and products whose ending is
-// no top-level domain do not.
-func isHost(word string) bool {
-	labels := strings.Split(word, ".")
-	if len(labels) < 2 {
-		return false
-	}
-	for _, l := range labels {
-		if l == "" {
-			return false
-		}
-		for _, r := range l {
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_' && !unicode.IsMark(r) {
-				return false
-			}
-		}
-	}
-	last := labels[len(labels)-1]
-	switch last {
-	case "js", "ts", "jsx", "tsx", "go", "json", "yaml", "yml", "toml", "txt", "html", "css", "sql", "cpp", "rb", "xml", "csv", "pdf":
-		return false
-	}
-	// Four numbers are an address, "v1.2" and "3.5" are not.
-	if strings.IndexFunc(last, func(r rune) bool { return !unicode.IsDigit(r) }) < 0 {
-		return len(labels) == 4
-	}
-	return utf8.RuneCountInString(last) >= 2
 }

@@ -11,8 +11,6 @@ type look struct {
 	strike  string
 	code    int  // longest run of backticks around code in a line; 0: such code is not marked
 	fence   int  // longest run of backticks around a code block; 0: it is not marked
-	links   bool // [text](target) is understood
-	angle   bool // … and so is [text](<target>)
 	levels  int  // headings are written as # down to this level, below as bold
 	tables  bool // | tables | are understood; else they are code
 	nested  bool // code blocks may stand inside list items
@@ -39,16 +37,16 @@ func lookOf(d channels.Dialect) look {
 	switch d {
 	case channels.Telegram:
 		l.family, l.bullet, l.boxOnly, l.nested = html, "• ", true, true
-		l.bold, l.italic, l.strike, l.code, l.fence, l.links = "b", "i", "s", 1, 3, true
+		l.bold, l.italic, l.strike, l.code, l.fence = "b", "i", "s", 1, 3
 	case channels.Markdown:
 		l.family, l.bold, l.italic, l.strike, l.code, l.fence = marked, "**", "*", "~~", 16, 16
-		l.links, l.angle, l.levels, l.tables, l.nested, l.shift, l.box, l.rule = true, true, 6, true, true, true, true, "---"
+		l.levels, l.tables, l.nested, l.shift, l.box, l.rule = 6, true, true, true, true, "---"
 	case channels.Slack:
 		l.family, l.bold, l.italic, l.strike, l.code, l.fence = marked, "**", "*", "~~", 2, 3
-		l.links, l.levels, l.shift, l.rule = true, 6, true, "---"
+		l.levels, l.shift, l.rule = 6, true, "---"
 	case channels.Discord:
 		l.family, l.bold, l.italic, l.strike, l.code, l.fence = marked, "**", "*", "~~", 2, 3
-		l.links, l.angle, l.levels, l.shift = true, true, 3, true
+		l.levels, l.shift = 3, true
 	case channels.WhatsApp:
 		l.bold, l.italic, l.strike, l.code, l.fence, l.perLine = "*", "_", "~", 1, 3, true
 	default:

@@ -132,12 +132,11 @@ type frame struct {
 type runKind uint8
 
 const (
-	textRun   runKind = iota
-	breakRun          // a line break
-	targetRun         // a link's target, written only where the link itself is not
-	cellRun           // the border between two cells of a table
-	rowRun            // the end of a table's row
-	headRun           // the end of a table's head
+	textRun  runKind = iota
+	breakRun         // a line break
+	cellRun          // the border between two cells of a table
+	rowRun           // the end of a table's row
+	headRun          // the end of a table's head
 )
 
 // run is text of one look. If it is not whole, its text is the source between from and to and may be cut at
@@ -191,10 +190,9 @@ func (m *mark) target() *link {
 	return nil
 }
 
-// link is where a link leads. Auto means that its text is its address.
+// link is where a link leads. Its text is its address.
 type link struct {
 	href string // cleaned; empty: never written as a link
-	auto bool
 }
 
 // literalIsRendered says that md needs no parser: every dialect shows it as it stands. It is the fast path of

@@ -138,9 +138,19 @@ describe('Markdown', () => {
     expect(address('javascript:alert(1)')).toBeUndefined()
   })
 
+  test('words for an address lead nowhere, and the address is seen', () => {
+    for (const md of ['[click](http://evil.example/?d=1)', '[click][1]\n\n[1]: http://evil.example/?d=1', '[**http://bank.example**](http://evil.example/?d=1)']) {
+      const html = htmlOf(md)
+      expect(html, md).toMatch(/<\/span> \(<a [^>]*>http:\/\/evil\.example\/\?d=1<\/a>\)/)
+      expect(html, md).not.toMatch(/<a [^>]*>(?:click|<strong>)/)
+    }
+    expect(htmlOf('[example.org/a](https://example.org/a)')).toMatch(/<a [^>]*>https:\/\/example\.org\/a<\/a>/)
+    expect(htmlOf('[t](javascript:alert)')).toContain('t</span> (javascript:alert)')
+  })
+
   test('a picture is a link', () => {
     expect(htmlOf('![cat](https://example.org/cat.png)')).not.toContain('<img')
-    expect(htmlOf('![cat](https://example.org/cat.png)')).toContain('>cat ↗</a>')
+    expect(htmlOf('![cat](https://example.org/cat.png)')).toContain('cat ↗</span> (<a')
   })
 
   test('code shows what is invisible', () => {

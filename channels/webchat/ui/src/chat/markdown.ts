@@ -20,11 +20,17 @@ export function address(href: string): string | undefined {
   }
 }
 
-function link(href: string, inside: string): string {
+// link shows where it leads: words that are not the address itself lead nowhere, and the address stands behind them. What a
+// model writes may have been put into its mouth, with something secret in the address.
+function link(href: string, inside: string, text: string): string {
   const to = address(href)
-  if (!to) return `<span class="no-link">${inside}</span>`
-  return `<a href="${escape(to)}" title="${escape(to)}" rel="noopener noreferrer nofollow" target="_blank">${inside}</a>`
+  if (!to) return `<span class="no-link">${inside}</span>${href && bare(href) !== bare(text) ? ` (${escape(href.slice(0, 256))})` : ''}`
+  const go = `<a href="${escape(to)}" title="${escape(to)}" rel="noopener noreferrer nofollow" target="_blank">${escape(to.replace(/^mailto:/i, ''))}</a>`
+  return !text.trim() || bare(text) === bare(href) || bare(text) === bare(to) ? go : `<span class="no-link">${inside}</span> (${go})`
 }
+
+// bare is an address without what a reader does not miss in it.
+const bare = (s: string): string => s.trim().replace(/^(?:mailto:|https?:\/\/)/, '').replace(/\/$/, '')
 
 // invisible are characters that change how text looks without being seen: they hide what a command or a path says.
 // So do control characters and all that a terminal or a font draws as nothing. A CR before a line feed is only its line's end.
@@ -41,8 +47,8 @@ const marked = new Marked({
   gfm: true,
   renderer: {
     html: ({ text }) => escape(text),
-    link({ href, tokens }) { return link(href, this.parser.parseInline(tokens)) },
-    image: ({ href, text }) => link(href, `${escape(text || 'picture')} ↗`),
+    link({ href, tokens }) { return link(href, this.parser.parseInline(tokens), this.parser.parseInline(tokens, this.parser.textRenderer)) },
+    image: ({ href, text }) => link(href, `${escape(text || 'picture')} ↗`, text || 'picture'),
     heading({ depth, tokens }) {
       const level = Math.max(depth, 2) // the page's own heading is above
       return `<h${level} class="h${depth}">${this.parser.parseInline(tokens)}</h${level}>`
