@@ -101,7 +101,10 @@ func (s *session) try(ctx context.Context) error {
 
 func finding(c *Channel, err error) channels.Finding {
 	var gone *goneError
+	var no *refusedError
 	switch {
+	case errors.As(err, &no):
+		return channels.Finding{What: no.Error(), Hint: no.hint()}
 	case errors.As(err, &gone):
 		return channels.Finding{What: gone.cause, Hint: c.linkHint()}
 	case errors.Is(err, errOutdated):

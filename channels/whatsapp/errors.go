@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/socket"
@@ -120,4 +121,77 @@ func classOfCut(cut *whatsmeow.DisconnectedError) channels.Class {
 		return channels.Retry
 	}
 	return channels.Unknown
+}
+
+// refusedError is a login that WhatsApp refuses by a code that says nothing of the link (login failures, see whatsmeow's
+// ConnectFailureReason).
+type refusedError struct {
+	code int
+	said string
+}
+
+func (e *refusedError) Error() string {
+	text := fmt.Sprintf("WhatsApp refuses the login with code %d", e.code)
+	for _, more := range []string{refusalNames(e.code), e.said} {
+		if more != "" {
+			text += ": " + more
+		}
+	}
+	return text
+}
+
+func refusalNames(code int) string {
+	switch code {
+	case 400:
+		return "it calls the request malformed"
+	case 409:
+		return "it rejects how this client names itself"
+	case 418:
+		return "it does not know this client"
+	case 500, 501:
+		return "its server has failed"
+	case 503:
+		return "its service is not available"
+	}
+	return ""
+}
+
+// passes says whether it is trouble of WhatsApp's own, which ends by itself.
+func (e *refusedError) passes() bool { return e.code >= 500 }
+
+func (e *refusedError) hint() string {
+	if e.passes() {
+		return "Nothing is wrong here: it is tried on, and nothing is lost meanwhile."
+	}
+	return "Install a newer Parley; until there is one, client_version: newest in this channel's section may help. It is tried again each hour."
+}
+
+// refusals keeps the code of a refused login: of some, whatsmeow tells nothing but its log.
+type refusals struct {
+	mu   sync.Mutex
+	last *refusedError
+}
+
+// got looks at what comes in.
+func (r *refusals) got(stanza string) {
+	tag, attr := opening(stanza)
+	code, err := strconv.Atoi(attr("reason"))
+	if tag != "failure" || err != nil || code < 500 { // of the rest whatsmeow tells
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = &refusedError{code: code}
+}
+
+// take is the refusal that was got since the last look; nil: there was none.
+func (r *refusals) take() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last
+	r.last = nil
+	if last == nil {
+		return nil
+	}
+	return last
 }

@@ -44,7 +44,7 @@ type keep struct {
 	open  *vault
 }
 
-// vault is the open file: whatsmeow's own tables, and four of ours.
+// vault is the open file: whatsmeow's own tables, and five of ours.
 type vault struct {
 	db        *sql.DB
 	container *sqlstore.Container
@@ -56,6 +56,7 @@ type vault struct {
 	sent int             // messages kept since the last sweep
 
 	wanted map[string]bool // ids of messages that devices have asked for again
+	met    map[string]bool // devices that WhatsApp has let in
 }
 
 func newKeep(dir, name string, log *slog.Logger) *keep { return &keep{dir: dir, name: name, log: log} }
@@ -102,7 +103,7 @@ func (k *keep) load(ctx context.Context) (_ *vault, err error) {
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, err
 	}
-	v := &vault{lids: map[string]bool{}, wanted: map[string]bool{}}
+	v := &vault{lids: map[string]bool{}, wanted: map[string]bool{}, met: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			_ = v.close() // the first error is the one to tell
@@ -148,6 +149,9 @@ func (v *vault) prepare(ctx context.Context) error {
 			return fmt.Errorf("make the tables: %w", err)
 		}
 	}
+	if err := v.prepareMet(ctx); err != nil {
+		return err
+	}
 	fresh := make([]byte, 64)
 	_, _ = rand.Read(fresh) // it never fails
 	if _, err := v.db.ExecContext(ctx, `INSERT INTO parley_key (id, key) VALUES (1, ?) ON CONFLICT DO NOTHING`, fresh); err != nil {
@@ -161,7 +165,49 @@ func (v *vault) prepare(ctx context.Context) error {
 	if v.seal, err = newSeal(key); err != nil {
 		return err
 	}
-	return errors.Join(v.fill(ctx, v.lids, `SELECT lid FROM parley_lid`), v.fill(ctx, v.wanted, `SELECT id FROM parley_again`))
+	return errors.Join(v.fill(ctx, v.lids, `SELECT lid FROM parley_lid`), v.fill(ctx, v.wanted, `SELECT id FROM parley_again`),
+		v.fill(ctx, v.met, `SELECT device FROM parley_met`))
+}
+
+// prepareMet makes the table of devices that WhatsApp has let in. A file that has none is of a version that kept no account
+// of it: its device was let in.
+func (v *vault) prepareMet(ctx context.Context) error {
+	tx, err := v.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("make the tables: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	var has int
+	if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'parley_met'`).Scan(&has); err != nil || has > 0 {
+		return err
+	}
+	for _, q := range []string{`CREATE TABLE parley_met (device TEXT PRIMARY KEY) WITHOUT ROWID`, `INSERT INTO parley_met SELECT jid FROM whatsmeow_device`} {
+		if _, err := tx.ExecContext(ctx, q); err != nil {
+			return fmt.Errorf("make the tables: %w", err)
+		}
+	}
+	return tx.Commit()
+}
+
+// meet notes that WhatsApp let a device in.
+func (v *vault) meet(ctx context.Context, id types.JID) error {
+	if v.hasMet(id) {
+		return nil
+	}
+	if _, err := v.db.ExecContext(ctx, `INSERT INTO parley_met (device) VALUES (?) ON CONFLICT DO NOTHING`, id.String()); err != nil {
+		return fmt.Errorf("note that the device was let in: %w", err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.met[id.String()] = true
+	return nil
+}
+
+// hasMet says whether WhatsApp ever let a device in.
+func (v *vault) hasMet(id types.JID) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.met[id.String()]
 }
 
 // fill reads a column into a set.
@@ -220,9 +266,14 @@ func (v *vault) device(ctx context.Context) (*wastore.Device, error) {
 
 // forget deletes a device's keys and sessions. Nobody may use it any more.
 func (v *vault) forget(ctx context.Context, id types.JID) error {
-	if _, err := v.db.ExecContext(ctx, `DELETE FROM whatsmeow_device WHERE jid = ?`, id.String()); err != nil {
-		return fmt.Errorf("delete the device: %w", err)
+	for _, q := range []string{`DELETE FROM whatsmeow_device WHERE jid = ?`, `DELETE FROM parley_met WHERE device = ?`} {
+		if _, err := v.db.ExecContext(ctx, q, id.String()); err != nil {
+			return fmt.Errorf("delete the device: %w", err)
+		}
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.met, id.String())
 	return nil
 }
 

@@ -20,17 +20,17 @@ var (
 // logger gives whatsmeow's lines to slog, a level quieter than it says them: what matters is told as a state. It leaves out
 // the protocol's own traffic, which is everybody's names and numbers.
 type logger struct {
-	log  *slog.Logger
-	owed *owed // nil: nobody keeps account
+	log       *slog.Logger
+	sent, got func(stanza string) // nil: nobody keeps account
 }
 
 // Sub is the same logger, or none for what goes over the wire.
 func (l logger) Sub(module string) waLog.Logger {
 	switch {
-	case l.owed != nil && module == "Send":
-		return traffic{l, l.owed.asked}
-	case l.owed != nil && module == "Recv":
-		return traffic{l, l.owed.got}
+	case l.sent != nil && module == "Send":
+		return traffic{l, l.sent}
+	case l.got != nil && module == "Recv":
+		return traffic{l, l.got}
 	}
 	switch module {
 	case "Recv", "Send", "Socket", "AppState", "QRChannel":

@@ -62,8 +62,38 @@ func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(ch
 	if err := p.run(ctx, dev); err != nil {
 		return err
 	}
+	if !p.free {
+		if err := c.confirm(ctx, v); err != nil {
+			return err
+		}
+	}
+	p.show(channels.LoginStep{Note: "Linked to " + p.account + "."})
 	c.touch()
 	return nil
+}
+
+// confirm asks whether a link holds of which the server said nothing after the phone had agreed to it: the device's signature
+// may have been lost.
+func (c *Channel) confirm(ctx context.Context, v *vault) error {
+	dev, err := v.device(ctx)
+	if err != nil || dev == nil {
+		return fmt.Errorf("read the linked device: %w", err)
+	}
+	probe := c.newSession(v, dev, &watch{in: deafIntake{}})
+	err = probe.try(ctx)
+	probe.close()
+	var gone *goneError
+	switch {
+	case err == nil:
+		return v.meet(ctx, probe.id)
+	case errors.As(err, &gone):
+		if err := v.forget(context.WithoutCancel(ctx), probe.id); err != nil {
+			c.log.Error("the keys of an unlinked device cannot be deleted", "err", err)
+		}
+		return &channels.Error{Class: channels.Retry, Err: errors.New("the link was not finished: the connection was lost before WhatsApp had this device's signature; begin again")}
+	}
+	c.touch() // a Run finds out
+	return &channels.Error{Class: channels.Retry, Err: fmt.Errorf("the connection was lost before WhatsApp confirmed the link (%s); parley channel status %s tells whether it holds", mask(err.Error()), c.name)}
 }
 
 // expired says that a device that no Run uses is not linked any more, and deletes it.
@@ -93,11 +123,16 @@ type pairing struct {
 	phone  string
 	events chan any
 	free   bool // the server said that the device may connect as itself
+
+	wire    *wire
+	account string // that was linked
+	refused refusals
 }
 
 func (p *pairing) run(ctx context.Context, dev *wastore.Device) error {
 	var w *wire
-	p.cli, w = p.c.newClient(dev, nil)
+	p.cli, w = p.c.newClient(dev, nil, p.refused.got)
+	p.wire = w
 	p.cli.AddEventHandler(func(evt any) {
 		if _, fell := evt.(*events.Disconnected); fell {
 			w.told()
@@ -197,9 +232,9 @@ func (p *pairing) showPhoneCode(ctx context.Context, next *time.Timer) error {
 func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 	switch e := evt.(type) {
 	case *events.PairSuccess:
-		p.show(channels.LoginStep{Note: "Linked to " + e.ID.User + "."})
+		p.account = e.ID.User
 		p.settle(ctx)
-		return true, nil
+		return true, ctx.Err()
 	case *events.ManualLoginReconnect: // a quick server says so before the pairing is told
 		p.free = true
 	case *events.PairError:
@@ -209,9 +244,12 @@ func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 	case *events.ClientOutdated:
 		return false, &channels.Error{Class: channels.Fatal, Err: errOutdated}
 	case *events.Disconnected:
+		if err := p.refused.take(); err != nil {
+			return false, &channels.Error{Class: channels.Retry, Err: err}
+		}
 		return false, &channels.Error{Class: channels.Retry, Err: errors.New("WhatsApp ended the connection before a code was used; begin again")}
 	case *events.ConnectFailure:
-		return false, &channels.Error{Class: channels.Retry, Err: fmt.Errorf("WhatsApp refuses the connection: %s", mask(e.Reason.String()))}
+		return false, &channels.Error{Class: channels.Retry, Err: &refusedError{code: int(e.Reason), said: mask(e.Message)}}
 	case *events.TemporaryBan:
 		return false, &channels.Error{Class: channels.Retry, Err: fmt.Errorf("WhatsApp has banned this account for a time: %s", e.Code)}
 	}
@@ -220,17 +258,26 @@ func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 
 // settle waits for the server to say that the device may connect as itself.
 func (p *pairing) settle(ctx context.Context) {
-	late := time.NewTimer(10 * time.Second)
+	late := time.NewTimer(p.c.answerWait())
 	defer late.Stop()
-	for !p.free {
+	look := time.NewTicker(p.c.pace.reason) // whatsmeow expects an end, and does not tell of it
+	defer look.Stop()
+	for down := false; !p.free; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-late.C:
 			return
+		case <-look.C:
+			if down {
+				return
+			}
+			down = p.wire.down()
 		case evt := <-p.events:
 			switch evt.(type) {
-			case *events.ManualLoginReconnect, *events.Disconnected:
+			case *events.ManualLoginReconnect:
+				p.free = true
+			case *events.Disconnected:
 				return
 			}
 		}

@@ -270,6 +270,7 @@ var (
 func (s *session) trouble(err error, tries int) (time.Duration, error) {
 	var gone *goneError
 	var ban *bannedError
+	var no *refusedError
 	switch {
 	case errors.Is(err, errAgain):
 		return 0, nil
@@ -293,6 +294,10 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 		}
 		s.report(channels.Status{State: channels.Needs, Cause: ban.Error(), Err: err, Hint: hint})
 		return wait, nil
+	case errors.As(err, &no) && !no.passes():
+		s.c.askVersionAgain()
+		s.report(channels.Status{State: channels.Needs, Cause: no.Error(), Err: no, Hint: no.hint()})
+		return time.Hour, nil
 	case errors.Is(err, errOutdated):
 		s.c.askVersionAgain()
 		hint := "Install a newer Parley. Until there is one, client_version: newest in this channel's section may help."
@@ -310,6 +315,9 @@ func (s *session) trouble(err error, tries int) (time.Duration, error) {
 	if errors.Is(err, errMute) || tries >= 5 {
 		status.State = channels.Deaf
 		status.Hint = "Check the network between this machine and web.whatsapp.com; it is tried on."
+	}
+	if no != nil {
+		status.Hint = no.hint()
 	}
 	s.report(status)
 	return channels.Backoff(tries, s.c.pace.first, s.c.pace.longest), nil

@@ -41,6 +41,7 @@ type session struct {
 	seen *seen
 	owed *owed
 
+	refused refusals
 	signals chan any
 	life    context.Context // of the connections; ends after everything of the session
 	over    context.CancelFunc
@@ -59,16 +60,22 @@ func (c *Channel) newSession(v *vault, dev *wastore.Device, w *watch) *session {
 	s := &session{c: c, v: v, w: w, id: *dev.ID, me: plain(*dev.ID), lid: plain(dev.LID), seen: newSeen(), dead: make(chan struct{}), signals: make(chan any, 32)}
 	s.owed = newOwed(c.answerWait)
 	s.owed.over, s.owed.good = s.unanswered, func() { s.signal(heard{}) }
-	s.cli, s.wire = c.newClient(dev, s.owed)
+	s.cli, s.wire = c.newClient(dev, s.owed.asked, func(stanza string) {
+		s.owed.got(stanza)
+		s.refused.got(stanza)
+		if err := s.refused.take(); err != nil {
+			s.signal(err)
+		}
+	})
 	s.cli.GetMessageForRetry = s.sentBefore
 	s.cli.AddEventHandlerWithSuccessStatus(s.handle)
 	return s
 }
 
-// newClient makes whatsmeow's client as this adapter uses it; who waits for what may be kept account of.
-func (c *Channel) newClient(dev *wastore.Device, o *owed) (*whatsmeow.Client, *wire) {
+// newClient makes whatsmeow's client as this adapter uses it. sent and got are told each stanza.
+func (c *Channel) newClient(dev *wastore.Device, sent, got func(stanza string)) (*whatsmeow.Client, *wire) {
 	w := newWire(c.http, c.base)
-	cli := whatsmeow.NewClient(dev, logger{c.log, o})
+	cli := whatsmeow.NewClient(dev, logger{c.log, sent, got})
 	h := &http.Client{Transport: w}
 	cli.SetWebsocketHTTPClient(h)
 	cli.SetPreLoginHTTPClient(h)
@@ -215,6 +222,9 @@ func (s *session) arrived(ctx context.Context) {
 	s.up, s.present = true, time.Time{}
 	s.lid = lid
 	s.mu.Unlock()
+	if err := s.v.meet(ctx, s.id); err != nil {
+		s.c.log.Warn("that the device was let in cannot be noted", "err", err)
+	}
 	s.owed.connected()
 	if s.owed.doubted() > 0 {
 		s.doubt()
@@ -328,7 +338,11 @@ func (s *session) control(evt any) {
 	case *events.ManualLoginReconnect:
 		s.signal(error(errLost))
 	case *events.LoggedOut:
-		s.refuse(&goneError{cause: loggedOut(e)})
+		cause := loggedOut(e)
+		if !s.v.hasMet(s.id) {
+			cause = "the link was not finished: WhatsApp does not know this device"
+		}
+		s.refuse(&goneError{cause: cause})
 	case *events.StreamReplaced:
 		s.refuse(errReplaced)
 	case *events.TemporaryBan:
@@ -340,7 +354,7 @@ func (s *session) control(evt any) {
 	case *events.ClientOutdated:
 		s.signal(errOutdated)
 	case *events.ConnectFailure:
-		s.signal(fmt.Errorf("WhatsApp refuses the connection: %s", mask(e.Reason.String()+" "+e.Message)))
+		s.signal(error(&refusedError{code: int(e.Reason), said: mask(e.Message)}))
 	case *events.StreamError:
 		s.signal(fmt.Errorf("WhatsApp ended the connection with code %q", mask(e.Code)))
 	}

@@ -2,10 +2,12 @@ package whatsapp_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +144,110 @@ func TestRefusedLoginsSayWhatToDo(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 		r.halt()
+	}
+}
+
+// A refusal that says nothing of the link is told with its code: what passes is tried on, for the rest a person must act.
+func TestRefusalsAreToldWithTheirCode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code  string
+		state channels.State // in the end
+		says  string
+	}{
+		{"409", channels.Needs, "rejects how this client names itself"},
+		{"418", channels.Needs, "does not know this client"},
+		{"400", channels.Needs, "malformed"},
+		{"500", channels.Deaf, "server has failed"},
+		{"503", channels.Deaf, "not available"},
+	} {
+		r := newRig(t, true)
+		r.net.FailLogin(whatsapptest.Failure{Reason: c.code})
+		r.open().ExpectNoReason()
+		findings := r.ch.Check(t.Context())
+		if f := findings[len(findings)-1]; f.OK || !strings.Contains(f.What, "code "+c.code+": ") || strings.Contains(f.Hint, "network") {
+			t.Errorf("%s: the test says %+v", c.code, f)
+		}
+		r.run()
+		r.in.until(t, c.code, func() bool { return r.in.last().State == c.state })
+		if s := r.in.last(); !strings.Contains(s.Cause, "code "+c.code+": ") || !strings.Contains(s.Cause, c.says) || s.Hint == "" || strings.Contains(s.Hint, "network") {
+			t.Errorf("%s: %+v", c.code, s)
+		}
+		logins := r.net.Logins()
+		r.net.FailLogin(whatsapptest.Failure{})
+		if c.state == channels.Deaf { // it heals by itself
+			r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+		} else if r.net.Logins() > logins+1 {
+			t.Errorf("%s: it is tried on", c.code)
+		}
+		r.halt()
+	}
+}
+
+// What the phone agreed to and WhatsApp never heard of is no link; what WhatsApp has is one, also when it could not say so.
+func TestALinkThatWasNotFinishedIsNone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, false)
+	r.run()
+	r.in.until(t, "needs", func() bool { return r.in.last().State == channels.Needs })
+	link := func() (notes []string, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		defer cancel()
+		err = r.ch.Login(ctx, channels.LoginHow{}, func(s channels.LoginStep) {
+			notes = append(notes, s.Note)
+			if s.QR != "" {
+				if err := r.net.Scan(s.QR); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		return notes, err
+	}
+	told := func(notes []string) bool {
+		return slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "Linked") })
+	}
+	r.net.FailSignature(whatsapptest.SignatureLost)
+	if notes, err := link(); err == nil || !strings.Contains(err.Error(), "was not finished") || told(notes) {
+		t.Errorf("a lost signature: %v, %q", err, notes)
+	}
+	if s := r.in.last(); s.State != channels.Needs {
+		t.Errorf("state %+v", s)
+	}
+	r.net.FailSignature(whatsapptest.SignatureUntold)
+	if notes, err := link(); err != nil || !told(notes) {
+		t.Fatalf("a link that was not told: %v, %q", err, notes)
+	}
+	r.in.until(t, "ready", func() bool { return r.in.last().State == channels.Ready })
+	r.halt()
+}
+
+// A process that dies at the last step of linking leaves a device that WhatsApp may not know: that is told as what it is.
+func TestAnUnfinishedLinkOfBeforeIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	for met, says := range map[bool]string{true: "was logged out", false: "was not finished"} {
+		r := newRig(t, true)
+		if !met {
+			r.forgetMeeting()
+		}
+		r.net.LogOut() // WhatsApp does not know the device
+		r.run()
+		r.in.until(t, "fatal", func() bool { return r.in.last().State == channels.Failed })
+		if s := r.in.last(); !strings.Contains(s.Cause, says) || !strings.Contains(s.Hint, "parley channel login wa") {
+			t.Errorf("let in before: %v; %+v", met, s)
+		}
+	}
+}
+
+// forgetMeeting makes the device one that WhatsApp never let in.
+func (r *rig) forgetMeeting() {
+	r.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.dir, "wa-wa.db"))
+	if err == nil {
+		_, err = db.ExecContext(r.t.Context(), `CREATE TABLE parley_met (device TEXT PRIMARY KEY) WITHOUT ROWID`)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		r.t.Fatal(err)
 	}
 }
 

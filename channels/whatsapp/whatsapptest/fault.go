@@ -16,6 +16,7 @@ type faults struct {
 	swallow      int
 	garble       int
 	peer         []PeerFault
+	signature    SignatureFault
 	peerSeen     map[string]bool
 	loseReceipts int
 	lost         int
@@ -77,6 +78,18 @@ func (s *Server) ToSwallow() int {
 	defer s.mu.Unlock()
 	return s.faults.swallow
 }
+
+// SignatureFault is what becomes of the last step of linking: the device's signature.
+type SignatureFault int
+
+// It is lost with the connection, or taken and the connection cut before the client is told.
+const (
+	SignatureLost SignatureFault = iota + 1
+	SignatureUntold
+)
+
+// FailSignature has the next linking go wrong at its last step.
+func (s *Server) FailSignature(f SignatureFault) { s.set(func(fs *faults) { fs.signature = f }) }
 
 // PeerFault is what goes wrong with a message to the account's own phone, such as the question for a message that could not
 // be read.

@@ -148,6 +148,14 @@ func (s *Server) takeResult(c *conn, n *waBinary.Node, kind string) {
 	if p == nil || p.asked == "" || n.Attrs["id"] != p.asked {
 		return
 	}
+	fault := s.faults.signature
+	s.faults.signature = 0
+	if fault == SignatureLost {
+		p.drop(s)
+		c.pairing = nil
+		c.cancel()
+		return
+	}
 	if kind == "error" {
 		s.complainLocked("the client refused to be paired")
 		c.end()
@@ -173,6 +181,10 @@ func (s *Server) takeResult(c *conn, n *waBinary.Node, kind string) {
 	s.companions[p.device] = &companion{device: p.device, noise: c.noise, identity: p.identity, regID: p.regID, signed: p.signed, fresh: true}
 	p.drop(s)
 	c.pairing = nil
+	if fault == SignatureUntold {
+		c.cancel()
+		return
+	}
 	c.push(waBinary.Node{Tag: "stream:error", Attrs: waBinary.Attrs{"code": "515"}})
 	c.end()
 }
