@@ -139,6 +139,9 @@ type keeper struct {
 
 func (k *keeper) checkpoint(ctx context.Context) {
 	info, err := os.Stat(k.wal)
+	if errors.Is(err, os.ErrNotExist) && ctx.Err() == nil { // it is there from the first commit until the store closes
+		_ = k.s.seen(fmt.Errorf("%s was removed while it is in use: %w", k.wal, ErrDamaged)) // logged and told by itself
+	}
 	if err != nil {
 		return
 	}

@@ -584,3 +584,22 @@ func tablesGone(t *testing.T, db *sql.DB) (list []string) {
 	}
 	return list
 }
+
+// What is taken away while it is in use would be lost at the end: the store stops at the next commit.
+func TestR19_ALogThatIsRemovedWhileItIsInUseStopsTheStore(t *testing.T) {
+	t.Parallel()
+	dir, told := t.TempDir(), make(chan store.Health, 8)
+	s, err := openDir(t, dir, func(o *store.Options) { o.OnHealth = func(h store.Health) { told <- h } })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.SetSetting("a", "b"), os.Remove(filepath.Join(dir, "parley.db-wal")), s.SetSetting("a", "c")); err != nil {
+		t.Fatal(err)
+	}
+	if h := <-told; h != store.Damaged {
+		t.Errorf("told %s", h)
+	}
+	if err := s.SetSetting("a", "d"); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("written: %v", err)
+	}
+}

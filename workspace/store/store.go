@@ -120,9 +120,16 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 // start that is cut short finds the same again.
 func (s *Store) beginCount(told []workspace.AuditRow) error {
 	for _, row := range told {
+		if !s.health.writable() { // a full disk must not hold up the start: it is told when there is room
+			s.post("audit", func(t *tx) error { return t.audit(row) })
+			continue
+		}
 		if err := s.Audit(row); err != nil {
 			return fmt.Errorf("tell of a loss: %w", err)
 		}
+	}
+	if s.renew && !s.health.writable() {
+		return nil // what proves the loss stays until the log tells of it: the next start asks again
 	}
 	s.turn.Lock()
 	defer s.turn.Unlock()
