@@ -6,7 +6,7 @@ const row = (kind: string, what: Record<string, unknown> = {}): AuditItem => ({ 
 
 test('each kind has a sentence of its own', () => {
   const all = ['approval.asked', 'approval.decided', 'approval.expired', 'exec.started', 'exec.refused', 'exec.ended', 'egress.refused', 'pairing.decided', 'people.linked', 'config.loaded', 'config.reloaded', 'config.refused',
-    'run.paused', 'run.resumed', 'stop.all', 'channel.login', 'channel.logout', 'signin.code', 'signin.done']
+    'run.paused', 'run.resumed', 'stop.all', 'channel.login', 'channel.logout', 'signin.code', 'signin.done', 'store.loss', 'store.fresh', 'store.unwitnessed']
   for (const kind of all) {
     expect(say(row(kind)).text, kind).not.toBe(kind)
     expect(kinds.some(k => kind.startsWith(`${k.value}.`)), kind).toBe(true)
@@ -14,6 +14,7 @@ test('each kind has a sentence of its own', () => {
 })
 
 test('a sentence says what matters', () => {
+  expect(say(row('store.loss', { inputs: 3, answers: 0, audit_rows: 2 })).line).toBe('3 messages · 2 rows of this log')
   expect(say(row('exec.started', { args: '{"command":"make test"}' }))).toMatchObject({ text: 'A command began', line: 'make test' })
   expect(say(row('exec.started', { args: '{"command":"cut in the mid' })).line).toBe('{"command":"cut in the mid')
   expect(say(row('approval.decided', { state: 'denied', tool: 'exec' })).text).toBe('Denied: exec')

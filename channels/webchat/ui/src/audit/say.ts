@@ -9,7 +9,7 @@ export type Said = { icon: IconName; text: string; line?: string; bad?: boolean 
 export const kinds: readonly { value: string; label: string }[] = [
   { value: 'approval', label: 'Approvals' }, { value: 'exec', label: 'Commands' }, { value: 'egress', label: 'Hosts that were refused' }, { value: 'pairing', label: 'Strangers let in or sent away' },
   { value: 'people', label: 'People linked' }, { value: 'config', label: 'Configuration' }, { value: 'run', label: 'Runs paused and resumed' }, { value: 'stop', label: 'Everything stopped' },
-  { value: 'channel', label: 'Accounts of channels' }, { value: 'signin', label: 'Ways in for browsers' },
+  { value: 'channel', label: 'Accounts of channels' }, { value: 'signin', label: 'Ways in for browsers' }, { value: 'store', label: 'Losses of data' },
 ]
 
 const decisions: Record<string, string> = { approved: 'Allowed', consumed: 'Allowed, and done', denied: 'Denied', cancelled: 'Over before it was answered', expired: 'Nobody answered in time', unknown: 'Nobody knows how it ended' }
@@ -18,6 +18,8 @@ const ends: Record<string, string> = { done: 'A command ended', failed: 'A comma
 export function say(row: AuditItem): Said {
   const w = row.what as Record<string, unknown>
   const word = (name: string): string => { const v = w[name]; return typeof v === 'string' || typeof v === 'number' ? String(v) : '' }
+  const list = (name: string): string => { const v = w[name]; return Array.isArray(v) ? v.join(' · ') : '' }
+  const lost = (): string => [['inputs', 'messages'], ['answers', 'answers'], ['commits', 'other commits'], ['audit_rows', 'rows of this log']].filter(([name]) => Number(w[name!]) > 0).map(([name, what]) => `${word(name!)} ${what}`).join(' · ')
   const tool = word('tool') || 'a tool'
   switch (row.kind) {
     case 'approval.asked': return { icon: 'warn', text: `A question before ${tool}`, line: word('shown') }
@@ -39,6 +41,9 @@ export function say(row: AuditItem): Said {
     case 'channel.logout': return { icon: 'phone', text: `${word('channel')} was logged out` }
     case 'signin.code': return { icon: 'link', text: 'A link to sign in was made' }
     case 'signin.done': return { icon: 'web', text: 'A browser signed in', line: word('from') }
+    case 'store.loss': return { icon: 'warn', text: 'Started although data are missing', line: lost(), bad: true }
+    case 'store.fresh': return { icon: 'warn', text: 'Started from nothing, with all that was there moved aside', line: word('aside'), bad: true }
+    case 'store.unwitnessed': return { icon: 'warn', text: 'A file that would show a loss was missing, and was made again', line: list('files'), bad: true }
     default: return { icon: 'info', text: row.kind || 'A row that cannot be read', bad: !row.kind }
   }
 }
