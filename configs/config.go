@@ -31,8 +31,9 @@ type Config struct {
 	// Path is the file it was read from, absolute; empty: there was none.
 	Path string `yaml:"-"`
 
-	revealed []string // what came from ${file:…}, for Secrets
-	empty    bool     // the file has nothing in it
+	unread   []Problem // what somebody has written that nothing reads
+	revealed []string  // what came from ${file:…}, for Secrets
+	empty    bool      // the file has nothing in it
 }
 
 // Gateway is the HTTP listener.
@@ -134,7 +135,7 @@ type May struct {
 
 // AgentTools is an agent's tool policy.
 type AgentTools struct {
-	Profile   string               `yaml:"profile" enum:"|minimal|messaging|coding|full" doc:"A ready-made list to narrow from: minimal (reads files), messaging (also sends files and remembers), coding (files, commands, helpers, web). full or empty: all tools."`
+	Profile   string               `yaml:"profile" enum:"|minimal|messaging|coding|full" doc:"A ready-made list to narrow from: minimal (reads files), messaging (also sends files), coding (files, commands, sends files). full or empty: all tools."`
 	Allow     []string             `yaml:"allow" default:"[\"*\"]" doc:"Tools that may be used; * at the end stands for any rest, group:NAME for a group."`
 	Deny      []string             `yaml:"deny" doc:"Tools that may not be used; wins over allow." example:"[\"web_*\"]"`
 	Exec      string               `yaml:"exec" default:"ask" enum:"deny|ask|allowlist|allow" doc:"Commands: never, after an approval, only those of exec_allow (others ask), or always. Owners only, unless by_role says more."`

@@ -20,7 +20,7 @@ func Docs(sections []Section) []byte {
 	w := docWriter{sections: sections}
 	w.WriteString(docsHead)
 	w.WriteString("\n## Keys at the top\n")
-	w.keys(fieldsOf(reflect.TypeFor[Config]()), false)
+	w.keys("", fieldsOf(reflect.TypeFor[Config]()), false)
 	for _, f := range fieldsOf(reflect.TypeFor[Config]()) {
 		if hasKeys(f.typ) {
 			w.section(f.name, f)
@@ -36,13 +36,14 @@ type docWriter struct {
 
 // section writes one block and then, each under its own heading, the blocks inside it.
 func (w *docWriter) section(path string, f field) {
+	doc := about(path, f.tag.Get("doc"))
 	path += suffix(f.typ)
 	t := elem(f.typ)
-	fmt.Fprintf(w, "\n## `%s`\n\n%s\n", path, f.tag.Get("doc"))
+	fmt.Fprintf(w, "\n## `%s`\n\n%s\n", path, doc)
 	if keys := f.tag.Get("keys"); keys != "" {
 		fmt.Fprintf(w, "Keys: `%s`.\n", strings.ReplaceAll(keys, "|", "`, `"))
 	}
-	w.keys(fieldsOf(t), true)
+	w.keys(path, fieldsOf(t), true)
 	if isChannel(t) {
 		w.networks(path)
 	}
@@ -57,16 +58,16 @@ func (w *docWriter) networks(path string) {
 	for _, s := range w.sections {
 		if own := s.own(); len(own) > 0 {
 			fmt.Fprintf(w, "\n## `%s` of type `%s`\n\nBeside the keys above:\n", path, s.Type)
-			w.keys(own, true)
+			w.keys(path, own, true)
 		}
 	}
 }
 
 // keys writes a table.
-func (w *docWriter) keys(fields []field, blocks bool) {
+func (w *docWriter) keys(path string, fields []field, blocks bool) {
 	w.WriteString("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n")
 	for _, f := range fields {
-		meaning := f.tag.Get("doc")
+		meaning := about(key(path, f.name), f.tag.Get("doc"))
 		if hasKeys(f.typ) && blocks {
 			meaning = "See below. " + meaning
 		}

@@ -189,6 +189,7 @@ func readAll(data []byte, path string, sections []Section, env environment) (*Co
 	d.checkTags(c)
 	d.checkRules(c)
 	d.checkEnvironment(c)
+	c.unread = d.unreadHere()
 	return c, d.err()
 }
 

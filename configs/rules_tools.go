@@ -136,5 +136,5 @@ func (c *Config) Warnings(ofRule func(ExecRule) string) []Problem {
 	if c.Sandbox.Network == "egress" && len(c.Sandbox.Egress) == 0 {
 		r.add("sandbox.egress", "is empty: network is egress, and no host can be reached")
 	}
-	return r.problems
+	return append(r.problems, c.unread...)
 }

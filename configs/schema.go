@@ -24,7 +24,7 @@ type object = map[string]any
 // Schema is the JSON Schema (draft 2020-12) of the file, with the options of the networks in sections, indented. Editors
 // complete and check with it; Load checks more.
 func Schema(sections []Section) ([]byte, error) {
-	root := structSchema(reflect.TypeFor[Config](), sections)
+	root := structSchema("", reflect.TypeFor[Config](), sections)
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	root["$id"] = SchemaID
 	root["title"] = "Parley configuration"
@@ -35,20 +35,20 @@ func Schema(sections []Section) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-func structSchema(t reflect.Type, sections []Section) object {
+func structSchema(path string, t reflect.Type, sections []Section) object {
 	if isChannel(t) {
-		return channelSchema(sections)
+		return channelSchema(path, sections)
 	}
 	s := object{"type": "object", "additionalProperties": false}
-	properties(s, fieldsOf(t), sections)
+	properties(path, s, fieldsOf(t), sections)
 	return s
 }
 
 // properties adds keys to s.
-func properties(s object, fields []field, sections []Section) {
+func properties(path string, s object, fields []field, sections []Section) {
 	props, required := object{}, []string{}
 	for _, f := range fields {
-		props[f.name] = fieldSchema(f, sections)
+		props[f.name] = fieldSchema(key(path, f.name), f, sections)
 		if f.tag.Get("required") == "true" {
 			required = append(required, f.name)
 		}
@@ -60,14 +60,14 @@ func properties(s object, fields []field, sections []Section) {
 }
 
 // channelSchema joins the common keys and, by type, those of its adapter.
-func channelSchema(sections []Section) object {
+func channelSchema(path string, sections []Section) object {
 	s := object{"type": "object", "unevaluatedProperties": false}
-	properties(s, fieldsOf(reflect.TypeFor[Channel]()), sections)
+	properties(path, s, fieldsOf(reflect.TypeFor[Channel]()), sections)
 	types, choices := []string{}, []any{}
 	for _, section := range sections {
 		types = append(types, section.Type)
 		then := object{}
-		properties(then, section.own(), nil)
+		properties(path, then, section.own(), nil)
 		is := object{"properties": object{"type": object{"const": section.Type}}, "required": []string{"type"}}
 		choices = append(choices, object{"if": is, "then": then})
 	}
@@ -79,9 +79,9 @@ func channelSchema(sections []Section) object {
 	return s
 }
 
-func fieldSchema(f field, sections []Section) object {
-	s := valueSchema(f.typ, f.tag, sections)
-	if doc := f.tag.Get("doc"); doc != "" {
+func fieldSchema(path string, f field, sections []Section) object {
+	s := valueSchema(path+suffix(f.typ), f.typ, f.tag, sections)
+	if doc := about(path, f.tag.Get("doc")); doc != "" {
 		s["description"] = doc
 	}
 	if text, ok := f.tag.Lookup("default"); ok {
@@ -105,7 +105,7 @@ func tagValue(text string, t reflect.Type) any {
 	return text
 }
 
-func valueSchema(t reflect.Type, tag reflect.StructTag, sections []Section) object {
+func valueSchema(path string, t reflect.Type, tag reflect.StructTag, sections []Section) object {
 	switch {
 	case isDuration(t): // 0 may stand without quotes
 		return object{"anyOf": []any{object{"type": "string", "pattern": durationPattern}, object{"const": 0}}}
@@ -120,17 +120,17 @@ func valueSchema(t reflect.Type, tag reflect.StructTag, sections []Section) obje
 	case reflect.Float32, reflect.Float64:
 		return edges(object{"type": "number"}, tag)
 	case reflect.Pointer:
-		return valueSchema(t.Elem(), tag, sections)
+		return valueSchema(path, t.Elem(), tag, sections)
 	case reflect.Struct:
-		return structSchema(t, sections)
+		return structSchema(path, t, sections)
 	case reflect.Slice:
-		s := object{"type": "array", "items": valueSchema(t.Elem(), tag, sections)}
+		s := object{"type": "array", "items": valueSchema(path, t.Elem(), tag, sections)}
 		if most, err := strconv.Atoi(tag.Get("maxitems")); err == nil {
 			s["maxItems"] = most
 		}
 		return s
 	case reflect.Map:
-		s := object{"type": "object", "additionalProperties": valueSchema(t.Elem(), tag, sections)}
+		s := object{"type": "object", "additionalProperties": valueSchema(path, t.Elem(), tag, sections)}
 		if keys := tag.Get("keys"); keys != "" {
 			s["propertyNames"] = object{"enum": strings.Split(keys, "|")}
 		}

@@ -108,7 +108,7 @@ func (s *Source) again(prepare func(old, new *Config) (func(), error), wrong boo
 	case err != nil:
 	case new.empty && !old.empty:
 		err = fmt.Errorf("%s: %w", new.Path, ErrEmpty)
-	case reflect.DeepEqual(old, new):
+	case same(old, new):
 		if new = old; !wrong {
 			return nil
 		}
@@ -123,6 +123,13 @@ func (s *Source) again(prepare func(old, new *Config) (func(), error), wrong boo
 	s.current.Store(new)
 	commit()
 	return nil
+}
+
+// same says that two configurations mean the same, whatever lines their keys stand on.
+func same(a, b *Config) bool {
+	x, y := *a, *b
+	x.unread, y.unread = nil, nil
+	return reflect.DeepEqual(x, y)
 }
 
 // watch follows one file through links, renames and folders that come and go. Folders are watched, not files: a watch on a

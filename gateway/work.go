@@ -82,7 +82,7 @@ func execRule(r configs.ExecRule) tools.ExecRule {
 // warn tells the log what a configuration says that does nothing, as config check does.
 func (g *Gateway) warn(c *configs.Config) {
 	for _, p := range Warnings(c) {
-		g.log.Warn("configuration says what may not be meant", "key", p.Path, "why", p.Text)
+		g.log.Warn("configuration says what may not be meant", "key", p.Path, "line", p.Line, "why", p.Text)
 	}
 }
 

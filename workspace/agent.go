@@ -53,11 +53,8 @@ func IdentityFiles() []string {
 	return []string{"AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md", MemoryFile}
 }
 
-// Files of an agent that have a meaning of their own.
-const (
-	MemoryFile    = "memory/MEMORY.md"
-	HeartbeatFile = "HEARTBEAT.md"
-)
+// MemoryFile is what people have written down for an agent.
+const MemoryFile = "memory/MEMORY.md"
 
 // Scaffolded is what Scaffold did, in order.
 type Scaffolded struct {
@@ -88,11 +85,11 @@ func (a Agent) Scaffold() (Scaffolded, error) {
 			done.Kept = append(done.Kept, name)
 		}
 	}
-	for _, dir := range []string{"memory", "skills", "work"} {
+	for _, dir := range []string{"memory", "work"} {
 		created, err := makeDir(home.root, dir)
 		note(dir+"/", created, err)
 	}
-	for _, name := range append(IdentityFiles(), HeartbeatFile) {
+	for _, name := range IdentityFiles() {
 		created, err := makeFile(home.root, name, a.template(name))
 		note(name, created, err)
 	}

@@ -32,7 +32,7 @@ func TestScaffoldMakesEveryFileOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := a.Scaffold()
-	want := "memory/ skills/ work/ AGENTS.md SOUL.md USER.md TOOLS.md IDENTITY.md memory/MEMORY.md HEARTBEAT.md"
+	want := "memory/ work/ AGENTS.md SOUL.md USER.md TOOLS.md IDENTITY.md memory/MEMORY.md"
 	if got := strings.Join(done.Created, " "); err != nil || got != want || len(done.Kept) != 0 {
 		t.Errorf("created %s, kept %v, %v", got, done.Kept, err)
 	}
