@@ -261,6 +261,7 @@ type LoginStep struct {
 // Finding is one thing that was looked at: a line of `parley doctor` and of a channel's test.
 type Finding struct {
 	OK   bool   `json:"ok"`
+	Warn bool   `json:"warn,omitempty"` // it works, and is probably not what was meant
 	What string `json:"what"`
 	Hint string `json:"hint,omitempty"` // what to do
 }

@@ -34,7 +34,7 @@ func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	c := opt.Source.Current()
 	list := append(checkFolder(c), checkToken(c))
 	for _, w := range Warnings(c) {
-		list = append(list, Finding{OK: true, What: w.Path + " " + w.Text})
+		list = append(list, Finding{OK: true, Warn: true, What: w.Error()})
 	}
 	if !running {
 		list = append(list, checkStore(ctx, c)...)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,7 @@ func (a *app) printLeftOut(left client.LeftOut) error {
 	_, err := fmt.Fprintf(a.out, "left out: %d\n", left.Count)
 	for _, l := range left.First {
 		if err == nil {
-			_, err = fmt.Fprintf(a.out, "  %s: %s\n", visible(l.Name), visible(l.Reason))
+			_, err = fmt.Fprintf(a.out, "  %s\n", visible(strings.TrimSuffix(l.Name+": "+l.Reason, ": "))) // an old backup has no reasons
 		}
 	}
 	if more := left.Count - int64(len(left.First)); more > 0 && err == nil {

@@ -101,7 +101,11 @@ func (a *app) checkConfig() error {
 		where = "no file: everything is default"
 	}
 	for _, p := range result.Warnings {
-		fmt.Fprintf(a.out, "note: %s %s\n", p.Path, p.Text)
+		where := ""
+		if p.Line > 0 {
+			where = fmt.Sprintf(" (line %d)", p.Line)
+		}
+		fmt.Fprintf(a.out, "note: %s %s%s\n", p.Path, p.Text, where)
 	}
 	_, err = fmt.Fprintf(a.out, "ok (%s)\n", where)
 	return err

@@ -84,6 +84,9 @@ func (a *app) diagnose(list []gateway.Finding) error {
 	} else {
 		for _, f := range list {
 			mark := paint(a.out, green, "ok   ")
+			if f.Warn {
+				mark = paint(a.out, yellow, "warn ")
+			}
 			if !f.OK {
 				mark = paint(a.out, red, "WRONG")
 			}

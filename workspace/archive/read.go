@@ -21,8 +21,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"parley/workspace/tree"
 )
 
 const (
@@ -219,7 +217,7 @@ func (r *reader) file(at *os.Root, rel string, h *tar.Header, from io.Reader) (s
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
+	defer func() { err = errors.Join(err, syncOne(f), f.Close()) }()
 	sum := sha256.New()
 	from = io.TeeReader(from, sum)
 	size := h.Size
@@ -378,21 +376,4 @@ func each[T any](d *json.Decoder, do func(T)) error {
 	}
 	_, err = d.Token()
 	return err
-}
-
-// syncAll makes the names of all files durable; their contents are.
-func syncAll(ctx context.Context, dir string) error {
-	top, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer top.Close()
-	sync := func(e *tree.Entry) error {
-		d, err := tree.OpenDir(e.At, e.Name, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(d.Sync(), d.Close())
-	}
-	return errors.Join(tree.Walker{Leave: sync}.Walk(ctx, top), top.Sync())
 }

@@ -255,6 +255,8 @@ export type FileRequest = {
 
 export type Finding = {
   ok: boolean
+  /** it works, and is probably not what was meant */
+  warn?: boolean
   what: string
   /** what to do */
   hint?: string
