@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"parley/agentloop/llm"
 	"parley/workspace"
@@ -25,6 +26,12 @@ const (
 // errEmpty is a model that says nothing, twice.
 var errEmpty = errors.New("the model answered nothing")
 
+// emptyError is errEmpty with the model's name.
+type emptyError struct{ model string }
+
+func (e emptyError) Error() string   { return "model " + e.model + ": " + errEmpty.Error() }
+func (e emptyError) Is(t error) bool { return t == errEmpty }
+
 // errFiltered is a provider that withheld the answer.
 var errFiltered = errors.New("the provider withheld the answer")
 
@@ -40,7 +47,7 @@ func (p *pass) answerOrCalls(ctx context.Context) (llm.Response, error) {
 	p.log.Warn("model answered nothing, asking once more", "model", resp.Model)
 	resp, err = p.ask(ctx, p.tools, nudge)
 	if err == nil && empty(resp) {
-		err = errEmpty
+		err = emptyError{resp.Model}
 	}
 	return resp, err
 }
@@ -56,9 +63,13 @@ func (p *pass) ask(ctx context.Context, tools []llm.Tool, extra ...string) (llm.
 		req := p.request(tools, extra)
 		p.discard()
 		p.event(Event{Type: EventModelStart})
+		if t := p.turn.Trouble; t != nil { // of an earlier try: whoever looks is told before the next failure
+			p.event(Event{Type: EventWait, Note: llm.Problem(*t), Trouble: t})
+		}
 		began := p.Now()
 		resp, err := p.model.Stream(ctx, req, p.see)
 		if err == nil {
+			p.recovered(resp.Model)
 			p.hideResponse(&resp)
 			if resp.Usage.DurationMS == 0 {
 				resp.Usage.DurationMS = p.Now().Sub(began).Milliseconds()
@@ -98,8 +109,31 @@ func (p *pass) request(tools []llm.Tool, extra []string) llm.Request {
 	}
 	return llm.Request{
 		System: p.turn.System, Volatile: p.turn.Volatile, Messages: msgs, Tools: tools, CacheKey: string(p.turn.SessionID),
-		Think: p.turn.Think, For: p.turn.Requester.Person, Hold: p.hold,
+		Think: p.turn.Think, For: p.turn.Requester.Person, Hold: p.hold, Trouble: p.turn.Trouble,
 	}
+}
+
+// fails takes in that a model has failed: the record and who watches are told each time, the log when it is another
+// failure than that model's last.
+func (p *pass) fails(t workspace.Trouble) {
+	t.At, t.Said = p.Now(), p.Hide.Redact(t.Said)
+	p.turn.Trouble = &t
+	kind := fmt.Sprint(t.Kind, t.Status)
+	if p.warned[t.Model] != kind {
+		p.warned[t.Model] = kind
+		p.log.Warn("model fails", "model", t.Model, "kind", t.Kind, "status", t.Status, "said", t.Said, "failures", t.Failures, "wait", t.Wait.Round(time.Millisecond))
+	}
+	p.rec.Trouble(&t)
+}
+
+// recovered takes in that a model has answered.
+func (p *pass) recovered(model string) {
+	if t := p.turn.Trouble; t != nil {
+		p.log.Info("model answers again", "model", model, "failures", t.Failures)
+		p.turn.Trouble = nil
+		p.rec.Trouble(nil)
+	}
+	clear(p.warned)
 }
 
 // tidy makes a response fit for the journal: call ids that are one of a kind in the run, arguments that are JSON.
@@ -149,6 +183,9 @@ func (p *pass) see(d llm.Delta) {
 	switch {
 	case d.Discard:
 		p.discard()
+	case d.Trouble != nil:
+		p.fails(*d.Trouble)
+		p.event(Event{Type: EventWait, Note: llm.Progress(*p.turn.Trouble), Trouble: p.turn.Trouble})
 	case d.Text != "":
 		s.thinking = false
 		if s.hide == nil {

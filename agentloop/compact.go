@@ -46,8 +46,9 @@ type Compaction struct {
 }
 
 // Summarize asks a model for a summary of all but the newest exchanges. Instructions say what matters; they come from
-// the person who asks. It returns ErrShort when there is nothing to sum up.
-func (l *Loop) Summarize(ctx context.Context, t Turn, instructions string) (Compaction, error) {
+// the person who asks. fails is told of each failure of a model on the way; nil: nobody. It returns ErrShort when there is
+// nothing to sum up.
+func (l *Loop) Summarize(ctx context.Context, t Turn, instructions string, fails func(workspace.Trouble)) (Compaction, error) {
 	limits := l.Limits.orDefault()
 	model, err := l.Models.Chain(t.Models, nil)
 	if err != nil {
@@ -87,7 +88,12 @@ func (l *Loop) Summarize(ctx context.Context, t Turn, instructions string) (Comp
 	if instructions != "" {
 		ask += "\nWhat the person asks of the summary: " + instructions + "\n"
 	}
-	resp, err := model.Stream(ctx, llm.Request{System: ask, Messages: []llm.Message{textMessage(llm.User, Outside("conversation", text))}, MaxTokens: summaryTokens}, nil)
+	resp, err := model.Stream(ctx, llm.Request{System: ask, Messages: []llm.Message{textMessage(llm.User, Outside("conversation", text))}, MaxTokens: summaryTokens,
+		CacheKey: string(t.SessionID)}, func(d llm.Delta) {
+		if d.Trouble != nil && fails != nil {
+			fails(*d.Trouble)
+		}
+	})
 	if err != nil {
 		return out, err
 	}

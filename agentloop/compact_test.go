@@ -36,7 +36,7 @@ func TestASummaryLeavesTheNewestExchanges(t *testing.T) {
 	m := says(reply(text("  a summary \n")))
 	l := &Loop{Models: m}
 	turn := Turn{History: talked(6, 200), Run: "now", Summary: "what came before"}
-	got, err := l.Summarize(t.Context(), turn, "keep names")
+	got, err := l.Summarize(t.Context(), turn, "keep names", nil)
 	if err != nil || got.Summary != "a summary" || got.To != 8 || got.Turns != 4 || got.Before < 400 || got.After != tokens("a summary") || got.Usage.Calls != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -55,14 +55,14 @@ func TestASummaryLeavesTheNewestExchanges(t *testing.T) {
 func TestAShortConversationIsNotSummedUp(t *testing.T) {
 	t.Parallel()
 	for name, history := range map[string][]workspace.Entry{"none": nil, "one line": talked(1, 10), "small talk": talked(4, 5)} {
-		if _, err := (&Loop{Models: says()}).Summarize(t.Context(), Turn{History: history}, ""); !errors.Is(err, ErrShort) {
+		if _, err := (&Loop{Models: says()}).Summarize(t.Context(), Turn{History: history}, "", nil); !errors.Is(err, ErrShort) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := (&Loop{Models: says(reply(text(" ")))}).Summarize(t.Context(), Turn{History: talked(5, 300)}, ""); !errors.Is(err, errEmpty) {
+	if _, err := (&Loop{Models: says(reply(text(" ")))}).Summarize(t.Context(), Turn{History: talked(5, 300)}, "", nil); !errors.Is(err, errEmpty) {
 		t.Errorf("an empty summary: %v", err)
 	}
-	if _, err := (&Loop{Models: says(&llm.Error{Kind: llm.Auth})}).Summarize(t.Context(), Turn{History: talked(5, 300)}, ""); Explain(err) != "I couldn't reach the model (its key was refused). Tell the owner." {
+	if _, err := (&Loop{Models: says(&llm.Error{Kind: llm.Auth})}).Summarize(t.Context(), Turn{History: talked(5, 300)}, "", nil); Explain(err) != "I couldn't use the model, its key was refused: error from the model. Tell the owner." {
 		t.Errorf("a refused key: %v", err)
 	}
 }
@@ -74,7 +74,7 @@ func TestASummaryIsAskedForWithinTheWindow(t *testing.T) {
 		m := says(reply(text("s")))
 		m.info.ContextWindow = rapid.IntRange(6000, 20_000).Draw(t, "window")
 		size := rapid.IntRange(100, 9000).Draw(t, "size")
-		_, err := (&Loop{Models: m}).Summarize(t.Context(), Turn{History: talked(rapid.IntRange(4, 40).Draw(t, "turns"), size)}, "")
+		_, err := (&Loop{Models: m}).Summarize(t.Context(), Turn{History: talked(rapid.IntRange(4, 40).Draw(t, "turns"), size)}, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

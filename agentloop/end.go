@@ -87,7 +87,13 @@ func (p *pass) failed(ctx context.Context, err error) (Outcome, error) {
 		return p.stopped("stopped"), nil
 	}
 	reason, sentence := explain(err)
-	return p.end(workspace.RunFailed, reason, err, sentence), nil
+	if t := llm.TroubleOf(err); t.Kind != "" {
+		var e *llm.Error
+		errors.As(err, &e) // it is one
+		t.Failures = e.Failures
+		p.fails(t)
+	}
+	return p.end(workspace.RunFailed, reason, err, p.Hide.Redact(sentence)), nil
 }
 
 // cancelled ends a turn whose context has ended. A restart, a shutdown and a cause nobody names are not its end.
@@ -105,7 +111,10 @@ func (p *pass) cancelled(cause, err error) (Outcome, error) {
 
 // explain is the reason and the plain sentence of a turn that the model failed.
 func explain(err error) (reason, sentence string) {
+	var nothing emptyError
 	switch {
+	case errors.As(err, &nothing) && nothing.model != "":
+		return "model_empty", "The model " + nothing.model + " gave no answer, twice. Try to say it in other words."
 	case errors.Is(err, errEmpty):
 		return "model_empty", "The model gave no answer, twice. Try to say it in other words."
 	case errors.Is(err, errFiltered):
@@ -113,21 +122,27 @@ func explain(err error) (reason, sentence string) {
 	case errors.Is(err, errNoModel):
 		return "model_unknown", "My model is not set up properly. Tell the owner."
 	}
+	why := llm.Problems(err)
+	var e *llm.Error
+	if errors.As(err, &e) && e.Failures > 1 {
+		why += fmt.Sprintf(" (%d tries)", e.Failures)
+	}
 	switch llm.Cause(err) {
 	case llm.Auth:
-		return "model_auth", "I couldn't reach the model (its key was refused). Tell the owner."
+		return "model_auth", "I couldn't use the model, its key was refused: " + why + ". Tell the owner."
 	case llm.Limited:
-		return "model_limited", "The model takes no more requests at the moment (its rate limit is reached). Try again in a few minutes."
-	case llm.Overload, llm.CoolDown, llm.NoneLeft:
-		return "model_down", "I couldn't reach the model (it does not answer). Try again in a few minutes."
-	case llm.TimedOut:
-		return "model_down", "The model did not answer in time. Try again in a few minutes."
+		if e.After > 0 {
+			why += fmt.Sprintf(", and it asks to wait %s", e.After.Round(time.Second))
+		}
+		return "model_limited", "The model takes no more requests at the moment: " + why + ". Try again later."
+	case llm.Overload, llm.CoolDown, llm.NoneLeft, llm.TimedOut:
+		return "model_down", "I couldn't reach the model: " + why + ". Try again in a few minutes."
 	case llm.Rejected:
-		return "model_rejected", "The model refused the request as it was sent. Tell the owner."
+		return "model_rejected", "The model refused the request: " + why + ". Tell the owner."
 	case llm.Cut:
-		return "model_cut", "The connection to the model broke off in the middle of its answer. Please try again."
+		return "model_cut", "I couldn't get an answer: " + why + ". Please try again."
 	case llm.Malformed:
-		return "model_malformed", "The model's answer could not be read. Please try again."
+		return "model_malformed", "I couldn't get an answer: " + why + ". Please try again."
 	case llm.TooLong:
 		return "model_too_long", "The model's answer was longer than it may be, and nothing of it could be kept. Try to ask for less at once."
 	case llm.Overflow:
@@ -154,7 +169,7 @@ func (p *pass) stopped(reason string) Outcome {
 
 func (p *pass) timedOut(err error) Outcome {
 	sentence := "This took longer than a turn may, so I stopped."
-	why := waitedFor(err)
+	why := p.waitedFor(err)
 	switch {
 	case why != "":
 	case llm.KindOf(err) == llm.Cancelled:
@@ -175,22 +190,15 @@ func (p *pass) timedOut(err error) Outcome {
 }
 
 // waitedFor says in plain words what a turn waited for that ran out of time; empty: for nothing of the model's.
-func waitedFor(err error) string {
-	switch llm.Cause(err) {
-	case llm.Limited:
-		return "the model's provider limits our rate and took no more requests. Try again in a few minutes"
-	case llm.Overload, llm.CoolDown:
-		return "the model's server does not answer. Try again in a few minutes"
-	case llm.TimedOut:
-		return "the model did not answer in time. Try again in a few minutes"
-	case llm.Cut:
-		return "the connection to the model broke off again and again. Try again in a few minutes"
-	case llm.Malformed:
-		return "the model's answers could not be read"
-	case llm.Crowded:
-		return "all places at the model were taken. Try again in a few minutes"
+func (p *pass) waitedFor(err error) string {
+	t := llm.TroubleOf(err)
+	if t.Kind == "" && p.turn.Trouble != nil {
+		t = *p.turn.Trouble
 	}
-	return ""
+	if t.Kind == "" {
+		return ""
+	}
+	return p.Hide.Redact(llm.Problem(t)) + ". Try again in a few minutes"
 }
 
 // unfinished is the half answer as the transcript keeps it; a whole response is in the journal already.

@@ -116,13 +116,16 @@ func TestModelFailuresEndInOnePlainSentence(t *testing.T) {
 		{&llm.Error{Kind: llm.Auth, Status: 401, Err: errors.New("sk-secret")}, "model_auth", "its key was refused"},
 		{&llm.Error{Kind: llm.NoneLeft, Err: &llm.Error{Kind: llm.Auth}}, "model_auth", "its key was refused"},
 		{&llm.Error{Kind: llm.NoneLeft}, "model_down", "couldn't reach"},
-		{&llm.Error{Kind: llm.Limited}, "model_limited", "rate limit"},
-		{&llm.Error{Kind: llm.Overload}, "model_down", "couldn't reach"},
+		{&llm.Error{Kind: llm.Limited, Model: "m", Status: 429, After: time.Hour}, "model_limited", "error 429 from m, and it asks to wait 1h0m0s"},
+		{&llm.Error{Kind: llm.Overload, Model: "m", Status: 500, Said: "upstream exploded", Failures: 6}, "model_down", "error 500 from m: `upstream exploded` (6 tries)."},
+		{&llm.Error{Kind: llm.NoneLeft, Err: &llm.Error{Kind: llm.Overload, Model: "n", Said: "connection refused"}, Others: []*llm.Error{{Kind: llm.Overload, Model: "m", Status: 500, Said: "boom `@all`"}}},
+			"model_down", "n cannot be reached: `connection refused`; error 500 from m: `boom '@all'`"},
+		{&llm.Error{Kind: llm.Rejected, Model: "m", Status: 404, Said: "no model sk-***ab\nhere " + strings.Repeat("x", 500)}, "model_rejected", "error 404 from m: `no model [redacted] here xxx"},
 		{&llm.Error{Kind: llm.CoolDown}, "model_down", "couldn't reach"},
 		{&llm.Error{Kind: llm.TimedOut, Err: context.DeadlineExceeded}, "model_down", "in time"},
 		{&llm.Error{Kind: llm.Rejected}, "model_rejected", "refused the request"},
 		{&llm.Error{Kind: llm.Cut, Partial: "The"}, "model_cut", "broke off"},
-		{&llm.Error{Kind: llm.Malformed}, "model_malformed", "could not be read"},
+		{&llm.Error{Kind: llm.Malformed}, "model_malformed", "cannot be read"},
 		{errFiltered, "model_filtered", "withheld"},
 		{errors.New("surprise"), "internal", "Something went wrong"},
 	} {
@@ -324,8 +327,8 @@ func TestTimeoutOfATurnFreesItInABubble(t *testing.T) {
 func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[llm.Kind]string{
-		llm.Limited:  "I stopped after 1m0s: the model's provider limits our rate and took no more requests. Try again in a few minutes. (run bc9f2a)",
-		llm.Overload: "I stopped after 1m0s: the model's server does not answer. Try again in a few minutes. (run bc9f2a)",
+		llm.Limited:  "I stopped after 1m0s: error 429 from m: `no more today`. Try again in a few minutes. (run bc9f2a)",
+		llm.Overload: "I stopped after 1m0s: error 529 from m: `no more today`. Try again in a few minutes. (run bc9f2a)",
 	} {
 		for _, fallback := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -336,7 +339,8 @@ func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
 					m := says()
 					m.info.Name = name
 					m.answer = func(context.Context, int, llm.Request, func(llm.Delta)) (llm.Response, error) {
-						return llm.Response{}, &llm.Error{Kind: kind, Model: name, Status: 429}
+						status := map[llm.Kind]int{llm.Limited: 429, llm.Overload: 529}[kind]
+						return llm.Response{}, &llm.Error{Kind: kind, Model: name, Status: status, After: 25 * time.Second, Said: "no more today"}
 					}
 					return m
 				}
@@ -348,6 +352,9 @@ func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
 				b.loop.Models, b.turn.Models = models, []string{"m"}
 				if fallback {
 					b.turn.Models = append(b.turn.Models, "n")
+				}
+				if fallback {
+					want = strings.Replace(want, "from m", "from n", 1)
 				}
 				if out := b.run(ctx); out.State != workspace.RunTimeout || out.Text != want {
 					t.Errorf("%s, fallback %t: %s %q", kind, fallback, out.State, out.Text)

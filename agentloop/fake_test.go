@@ -112,6 +112,13 @@ type memory struct {
 	boundary func(steps []workspace.Step) Boundary
 	ask      func(w Wanted) (Answer, error)
 	held     bool // a stop comes before an approved call is started
+	troubles []*workspace.Trouble
+}
+
+func (r *memory) Trouble(t *workspace.Trouble) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.troubles = append(r.troubles, t)
 }
 
 func (r *memory) Ask(_ context.Context, w Wanted) (Answer, error) { return r.ask(w) }

@@ -89,8 +89,9 @@ type pass struct {
 	unsaved []workspace.Step  // rows of refused calls that wait for those of their neighbours
 	steered []workspace.Entry // waiting for the end of the round
 	usage   workspace.Usage
-	halved  bool // history was left out since the model refused its length
-	held    bool // a stop came before the last step: it was not stored
+	warned  map[string]string // of each model, what it fails with
+	halved  bool              // history was left out since the model refused its length
+	held    bool              // a stop came before the last step: it was not stored
 }
 
 // Run runs a turn to its end and records it with exactly one Finish. It returns nil after that commit, and
@@ -105,8 +106,9 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &pass{
-		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(), hold: &llm.Hold{Budget: l.Budget},
-		log: log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
+		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(), warned: map[string]string{},
+		hold: &llm.Hold{Budget: l.Budget},
+		log:  log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
 	}
 	defer p.hold.Release()
 	if t.MaxSteps <= 0 {

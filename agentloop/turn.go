@@ -43,6 +43,7 @@ type Turn struct {
 	History  []workspace.Entry  // the transcript with this turn's inputs last; events are skipped
 	Known    *Known             `json:"-"` // what earlier turns made of History; nil: nothing
 	Journal  []workspace.Step   // of an earlier try of this run, in order
+	Trouble  *workspace.Trouble // what the model failed with in an earlier try, and had not answered since; nil: nothing
 	Think    string             // how hard to think: llm.Request.Think
 	Models   []string           // primary, then fallbacks
 	MaxSteps int                // model calls; reaching it ends the turn completed(step_limit)
@@ -67,6 +68,8 @@ type Recorder interface {
 	// Ask says whether a person has approved a call. A question that is not answered yet moves the run to waiting, in the
 	// commit that stores it.
 	Ask(ctx context.Context, w Wanted) (Answer, error)
+	// Trouble notes that a model fails the run, or with nil that one answers again. It returns at once.
+	Trouble(t *workspace.Trouble)
 	// Finish ends the run, once, and returns after the commit.
 	Finish(ctx context.Context, o Outcome) error
 }
@@ -106,7 +109,9 @@ type Event struct {
 	Tool string
 	Call string
 	Err  string
-	Note string // of EventWait: why nothing happens: "model busy, retry in 4 s"
+	Note string // of EventWait: why nothing happens: "error 500 from claude: `…`; next try in 4 s"
+	// Trouble is, of an EventWait, the failure of a model that is behind it; nil: something else is.
+	Trouble *workspace.Trouble
 }
 
 // EventType is the kind of a live event.

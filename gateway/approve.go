@@ -425,15 +425,14 @@ func (r *recorder) hold(t *lane.Turn, why string, after int64) {
 	r.sign.rest(why)
 	r.ts.sessions.forget(r.lane.Key) // what was said is in the record; a wait may be long
 	r.ts.feed.Settle(r.lane.Key)
-	t.Hold(held{run: r.run.ID, open: open, job: j, spent: r.spent + time.Since(r.awake)}, why, after)
+	t.Hold(held{run: r.run.ID, open: open, job: j}, why, after)
 }
 
 // held is a run that lies still, handed to its lane.
 type held struct {
-	run   workspace.RunID
-	open  *workspace.Outbound // its streamed answer
-	job   *job
-	spent time.Duration // of its time
+	run  workspace.RunID
+	open *workspace.Outbound // its streamed answer
+	job  *job
 }
 
 // waitsFor is what people are told that a turn waits for.

@@ -3,10 +3,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"parley/agentloop"
+	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/live"
@@ -130,7 +132,7 @@ func (h house) Summarize(ctx context.Context, call control.Call, ses workspace.S
 	agent := r.agent(ses.Key.Agent)
 	t := agentloop.Turn{Session: ses.Key, SessionID: ses.ID, Agent: agent.ID, Requester: call.Actor, PeerKind: string(ses.Key.Kind),
 		Summary: was.summary, History: list, Models: r.summarizers(agent, ses.Overrides)}
-	got, err := r.loop.Summarize(ctx, t, instructions)
+	got, err := r.loop.Summarize(ctx, t, instructions, nil)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		for _, known := range []error{agentloop.ErrStopped, agentloop.ErrShutdown, context.DeadlineExceeded} {
 			if errors.Is(cause, known) {
@@ -191,7 +193,14 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	t := rec.turn
 	over, _ := rec.mem.overrides()
 	t.Models = rec.roster.summarizers(rec.roster.agent(rec.key.Agent), over)
-	got, err := rec.roster.loop.Summarize(ctx, t, "")
+	got, err := rec.roster.loop.Summarize(ctx, t, "", func(trouble workspace.Trouble) {
+		trouble.At, trouble.Said = ts.now(), ts.hide.Redact(trouble.Said)
+		rec.Trouble(&trouble)
+		rec.emit(agentloop.Event{Run: rec.run.ID, Type: agentloop.EventWait, Note: llm.Progress(trouble), Trouble: &trouble})
+	})
+	if same := slices.Equal(t.Models, rec.turn.Models); rec.turn.Trouble != nil && (err == nil || !same) {
+		rec.Trouble(nil) // else the turn goes on with what is left of its models' patience
+	}
 	if err != nil {
 		rec.weighed = ctx.Err() == nil
 		if !errors.Is(err, agentloop.ErrShort) && ctx.Err() == nil {

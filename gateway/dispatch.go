@@ -310,7 +310,7 @@ func (d *dispatch) reserve(list []*arrival) {
 			continue
 		}
 		a.reserved = true
-		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role},
+		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role, Deadline: d.now().Add(d.roster().turnTimeout)},
 			Entries: bodies(d.overheard(a), []workspace.Input{a.Input}, nil)}
 	}
 }

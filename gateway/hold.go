@@ -43,7 +43,7 @@ func (ts *turns) goOn(rec *recorder, was held) error {
 	if run, err = ts.store.Run(run.ID); err != nil { // it is ours now
 		return err
 	}
-	rec.run, rec.open, rec.job, rec.spent, rec.resumed, rec.asked = run, was.open, was.job, was.spent, true, true
+	rec.run, rec.open, rec.job, rec.resumed, rec.asked = run, was.open, was.job, true, true
 	rec.turn.Journal, err = ts.store.Steps(run.ID)
 	return err
 }

@@ -40,8 +40,6 @@ type recorder struct {
 	weighed bool                // its conversation was looked at for its length
 	asked   bool                // it has asked people for approvals, or an earlier try of it may have
 	waits   *workspace.Approval // for which it waits now
-	awake   time.Time           // since when it is at work, by the machine's steady clock
-	spent   time.Duration       // of its time, before
 	job     *job                // of the streamed answer of an earlier pass
 	resumed bool
 	ended   bool
@@ -107,6 +105,28 @@ func (r *recorder) emit(e agentloop.Event) {
 		r.lane.Shown()
 	}
 	r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Step: r.asking, Event: e})
+}
+
+// Trouble notes what the model fails with where a restart, a further try, and who looks at the run find it.
+func (r *recorder) Trouble(t *workspace.Trouble) {
+	r.turn.Trouble = t
+	r.ts.store.Trouble(r.run.ID, t, func() {
+		r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
+	})
+}
+
+// left is how much of its time the run has. What the clock says is held against the whole: it may have been set.
+func (r *recorder) left() time.Duration {
+	whole, now := r.roster.turnTimeout, r.ts.now()
+	if r.run.Deadline.IsZero() { // begun before deadlines were kept
+		return whole
+	}
+	left := r.run.Deadline.Sub(now)
+	if !r.resumed && left < whole-time.Second { // it waited for a place, or for its files: that is not its own time
+		r.run.Deadline, left = now.Add(whole), whole
+		r.ts.store.MoveDeadline(r.run.ID, r.run.Deadline)
+	}
+	return max(0, min(left, whole))
 }
 
 // Step journals steps with their lines of the transcript.

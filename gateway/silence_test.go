@@ -31,13 +31,13 @@ func TestNoFailureIsSilent(t *testing.T) {
 	}{
 		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
 		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
-		{"refuses the key", always(llmtest.Unauthorized()), `I couldn't reach the model \(its key was refused\)\. Tell the owner\.`, "failed", "model_auth"},
-		{"is limited for ten minutes", always(llmtest.TooMany("600")), `I stopped after \d+s: the model's provider limits our rate and took no more requests\. Try again in a few minutes\.`, "timeout", "timeout"},
-		{"answers nothing", always(llmtest.Reply{}), `The model gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
-		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
-		{"breaks off", always(llmtest.Cut("half an answer")), `The connection to the model broke off in the middle of its answer\. Please try again\.`, "failed", "model_cut"},
-		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request as it was sent\. Tell the owner\.`, "failed", "model_rejected"},
-		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `The model's answer could not be read\. Please try again\.`, "failed", "model_malformed"},
+		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth"},
+		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited"},
+		{"answers nothing", always(llmtest.Reply{}), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
+		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
+		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut"},
+		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m: .+\. Tell the owner\.`, "failed", "model_rejected"},
+		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m cannot be read: unreadable event: .* \([23] tries\)\. Please try again\.`, "failed", "model_malformed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

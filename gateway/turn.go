@@ -47,21 +47,26 @@ type resumed struct {
 }
 
 // Turn runs one turn of a session to its committed end.
-func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
+func (ts *turns) Turn(whole context.Context, t *lane.Turn) {
 	defer guard(ts.log, "turn") // a run that it leaves behind is ended by the sweeper
-	rec, err := ts.begin(ctx, t)
+	rec, err := ts.begin(whole, t)
 	if err != nil {
 		ts.unbegun(t, err)
 		return
 	}
 	defer rec.sign.stop() // also after a panic
-	rec.awake = time.Now()
-	timeout := max(rec.roster.turnTimeout-rec.spent, time.Second)
-	timer := time.AfterFunc(timeout, func() { t.Cancel(agentloop.ErrTimeout) })
+	left := rec.left()
+	end := time.Now().Add(left)
+	if left == 0 { // it used its time up before a restart
+		t.Cancel(agentloop.ErrTimeout)
+	}
+	timer := time.AfterFunc(left, func() { t.Cancel(agentloop.ErrTimeout) })
 	defer timer.Stop()
 	for {
-		ts.compactIfFull(t.Context(), rec)
-		err := ts.attempt(t.Context(), rec)
+		ctx, done := context.WithDeadlineCause(t.Context(), end, agentloop.ErrTimeout) // so that nothing waits for what comes after it
+		ts.compactIfFull(ctx, rec)
+		err := ts.attempt(ctx, rec)
+		done()
 		switch {
 		case rec.ended:
 			return
@@ -70,25 +75,25 @@ func (ts *turns) Turn(ctx context.Context, t *lane.Turn) {
 			return
 		case errors.Is(err, agentloop.ErrPaused):
 			if err := ts.pause(rec.run, workspace.RunRunning); err != nil {
-				rec.fail(ctx, "internal", err)
+				rec.fail(whole, "internal", err)
 				return
 			}
 			rec.hold(t, pausedWhy, lane.Never)
 			return
 		case errors.Is(err, agentloop.ErrRestart):
-			if err := rec.restart(ctx); err != nil {
+			if err := rec.restart(whole); err != nil {
 				ts.log.Error("turn cannot take a further message", "run", rec.run.ID, "err", err)
-				rec.fail(ctx, "internal", err)
+				rec.fail(whole, "internal", err)
 				return
 			}
-		case errors.Is(err, agentloop.ErrShutdown), ctx.Err() != nil:
+		case errors.Is(err, agentloop.ErrShutdown), whole.Err() != nil:
 			rec.sign.stop()
 			return // the run stays running; the next boot resumes it
 		default:
 			if err == nil {
 				err = errors.New("the loop ended without an end")
 			}
-			rec.fail(ctx, "internal", err)
+			rec.fail(whole, "internal", err)
 			return
 		}
 	}
@@ -241,7 +246,7 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 }
 
 func (ts *turns) newRun(in workspace.Input) workspace.Run {
-	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role}
+	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role, Deadline: ts.now().Add(ts.agents().turnTimeout)}
 }
 
 // bodies are what the transcript holds beside the inputs' texts: what others said, quotes, files that were fetched.
@@ -288,6 +293,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	if rec.resumed { // it may have lain still for long: rights can only have become fewer
 		t.Requester.Role = ts.roleNow(rec.run)
 	}
+	t.Trouble = rec.run.Trouble
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
 	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
 	was, _ := ts.sessions.weight(rec.mem)

@@ -232,6 +232,22 @@ type Run struct {
 	Usage      Usage
 	Started    time.Time
 	Ended      time.Time
+	Deadline   time.Time // when it has used its time; a wait for people moves it. Zero: it was begun before there was one
+	Trouble    *Trouble  // what its model fails with now, or failed with at its end; nil: nothing
+}
+
+// Trouble is how models fail a run. It holds no credential.
+type Trouble struct {
+	Model    string        `json:"model"`            // as configured
+	Kind     string        `json:"kind"`             // of the failure: overload, limited …
+	Status   int           `json:"status,omitempty"` // of HTTP; 0: there was no answer
+	Said     string        `json:"said,omitempty"`   // the server's words: one line, cut
+	Failures int           `json:"failures"`         // of all models of the chain, in a row
+	Failing  time.Duration `json:"failing"`          // since the first of them, without waits that servers asked for
+	Wait     time.Duration `json:"wait,omitempty"`   // until the next try
+	Stated   bool          `json:"stated,omitempty"` // the server asked for this wait
+	Next     string        `json:"next,omitempty"`   // the model that is asked instead
+	At       time.Time     `json:"at"`               // of the failure
 }
 
 // Content is one piece of an entry or of a model message. Kind decides which fields count.

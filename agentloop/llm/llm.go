@@ -59,10 +59,12 @@ type Request struct {
 	// Think is how hard a model that reasons should do so: off, minimal, low, medium, high, xhigh; empty: as it does by
 	// itself. A model that has no such thing is asked without it.
 	Think string
-	// CacheKey groups calls that share a prefix: the session.
+	// CacheKey groups calls that share a prefix: the session. Failures of a model are counted by it.
 	CacheKey string
 	// Hold is the turn's part of the memory that long answers may have; nil: they are not counted.
 	Hold *Hold
+	// Trouble is what a call that is taken up again had failed with in an earlier process; nil: nothing. It is not sent.
+	Trouble *workspace.Trouble
 	// For is the person who asks. It is not sent: people share a model's places by it.
 	For workspace.PersonID
 }
@@ -103,6 +105,8 @@ type Delta struct {
 	Reasoning string
 	ToolName  string // a tool call has begun
 	Discard   bool   // forget every delta of this call so far: the model is asked again. Nothing else is set
+	// Trouble says that a model has failed, and what is waited for. Only a chain sends it. Nothing else is set.
+	Trouble *workspace.Trouble
 }
 
 // Stop says why a response ended.
@@ -160,11 +164,15 @@ type Error struct {
 	Kind    Kind
 	Model   string
 	Status  int
-	After   time.Duration // Retry-After; 0: none given
+	After   time.Duration // for which the server asks to be left alone; 0: it does not say
+	Said    string        // the server's words, or a plain reason, for people: no address, no credential
 	Partial string        // text that had been streamed when it failed
 	Err     error
 	// Last is what a call that was Cancelled had failed with before, and was waiting for; nil: nothing.
 	Last *Error
+	// Others are, of NoneLeft, what further models of the chain failed with last. Failures are the chain's, in a row.
+	Others   []*Error
+	Failures int
 }
 
 func (e *Error) Error() string {

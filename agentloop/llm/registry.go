@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 
 // How hard a model that fails is asked again.
 const (
-	failuresToCool = 5               // failures in a row that begin a cool-down
+	failuresToCool = 5               // failures that begin a cool-down: in a row, of at least two sessions
+	failuresOfOne  = 3               // of them that one session can be behind: its prompt may be the cause
+	failuresAge    = time.Minute     // older ones do not count
 	probeEvery     = 5 * time.Second // one call may try a cooling model in this time
 	maxCool        = time.Minute     // a longer Retry-After delays its own call only
 )
@@ -27,8 +30,8 @@ type RegistryOptions struct {
 }
 
 // Registry holds the configured models with what became of the latest calls to them. All turns share it: when a
-// model fails five times in a row it cools down, and then one call per five seconds tries it, however many turns
-// wait. It is safe for concurrent use.
+// model fails five times in a row, for two sessions or more, it cools down, and then one call per five seconds tries it,
+// however many turns wait. What fails for one session only slows down that session. It is safe for concurrent use.
 type Registry struct {
 	models   map[string]*entry
 	order    []*entry
@@ -54,13 +57,38 @@ type account struct {
 	places *fair.Places
 
 	mu       sync.Mutex
-	waiting  int // for a place
-	failures int // in a row
+	waiting  int       // for a place
+	failures int       // in a row
+	failed   []failure // the newest of them
 	down     bool
 	probeAt  time.Time // the next call that is let through while down
 	last     *Error
 	lastAt   time.Time
 	okAt     time.Time
+}
+
+// failure is one that may begin a cool-down.
+type failure struct {
+	of any // the session
+	at time.Time
+}
+
+// cools takes in a failure and says whether it begins a cool-down.
+func (a *account) cools(of any, now time.Time) bool {
+	mine := 0
+	a.failed = slices.DeleteFunc(a.failed, func(f failure) bool {
+		if now.Sub(f.at) > failuresAge {
+			return true
+		}
+		if f.of == of {
+			mine++
+		}
+		return false
+	})
+	if mine < failuresOfOne && len(a.failed) < failuresToCool {
+		a.failed = append(a.failed, failure{of, now})
+	}
+	return len(a.failed) >= failuresToCool
 }
 
 // NewRegistry takes the models in the order of the configuration. A name that comes twice is an error. A model
@@ -233,8 +261,8 @@ func (a *account) readyAt() time.Time {
 	return a.probeAt
 }
 
-// report takes in how a call ended.
-func (r *Registry) report(e *entry, err *Error) {
+// report takes in how a call of a session ended.
+func (r *Registry) report(e *entry, of any, err *Error) {
 	a := e.account
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -247,7 +275,7 @@ func (r *Registry) report(e *entry, err *Error) {
 			a.down = false
 			r.wake()
 		}
-		a.failures, a.last = 0, nil
+		a.failures, a.failed, a.last = 0, nil, nil
 		if err == nil {
 			a.okAt = now
 			return
@@ -257,7 +285,7 @@ func (r *Registry) report(e *entry, err *Error) {
 	}
 	a.failures++
 	a.remember(err, now)
-	if a.failures >= failuresToCool {
+	if a.cools(of, now) || a.down {
 		at := now.Add(max(min(err.After, maxCool), probeEvery))
 		// A call that began before the cool-down and fails late does not prolong it.
 		if !a.down || err.After > 0 && at.After(a.probeAt) {

@@ -113,8 +113,17 @@ func (a *app) showRun() *cobra.Command {
 					fmt.Fprintf(a.out, "%-9s %s\n", name, visible(s))
 				}
 			}
-			var u struct{ Usage client.Usage }
-			if data, err := json.Marshal(v); err == nil && json.Unmarshal(data, &u) == nil && amount(u.Usage) != "" {
+			var u struct {
+				Usage   client.Usage
+				Trouble *client.Trouble
+			}
+			if data, err := json.Marshal(v); err != nil || json.Unmarshal(data, &u) != nil {
+				return err
+			}
+			if u.Trouble != nil {
+				fmt.Fprintf(a.out, "%-9s %s\n", "trouble", visible(u.Trouble.Sentence))
+			}
+			if amount(u.Usage) != "" {
 				fmt.Fprintf(a.out, "%-9s %s, %s\n", "used", amount(u.Usage), length(time.Duration(u.Usage.DurationMS)*time.Millisecond))
 			}
 			return nil

@@ -37,6 +37,8 @@ type item struct {
 	Command string `json:"command,omitempty"` // of system: the line that was answered
 	Reason  string `json:"reason,omitempty"`
 	Partial bool   `json:"partial,omitempty"` // cut by a stop
+	// Trouble is, of a status, the failure of a model that is behind it.
+	Trouble *troubleView `json:"trouble,omitempty"`
 }
 
 // part is one piece of an item. Reasoning is private and has none.
@@ -198,7 +200,7 @@ func watched(l live.Update, next int64, now time.Time, begun bool) []event {
 	}
 	status := func(suffix, text string) []event {
 		ev.Source = "daemon"
-		return []event{make("item.completed", suffix, itemData{item{ID: id + suffix, Type: "status", Parts: []part{{Type: "text", Text: text}}}})}
+		return []event{make("item.completed", suffix, itemData{item{ID: id + suffix, Type: "status", Parts: []part{{Type: "text", Text: text}}, Trouble: troubleOf(l.Event.Trouble, true)}})}
 	}
 	switch l.Event.Type {
 	case agentloop.EventText:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley/agentloop/llm"
 	"parley/gateway/control"
 	"parley/workspace"
 )
@@ -27,6 +28,33 @@ type runView struct {
 	Inputs    []string   `json:"inputs"`
 	Usage     usage      `json:"usage"`
 	Log       []logLine  `json:"log,omitempty"`
+	// Trouble is what a model fails the run with now, or failed it with at its end.
+	Trouble *troubleView `json:"trouble,omitempty"`
+}
+
+// troubleView is how a model fails a run.
+type troubleView struct {
+	Model    string     `json:"model"`
+	Kind     string     `json:"kind"`               // overload, limited, timed_out, cut, malformed, auth, rejected …
+	Status   int        `json:"status,omitempty"`   // of HTTP; absent: there was no answer
+	Message  string     `json:"message,omitempty"`  // the server's words, cut
+	Sentence string     `json:"sentence"`           // all of it in words
+	Failures int        `json:"failures,omitempty"` // of all models of the chain, in a row
+	Time     time.Time  `json:"time"`
+	NextTry  *time.Time `json:"next_try,omitempty"`
+	Stated   bool       `json:"stated,omitempty"` // the server asked for this wait
+}
+
+// troubleOf is nil for none. While the run goes on, the sentence says what is waited for.
+func troubleOf(t *workspace.Trouble, goesOn bool) *troubleView {
+	if t == nil {
+		return nil
+	}
+	v := &troubleView{Model: t.Model, Kind: t.Kind, Status: t.Status, Message: t.Said, Failures: t.Failures, Time: t.At.UTC(), Stated: t.Stated, Sentence: llm.Problem(*t)}
+	if goesOn && t.Wait > 0 {
+		v.Sentence, v.NextTry = llm.Progress(*t), moment(t.At.Add(t.Wait))
+	}
+	return v
 }
 
 // usage in the words of the contract.
@@ -71,7 +99,8 @@ func (s *server) view(ctx context.Context, call control.Call, id string) (runVie
 // viewOfRun shows a run that was asked for by an id of its own or of an input.
 func viewOfRun(v control.RunView, id string) runView {
 	out := runView{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason, Text: v.Text, Model: v.Run.Model,
-		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: usageOf(v.Run.Usage), Inputs: []string{}}
+		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: usageOf(v.Run.Usage), Inputs: []string{},
+		Trouble: troubleOf(v.Run.Trouble, v.Run.State.Live())}
 	for _, in := range v.Inputs {
 		out.Inputs = append(out.Inputs, string(in.ID))
 		if string(in.ID) == id || out.InputID == "" {

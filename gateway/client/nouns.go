@@ -144,6 +144,19 @@ type LogItem struct {
 	Attrs   map[string]string `json:"attrs"`
 }
 
+// Trouble is how a model fails a run.
+type Trouble struct {
+	Model    string     `json:"model"`
+	Kind     string     `json:"kind"`
+	Status   int        `json:"status"` // of HTTP; 0: there was no answer
+	Message  string     `json:"message"`
+	Sentence string     `json:"sentence"`
+	Failures int        `json:"failures"`
+	Time     time.Time  `json:"time"`
+	NextTry  *time.Time `json:"next_try"`
+	Stated   bool       `json:"stated"`
+}
+
 // Config is the configuration in force, without secrets.
 type Config struct {
 	ConfigFile

@@ -157,6 +157,9 @@ func renderStatus(v control.Status) string {
 	if v.Usage.Calls > 0 {
 		fmt.Fprintf(&b, "- this session: %s\n", spentText(v.Usage))
 	}
+	if r := v.Last; r != nil && r.State.Live() && r.Trouble != nil {
+		fmt.Fprintf(&b, "- its model fails: %s\n", llm.Problem(*r.Trouble))
+	}
 	if v.Last != nil {
 		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out%s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
 			v.Last.Usage.OutputTokens, cost(v.Last.Usage))
@@ -272,6 +275,9 @@ func renderWhy(v control.Why) string {
 			fmt.Fprintf(&b, " (%s)", v.Run.Reason)
 		}
 		b.WriteString(".\n")
+		if t := v.Run.Trouble; t != nil {
+			fmt.Fprintf(&b, "- its model failed: %s\n", llm.Problem(*t))
+		}
 	}
 	fmt.Fprintf(&b, "- you may speak here by rule `%s`", d.Rule)
 	if len(d.Gates) > 0 {

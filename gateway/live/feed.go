@@ -33,6 +33,7 @@ type Feed struct {
 	changes Topics[Change]
 	mu      sync.Mutex
 	growing map[string]*growing // by session key
+	failing map[string]Update   // the newest trouble of its model, by session key
 	drop    func(key string)
 }
 
@@ -66,8 +67,17 @@ func (f *Feed) Publish(key string, e Update) {
 		f.changes.Publish("", Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)
+		delete(f.failing, key)
 	case e.Event.Type == agentloop.EventDiscard || e.Event.Type == agentloop.EventModelStart:
 		delete(f.growing, key)
+		delete(f.failing, key)
+	case e.Event.Type == agentloop.EventWait && e.Event.Trouble != nil:
+		if f.failing == nil {
+			f.failing = map[string]Update{}
+		}
+		f.failing[key] = e
+	case e.Event.Type == agentloop.EventToolStart || e.Event.Type == agentloop.EventThinking:
+		delete(f.failing, key)
 	}
 	f.updates.Publish(key, e)
 }
@@ -93,19 +103,22 @@ func (f *Feed) Settle(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.growing, key)
+	delete(f.failing, key)
 }
 
 // Watched says whether anybody reads the session's answers as they grow.
 func (f *Feed) Watched(key string) bool { return f.updates.Watched(key) }
 
-// Watch begins to read a session. snapshot is the answer as far as it had grown; what comes after it is in the
-// subscription, which the caller must close.
+// Watch begins to read a session. snapshot is the answer as far as it had grown, or what its model fails with; what comes
+// after it is in the subscription, which the caller must close.
 func (f *Feed) Watch(key string, buffer int) (sub *Sub[Update], snapshot *Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g := f.growing[key]; g != nil {
 		e := g.Update
 		e.Offset, e.Event.Text = 0, g.text.String()
+		snapshot = &e
+	} else if e, ok := f.failing[key]; ok {
 		snapshot = &e
 	}
 	return f.updates.Subscribe(key, buffer), snapshot

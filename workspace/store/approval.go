@@ -54,7 +54,7 @@ func (t *tx) ask(a Ask) (out Asked, err error) {
 	}
 	out.Approval = ap
 	if !out.Again || ap.State == workspace.ApprovalPending {
-		if err := t.one("wait", `UPDATE runs SET state = 'waiting' WHERE id = ? AND epoch = ? AND state = 'running'`, string(a.Run.ID), t.s.epoch); err != nil {
+		if err := t.one("wait", `UPDATE runs SET state = 'waiting', `+waitBegins+` WHERE id = ? AND epoch = ? AND state = 'running'`, t.now, string(a.Run.ID), t.s.epoch); err != nil {
 			return out, err
 		}
 	}
@@ -325,8 +325,8 @@ func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspac
 		kind = workspace.EventResumed
 	}
 	return s.do("hold", func(t *tx) error {
-		if err := t.one("hold", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), t.s.epoch, string(run.ID), string(from), t.s.epoch, t.s.epoch); err != nil {
+		if err := t.one("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
+			string(to), t.s.epoch, t.now, string(run.ID), string(from), t.s.epoch, t.s.epoch); err != nil {
 			return err
 		}
 		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})

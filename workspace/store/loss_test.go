@@ -426,7 +426,8 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	forge(t, dir, `DROP TABLE commits`, `DELETE FROM goose_db_version WHERE version_id > 1`)
+	forge(t, dir, `DROP TABLE commits`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
+		`DELETE FROM goose_db_version WHERE version_id > 1`)
 	counted, err := os.ReadFile(filepath.Join(dir, "commits"))
 	if err == nil {
 		err = os.Remove(filepath.Join(dir, "commits"))

@@ -205,17 +205,22 @@ func (s *Store) RunInputs(run workspace.RunID) ([]workspace.Input, error) {
 }
 
 const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
-	epoch, tries, stop_by, pause_by, model, usage, started, ended`
+	epoch, tries, stop_by, pause_by, model, usage, started, ended, deadline, trouble`
 
 func scanRun(scan func(...any) error) (r workspace.Run, err error) {
-	var usage string
-	var started, ended int64
+	var usage, trouble string
+	var started, ended, deadline int64
 	err = scan(&r.ID, &r.SessionID, &r.ParentRun, &r.ParentCall, &r.TaskID, &r.Requester, &r.Role, &r.RoomID, &r.State, &r.Reason, &r.Error,
-		&r.Epoch, &r.Tries, &r.StopBy, &r.PauseBy, &r.Model, &usage, &started, &ended)
+		&r.Epoch, &r.Tries, &r.StopBy, &r.PauseBy, &r.Model, &usage, &started, &ended, &deadline, &trouble)
 	if err != nil {
 		return r, err
 	}
-	r.Started, r.Ended = fromMillis(started), fromMillis(ended)
+	r.Started, r.Ended, r.Deadline = fromMillis(started), fromMillis(ended), fromMillis(deadline)
+	if trouble != "" {
+		if err := decode(trouble, &r.Trouble); err != nil {
+			return r, err
+		}
+	}
 	return r, decode(usage, &r.Usage)
 }
 

@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley/workspace"
 )
 
 // Begin starts a run, or takes one up again after a crash.
 type Begin struct {
-	// Run needs ID, Requester, Role; a resumed one also SessionID.
+	// Run needs ID, Requester, Role and Deadline; a resumed one also SessionID.
 	Run     workspace.Run
 	Entries []workspace.EntryBody // one per input: what the transcript holds besides the input's text
 }
@@ -75,8 +76,8 @@ func (t *tx) take(in workspace.Input, run workspace.RunID) error {
 var errLiveRun = fmt.Errorf("the session has a live run: %w", workspace.ErrConflict)
 
 // insertRun does nothing where one_live_run or a child's key is taken: an error would end PostgreSQL's transaction.
-const insertRun = `INSERT INTO runs (` + sealedRun + `, state, epoch, tries, model, seal)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?) ON CONFLICT DO NOTHING`
+const insertRun = `INSERT INTO runs (` + sealedRun + `, state, epoch, tries, model, deadline, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running', ?, 1, ?, ?, ?) ON CONFLICT DO NOTHING`
 
 func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input) (*Begun, error) {
 	run := b.Run
@@ -88,7 +89,7 @@ func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID,
 	}
 	args := []any{string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
 		string(run.Requester), string(run.Role), string(room), t.now, first}
-	n, err := t.exec(insertRun, append(args, run.Epoch, run.Model, seal(args...))...)
+	n, err := t.exec(insertRun, append(args, run.Epoch, run.Model, millis(run.Deadline), seal(args...))...)
 	if err != nil {
 		return nil, fmt.Errorf("insert run: %w", err)
 	}
@@ -123,8 +124,8 @@ func userEntries(run workspace.RunID, inputs []workspace.Input, bodies []workspa
 func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
 	var out workspace.Run
 	err := s.do("resume", func(t *tx) (err error) {
-		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = 'running'
-			WHERE id = ? AND epoch < ? AND state IN ('running', 'waiting')`, t.s.epoch, string(run), t.s.epoch); err != nil {
+		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = 'running', `+waitEnds+`
+			WHERE id = ? AND epoch < ? AND state IN ('running', 'waiting')`, t.s.epoch, t.now, string(run), t.s.epoch); err != nil {
 			return err
 		}
 		out, err = t.run(run)
@@ -140,9 +141,46 @@ func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error 
 		return fmt.Errorf("run %s to %s: %w", from, to, workspace.ErrConflict)
 	}
 	return s.do("move run", func(t *tx) error {
-		return t.one("move run", `UPDATE runs SET state = ?, epoch = ? WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), s.epoch, string(run), string(from), s.epoch, s.epoch)
+		return t.one("move run", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
+			string(to), s.epoch, t.now, string(run), string(from), s.epoch, s.epoch)
 	})
+}
+
+// A run's deadline does not run while it waits for people: who begins the wait notes when, and who ends it moves the
+// deadline by as much. Each takes one argument, the time.
+const (
+	waitBegins = `held = CASE WHEN held = 0 THEN ? ELSE held END` // from waiting to paused it is one wait
+	waitEnds   = `deadline = deadline + CASE WHEN held > 0 AND deadline > 0 THEN ? - held ELSE 0 END, held = 0`
+)
+
+func movesDeadline(to workspace.RunState) string {
+	if to == workspace.RunRunning {
+		return waitEnds
+	}
+	return waitBegins
+}
+
+// MoveDeadline gives a run another deadline. It does not wait.
+func (s *Store) MoveDeadline(run workspace.RunID, to time.Time) {
+	s.post("deadline", func(t *tx) error {
+		_, err := t.exec(`UPDATE runs SET deadline = ? WHERE id = ? AND epoch = ?`, millis(to), string(run), t.s.epoch)
+		return err
+	})
+}
+
+// Trouble notes what the model of a run fails with; nil: it has answered since. It does not wait.
+func (s *Store) Trouble(run workspace.RunID, trouble *workspace.Trouble, then func()) {
+	s.postThen("trouble", func(t *tx) error {
+		var body []byte
+		if trouble != nil {
+			var err error
+			if body, err = json.Marshal(trouble); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(`UPDATE runs SET trouble = ? WHERE id = ? AND epoch = ?`, string(body), string(run), t.s.epoch)
+		return err
+	}, then)
 }
 
 // Take adds queued inputs to a running run: a restart with both, or steering without a step.

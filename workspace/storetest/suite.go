@@ -40,6 +40,8 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"AStopComesBeforeAnApprovedStart", stopBeforeStart},
 		{"AGrantIsOfOneGeneration", sessionGrant},
 		{"ARunPausesAndGoesOn", holdAndGoOn},
+		{"AWaitMovesTheDeadline", waitMovesDeadline},
+		{"ATroubleIsKeptUntilAnAnswer", troubleKept},
 		{"AStopReachesEverySession", stopEverywhere},
 		{"PeopleAreFoundWhereTheyWroteLast", directRooms},
 		{"AStopWins", stopWins},

@@ -250,6 +250,54 @@ func holdAndGoOn(t *testing.T, s *store.Store) {
 	}
 }
 
+func waitMovesDeadline(t *testing.T, s *store.Store) {
+	run, _, ask := asking(t, s, NewChat(1), "m:1")
+	deadline := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	s.MoveDeadline(run.ID, deadline)
+	moves := func(what string, wait, goOn func() error) {
+		t.Helper()
+		began := time.Now()
+		if err := wait(); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := s.Run(run.ID); err != nil || !now.Deadline.Equal(deadline) {
+			t.Errorf("%s: while it waits the deadline is %s, want %s (%v)", what, now.Deadline, deadline, err)
+		}
+		<-time.After(20 * time.Millisecond)
+		if err := goOn(); err != nil {
+			t.Fatal(err)
+		}
+		now, err := s.Run(run.ID)
+		if by := now.Deadline.Sub(deadline); err != nil || by < 20*time.Millisecond || by > time.Since(began)+time.Millisecond {
+			t.Errorf("%s: moved by %s after %s (%v)", what, by, time.Since(began), err)
+		}
+		deadline = now.Deadline
+	}
+	moves("an approval", func() error { _, err := s.Ask(ask); return err },
+		func() error { return s.MoveRun(run.ID, workspace.RunWaiting, workspace.RunRunning) })
+	moves("a pause", func() error { return s.Hold(run, workspace.RunRunning, workspace.RunPaused, "ana") },
+		func() error { return s.Hold(run, workspace.RunPaused, workspace.RunRunning, "") })
+	moves("a move", func() error { return s.MoveRun(run.ID, workspace.RunRunning, workspace.RunPaused) },
+		func() error { return s.MoveRun(run.ID, workspace.RunPaused, workspace.RunRunning) })
+}
+
+func troubleKept(t *testing.T, s *store.Store) {
+	run := accept(t, s, NewChat(1).Begun(s, "m:1", "x")).Begun.Run
+	want := workspace.Trouble{Model: "m", Kind: "overload", Status: 500, Said: "upstream\nexploded ü", Failures: 3, Failing: 4 * time.Second, Wait: time.Second,
+		At: time.Now().UTC().Truncate(time.Millisecond)}
+	done := make(chan struct{}, 2)
+	s.Trouble(run.ID, &want, func() { done <- struct{}{} })
+	<-done
+	if now, err := s.Run(run.ID); err != nil || now.Trouble == nil || *now.Trouble != want {
+		t.Errorf("kept %+v, %v", now.Trouble, err)
+	}
+	s.Trouble(run.ID, nil, func() { done <- struct{}{} })
+	<-done
+	if now, err := s.Run(run.ID); err != nil || now.Trouble != nil {
+		t.Errorf("after an answer %+v, %v", now.Trouble, err)
+	}
+}
+
 func stopEverywhere(t *testing.T, s *store.Store) {
 	var runs []workspace.RunID
 	for i := range 3 {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -66,14 +68,14 @@ func (c *Client) Failed(resp *http.Response) *llm.Error {
 		if u, err := resp.Location(); err == nil {
 			to = u.Scheme + "://" + u.Host + u.Path
 		}
-		return &llm.Error{Kind: llm.Rejected, Status: resp.StatusCode,
+		return &llm.Error{Kind: llm.Rejected, Status: resp.StatusCode, Said: "it redirects elsewhere: base_url is not right",
 			Err: c.Said("redirects are not followed with a key; base_url redirects to " + to)}
 	}
 	text, kind := c.Refused(resp.StatusCode, body)
 	if text == "" {
 		text = http.StatusText(resp.StatusCode)
 	}
-	return &llm.Error{Kind: kind, Status: resp.StatusCode, After: RetryAfter(resp.Header, time.Now()), Err: c.Said(text)}
+	return &llm.Error{Kind: kind, Status: resp.StatusCode, After: Wait(resp.StatusCode, resp.Header, time.Now()), Err: c.Said(text)}
 }
 
 // Finish completes the error of a call to the model of that name.
@@ -83,6 +85,10 @@ func Finish(ctx context.Context, model string, err error) error {
 		e = &llm.Error{Kind: llm.Rejected, Err: err}
 	}
 	e.Model = model
+	var said *ServerError
+	if e.Said == "" && (e.Status != 0 || e.Kind == llm.Malformed) && errors.As(e.Err, &said) {
+		e.Said = said.Error()
+	}
 	if ctx.Err() != nil {
 		e.Kind, e.Err = llm.Cancelled, context.Cause(ctx)
 	}
@@ -104,7 +110,32 @@ func (c *Client) Unreached(cause, err error) *llm.Error {
 	if errors.As(err, &n) && n.Timeout() { // of dialling, TLS, or the transport's own limit for headers
 		kind = llm.TimedOut
 	}
-	return &llm.Error{Kind: kind, Err: c.Said(err.Error())}
+	return &llm.Error{Kind: kind, Said: c.Said(unreached(err)).Error(), Err: c.Said(err.Error())}
+}
+
+// unreached is why there was no answer, without an address.
+func unreached(err error) string {
+	var lookup *net.DNSError
+	var cert *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
+		return "the connection was closed before an answer"
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return "its host name is not known"
+	case errors.As(err, &lookup):
+		return "its host name cannot be looked up"
+	case errors.As(err, &cert):
+		return "its certificate is not trusted"
+	case errors.As(err, &alert), errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "no TLS connection"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "no route to it"
+	}
+	return "the connection failed"
 }
 
 // broken is the error of an answer that did not come to its end.
@@ -125,6 +156,45 @@ func (c *Client) broken(cause error, a Answer, err error) error {
 	}
 	e.Partial = text
 	return e
+}
+
+// Wait is for how long a server asks to be left alone: Retry-After, or with 429 and 529 the time when what is used up is
+// there again, as Anthropic (a time) and OpenAI (a duration) say it in headers of their own; 0: it does not say.
+func Wait(status int, h http.Header, now time.Time) time.Duration {
+	after := RetryAfter(h, now)
+	if after > 0 || status != http.StatusTooManyRequests && status != 529 {
+		return after
+	}
+	for name, values := range h {
+		name = strings.ToLower(name)
+		of, at := strings.CutPrefix(name, "anthropic-ratelimit-")
+		what, reset := strings.CutSuffix(of, "-reset")
+		if !at {
+			what, reset = strings.CutPrefix(name, "x-ratelimit-reset-")
+		}
+		if !reset || len(values) == 0 {
+			continue
+		}
+		left := "X-Ratelimit-Remaining-" + what
+		if at {
+			left = "Anthropic-Ratelimit-" + what + "-Remaining"
+		}
+		if h.Get(left) == "0" {
+			after = max(after, until(values[0], now))
+		}
+	}
+	return after
+}
+
+// until reads a time (RFC 3339), a duration such as 6m0s, or seconds.
+func until(v string, now time.Time) time.Duration {
+	if at, err := time.Parse(time.RFC3339, v); err == nil {
+		return max(0, at.Sub(now))
+	}
+	if d, err := time.ParseDuration(v); err == nil {
+		return max(0, d)
+	}
+	return RetryAfter(http.Header{"Retry-After": {v}}, now)
 }
 
 // RetryAfter reads seconds or an HTTP date (RFC 9110 §10.2.3), and the milliseconds that OpenAI adds.

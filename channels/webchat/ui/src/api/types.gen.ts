@@ -302,6 +302,8 @@ export type Item = {
   reason?: string
   /** cut by a stop */
   partial?: boolean
+  /** Trouble is, of a status, the failure of a model that is behind it. */
+  trouble?: Trouble
 }
 
 export type ItemData = {
@@ -621,6 +623,8 @@ export type Run = {
   inputs: string[]
   usage: Usage
   log?: LogLine[]
+  /** Trouble is what a model fails the run with now, or failed it with at its end. */
+  trouble?: Trouble
 }
 
 export type RunDecision = {
@@ -647,6 +651,8 @@ export type RunDetail = {
   inputs: string[]
   usage: Usage
   log?: LogLine[]
+  /** Trouble is what a model fails the run with now, or failed it with at its end. */
+  trouble?: Trouble
   agent: string
   generation?: number
   /** the network, or local */
@@ -854,6 +860,24 @@ export type Tried = {
   matched: boolean
   /** of a rule that did not match */
   why?: string
+}
+
+export type Trouble = {
+  model: string
+  /** overload, limited, timed_out, cut, malformed, auth, rejected … */
+  kind: string
+  /** of HTTP; absent: there was no answer */
+  status?: number
+  /** the server's words, cut */
+  message?: string
+  /** all of it in words */
+  sentence: string
+  /** of all models of the chain, in a row */
+  failures?: number
+  time: string
+  next_try?: string
+  /** the server asked for this wait */
+  stated?: boolean
 }
 
 export type Usage = {

@@ -114,7 +114,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
       void fork(row.sequence, text, filesOf(row))
     }} /> : undefined)),
     ...growing.map(r => lineOf(r, acts, name)),
-    ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.text} text={waits.text} since={waits.since} run={running ?? ''} acts={acts} /></div> }] : []),
+    ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.failing ? 'failing' : waits.text} text={waits.text} since={waits.since} failing={waits.failing} run={running ?? ''} acts={acts} /></div> }] : []),
     ...asked.map(a => ({ id: `ask/${a.id}`, size: 320, counts: true, view: <div className="column"><ApprovalCard approval={a} here /></div> })),
     ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><Markdown text={p.text} growing={false} /><Files parts={(p.files ?? []).map(f => ({ type: 'file_ref', ...f }))} />{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
     ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <div className="column"><Outgoing sent={m} online={online} behind={running !== undefined} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div> })),
@@ -208,7 +208,7 @@ function useBranches(key: string, shown: string | undefined, newest: string, sto
 }
 
 // useReason is why nothing is to be seen, in words.
-function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean, asked: boolean): { text: string; since: number } | undefined {
+function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean, asked: boolean): { text: string; since: number; failing?: boolean } | undefined {
   const begun = useSince(t.run)
   if (!t.run) {
     const m = sent.find(x => x.state === 'stored')
@@ -216,7 +216,7 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
   }
   if (!online) return { text: 'Cut off. What is answered meanwhile is here when the line is back', since: begun }
   if (asked) return { text: 'Waiting for your approval', since: begun }
-  if (t.status) return { text: sentence(t.status.text), since: t.status.since }
+  if (t.status) return { text: sentence(t.status.text), since: t.status.since, failing: t.status.failing }
   if (t.grown.some(g => g.text)) return undefined
   if (t.calls.size) return undefined
   return { text: 'Thinking', since: begun }

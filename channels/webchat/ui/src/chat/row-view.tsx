@@ -199,12 +199,12 @@ export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent
 }
 
 // Waiting says why nothing is to be seen yet. After ten seconds it leads to the run.
-export function Waiting({ text, since, run, acts }: { text: string; since: number; run: string; acts: Acts }) {
+export function Waiting({ text, since, run, failing, acts }: { text: string; since: number; run: string; failing?: boolean; acts: Acts }) {
   const [began] = useState(since)
   const seconds = useSeconds(began)
   return (
-    <div className="waiting" role="status">
-      <span className="pulse" aria-hidden="true" /><span>{text}</span>
+    <div className={failing ? 'waiting failing' : 'waiting'} role="status">
+      {failing ? <Icon name="warn" /> : <span className="pulse" aria-hidden="true" />}<span dir="auto">{text.replace(/`([^`]*)`/g, '“$1”')}</span>
       {seconds >= 3 && <span className="num faint" aria-hidden="true">· {lasted(seconds * 1000).replace('.0', '')}</span>}
       {seconds >= 10 && run && <Button kind="quiet small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
     </div>

@@ -38,6 +38,7 @@ export function RunPage({ run }: { run: string }) {
       {(stop.error ?? pause.error) && <Failed error={(stop.error ?? pause.error) as Error} />}
       {asked.map(a => <ApprovalCard key={a.id} approval={a} />)}
       {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{data.state !== 'user_stopped' && data.text ? data.text : reasonText(data.reason)}</Note>}
+      {live(data.state) && data.trouble && <Note kind="bad">{data.trouble.sentence.charAt(0).toUpperCase() + data.trouble.sentence.slice(1).replace(/`([^`]*)`/g, '“$1”')}</Note>}
       <RunFacts run={data} />
       <Tabs label="What to look at" tabs={[
         { value: 'timeline', label: 'Timeline', body: <Timeline run={data} /> },

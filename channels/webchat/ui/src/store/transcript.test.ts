@@ -117,6 +117,14 @@ describe('the reducer', () => {
     expect(all(events).run).toBeUndefined()
   })
 
+  test('a failing model keeps its time while its sentence changes, and goes with the first text', () => {
+    const fails = (n: number, t: string): Event => ({ ...base(n, 'r1'), synthetic: true, type: 'item.completed', data: { item: { id: 'w', type: 'status', parts: text(t), trouble: { model: 'm', kind: 'overload', status: 500, sentence: t, time: '' } } } })
+    let t = apply(all([started(1, 'r1')]), [fails(2, 'error 500 from m; next try in 1 s')], 1000)
+    t = apply(t, [fails(2, 'error 500 from m; next try in 2 s')], 3000)
+    expect(t.status).toEqual({ run: 'r1', text: 'error 500 from m; next try in 2 s', since: 1000, failing: true })
+    t = apply(t, [status(2, 'r1', 'thinking')], 4000)
+    expect(t.status).toEqual({ run: 'r1', text: 'thinking', since: 4000 })
+  })
   test('a status is shown until something happens', () => {
     let t = all([started(1, 'r1'), status(2, 'r1', 'model busy')])
     expect(t.status?.text).toBe('model busy')

@@ -8,7 +8,8 @@ export type StoredEvent = Event & { synthetic: false }
 
 export type Growing = { id: string; run: string; text: string; pieces: [offset: number, text: string][] }
 
-export type Status = { run: string; text: string; since: number }
+// Status is why nothing is to be seen; failing: a model fails, and this is the failure.
+export type Status = { run: string; text: string; since: number; failing?: boolean }
 
 export type Transcript = {
   readonly sessionId: string // the generation; empty: not known yet
@@ -101,8 +102,9 @@ function step(d: Draft, e: Event, now: number) {
       break
     }
     case 'item.completed': {
-      const text = textOf(e.data.item)
-      if (d.status?.run !== run || d.status.text !== text) d.status = { run, text, since: now }
+      const text = textOf(e.data.item), failing = e.data.item.trouble !== undefined
+      const before = d.status?.run === run ? d.status : undefined
+      if (before?.text !== text) d.status = { run, text, since: failing && before?.failing ? before.since : now, ...(failing && { failing }) }
       break
     }
   }
