@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -52,7 +53,11 @@ func (r *Redactor) Add(secrets ...string) {
 		}
 	}
 	if grew {
-		r.inUse.Store(newNeedles(r.known))
+		n := newNeedles(r.known)
+		if reduced := reducedForms(r.known); len(reduced) > 0 {
+			n.reduced = newNeedles(reduced)
+		}
+		r.inUse.Store(n)
 	}
 }
 
@@ -66,10 +71,10 @@ func (r *Redactor) Redact(text string) string {
 		return text
 	}
 	text = n.unwrapped(text)
-	if !may(n, text) {
-		return text
+	if may(n, text) {
+		text = n.replace.Replace(text)
 	}
-	return n.replace.Replace(text)
+	return n.revealed(text)
 }
 
 // JSON is Redact of JSON text: it stays JSON.
@@ -267,6 +272,7 @@ type needles struct {
 	skip    [1 << 14]byte // by the hash of four bytes: how far the next form may begin behind them (Wu and Manber 1994)
 	starts  [256][]string // forms by their first byte
 	longest int
+	reduced *needles // of texts that are reduced; nil: none
 }
 
 func newNeedles(known map[string]bool) *needles {
@@ -348,7 +354,12 @@ func forms(secret string) []string {
 		list = append(list, percent.ReplaceAllStringFunc(escaped, strings.ToLower))
 	}
 	list = append(list, insideBase64(secret)...)
-	for line := range strings.Lines(secret) { // of a private key, each shows as much
+	for _, inner := range insideBase64(secret) { // base64 twice
+		list = append(list, insideBase64(inner)...)
+	}
+	list = append(list, insideBase32(secret)...)
+	list = append(list, hex.EncodeToString([]byte(strings.Join(strings.Split(secret, ""), "\x00")))) // UTF-16, in hex
+	for line := range strings.Lines(secret) {                                                        // of a private key, each shows as much
 		if line = strings.TrimSpace(line); line != secret && len(line) >= minLine {
 			list = append(list, forms(line)...)
 		}
@@ -383,6 +394,19 @@ func insideBase64(secret string) (list []string) {
 		to := (8 * (shift + len(secret))) / 6
 		if inner := text[from:to]; len(inner) >= minEncoded {
 			list = append(list, inner, strings.NewReplacer("+", "-", "/", "_").Replace(inner))
+		}
+	}
+	return list
+}
+
+// insideBase32 is the same for base32: five ways.
+func insideBase32(secret string) (list []string) {
+	for shift := range 5 {
+		text := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", shift) + secret))
+		from := (8*shift + 4) / 5
+		to := (8 * (shift + len(secret))) / 5
+		if inner := text[from:to]; len(inner) >= minEncoded {
+			list = append(list, inner)
 		}
 	}
 	return list

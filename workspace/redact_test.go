@@ -1,9 +1,11 @@
 package workspace_test
 
 import (
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"html"
 	"net/url"
 	"strings"
@@ -212,4 +214,74 @@ func BenchmarkRedact(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestE52_ADisguisedSecretIsFound: escaped character by character, in another case, or with something in between that nobody
+// sees or that Markdown takes away.
+func TestE52_ADisguisedSecretIsFound(t *testing.T) {
+	t.Parallel()
+	each := func(format string) func(string) string {
+		return func(s string) string {
+			var b strings.Builder
+			for _, c := range []byte(s) {
+				fmt.Fprintf(&b, format, c)
+			}
+			return b.String()
+		}
+	}
+	between := func(what string) func(string) string {
+		return func(s string) string { return strings.Join(strings.Split(s, ""), what) }
+	}
+	twice := func(one, two *base64.Encoding) func(string) string {
+		return func(s string) string { return two.EncodeToString([]byte(one.EncodeToString([]byte("x" + s + "y")))) }
+	}
+	disguises := map[string]func(string) string{
+		"%xx": each("%%%02x"), "%XX": each("%%%02X"), `\u00xx`: each(`\u%04x`), `\U00XX`: each(`\u%04X`), `\xnn`: each(`\x%02x`), "&#n;": each("&#%d;"), "&#xn;": each("&#x%x;"), "&#Xn;": each("&#X%04X;"),
+		"capitals": strings.ToUpper, "small": strings.ToLower, "hex with blanks": each("%02x "), "hex with colons": each("%02X:"), "utf-16 in hex": each("%02x00"), "utf-16, big end first": each("00%02X"),
+		"base32":       func(s string) string { return base32.StdEncoding.EncodeToString([]byte("ab" + s + "c")) },
+		"base64 twice": twice(base64.StdEncoding, base64.StdEncoding), "base64 twice, for URLs": twice(base64.URLEncoding, base64.RawURLEncoding),
+		"zero-width space": between("\u200b"), "joiner": between("\u2060"), "soft hyphen": between("\u00ad"), "blanks": between(" "), "lines": between("\n"), "bold": between("**"), "code": between("`"), "emoji joiner": between("\u200d"),
+		"full width": func(s string) string {
+			return strings.Map(func(r rune) rune { return r + 0xfee0 }, s)
+		},
+		"mathematical": func(s string) string {
+			return strings.Map(func(r rune) rune {
+				if r >= 'a' && r <= 'z' {
+					return 0x1d41a + r - 'a'
+				}
+				return r
+			}, s)
+		},
+		"split by Markdown": func(s string) string { return "**" + s[:5] + "**" + s[5:9] + "_" + s[9:] + "_" },
+		"mixed": func(s string) string {
+			return "%" + fmt.Sprintf("%02x", s[0]) + "\u200b" + strings.ToUpper(s[1:6]) + "**" + s[6:]
+		},
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		secret := "k" + rapid.StringMatching(`[A-Za-z0-9_-]{23,60}`).Filter(func(s string) bool { return strings.Count(s, "_")+strings.Count(s, "-") < 5 }).Draw(rt, "secret")
+		before, after := rapid.StringMatching(`[a-z é]{0,20}[.] `).Draw(rt, "before"), rapid.StringMatching(` [.][a-z 日]{0,20}`).Draw(rt, "after")
+		r := workspace.NewRedactor("another-secret-0", secret)
+		for name, disguise := range disguises {
+			text := before + disguise(secret) + after
+			got := r.Redact(text)
+			if !strings.Contains(got, workspace.Masked) || !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) {
+				rt.Fatalf("%s: %q becomes %q", name, text, got)
+			}
+		}
+	})
+}
+
+func FuzzE52_RedactingKeepsTheRest(f *testing.F) {
+	for _, s := range []string{"", "%", `\u00`, "&#x;", "&#99999999999;", "\xff\xf0\x9f", "\ufdfa", "㎯%41", "plain & simple &amp; 100%", "sk-0123456789-abcdefghij", "s**k**-0123456789-%61bcdefghij\u200b!"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := workspace.NewRedactor("sk-0123456789-abcdefghij").Redact(text)
+		if got != text && !strings.Contains(got, workspace.Masked) {
+			t.Errorf("%q becomes %q", text, got)
+		}
+		if again := workspace.NewRedactor("sk-0123456789-abcdefghij").Redact(got); again != got {
+			t.Errorf("%q becomes %q, then %q", text, got, again)
+		}
+	})
 }
