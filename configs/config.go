@@ -339,13 +339,14 @@ type Approvals struct {
 
 // Sandbox is where exec runs.
 type Sandbox struct {
-	Backend   string        `yaml:"backend" default:"ns" enum:"ns|none" doc:"ns: Linux namespaces; none: no exec at all."`
-	MinTier   string        `yaml:"min_tier" default:"ns" enum:"ns" doc:"The weakest isolation that is accepted; below it there is no exec."`
-	Network   string        `yaml:"network" default:"none" enum:"none|egress" doc:"No network, or only the hosts of egress through a proxy."`
-	Egress    []string      `yaml:"egress" doc:"Hosts as name:port that commands may reach when network is egress; *.name is any name below." example:"[\"api.example.org:443\"]"`
-	Timeout   time.Duration `yaml:"timeout" default:"60s" min:"1s" max:"1h" doc:"Longest command."`
-	Memory    Size          `yaml:"memory" default:"512MiB" min:"16MiB" doc:"Memory of one command with all its children."`
-	Processes int           `yaml:"processes" default:"256" min:"1" max:"65536" doc:"Processes and threads of one command."`
+	Backend      string        `yaml:"backend" default:"ns" enum:"ns|none" doc:"ns: Linux namespaces; none: no exec at all."`
+	MinTier      string        `yaml:"min_tier" default:"ns" enum:"ns" doc:"The weakest isolation that is accepted; below it there is no exec."`
+	Network      string        `yaml:"network" default:"none" enum:"none|egress" doc:"No network, or only the hosts of egress through a proxy."`
+	Egress       []string      `yaml:"egress" doc:"Hosts as name:port that commands may reach when network is egress; *.name is any name below." example:"[\"api.example.org:443\"]"`
+	Timeout      time.Duration `yaml:"timeout" default:"60s" min:"1s" max:"1h" doc:"Longest command."`
+	Memory       Size          `yaml:"memory" default:"512MiB" min:"16MiB" doc:"Memory of one command with all its children."`
+	ControlPaths []string      `yaml:"control_paths" doc:"Names of files and folders in owners' folders that agents may read and never write, beside the built-in ones (docs/sandbox.md): programs of this machine take orders from them. * stands for any characters." example:"[\"Justfile\", \"*.mk\"]"`
+	Processes    int           `yaml:"processes" default:"256" min:"1" max:"65536" doc:"Processes and threads of one command."`
 }
 
 // Retention says how long things are kept.

@@ -431,6 +431,15 @@ func (x rules) rest() {
 	if x.Sandbox.Network == "none" && len(x.Sandbox.Egress) > 0 {
 		x.add("sandbox.egress", "lists hosts, but network is none: set sandbox.network to egress")
 	}
+	for i, name := range x.Sandbox.ControlPaths {
+		held, err := filepath.Match(strings.ToLower(name), "parley-held-00000000")
+		switch at := item("sandbox.control_paths", i); {
+		case name == "" || err != nil || strings.ContainsAny(name, `/\`) || strings.Trim(name, ". ") == "":
+			x.add(at, "must be the name of a file or folder, without /, not %s", quote(name))
+		case strings.Trim(name, "*?") == "" || held:
+			x.add(at, "is %s, which fits every name", quote(name))
+		}
+	}
 	for i, host := range x.Sandbox.Egress {
 		at := item("sandbox.egress", i)
 		name, port, err := net.SplitHostPort(host)

@@ -14,6 +14,7 @@ import (
 	"parley/tools/builtin"
 	"parley/tools/sandbox/egress"
 	"parley/workspace"
+	"parley/workspace/folder"
 	"parley/workspace/store"
 )
 
@@ -65,6 +66,28 @@ func (g *Gateway) auditEgress() func(egress.Refusal) {
 			return
 		}
 		row := workspace.AuditRow{Kind: workspace.AuditEgressRefused, Via: "sandbox", What: map[string]any{"host": r.Host, "port": int(r.Port), "reason": r.Reason, "left_out": left.Swap(0)}}
+		if err := g.store.Audit(row); err != nil && !errors.Is(err, store.ErrClosed) {
+			g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
+		}
+	}
+}
+
+// auditFolder tells of control paths in owners' folders: a write that was refused, what a command made, what an owner accepts.
+func (g *Gateway) auditFolder() func(folder.Notice) {
+	pace := rate.NewLimiter(rate.Every(egressEvery), egressRows)
+	var left atomic.Int64
+	return func(n folder.Notice) {
+		if n.Kind == "accepted" { // the verb tells who
+			return
+		}
+		if !pace.Allow() {
+			left.Add(1)
+			return
+		}
+		row := workspace.AuditRow{Kind: workspace.AuditControlRefused, Via: "tool", What: map[string]any{"folder": n.Dir, "path": n.Path, "left_out": left.Swap(0)}}
+		if n.Kind == "held" {
+			row.Kind, row.Via, row.What["now"] = workspace.AuditControlHeld, "sandbox", n.Now
+		}
 		if err := g.store.Audit(row); err != nil && !errors.Is(err, store.ErrClosed) {
 			g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
 		}

@@ -16,6 +16,7 @@ import (
 	"parley/configs"
 	"parley/tools/sandbox"
 	"parley/workspace/blob"
+	"parley/workspace/folder"
 	"parley/workspace/store"
 )
 
@@ -42,6 +43,7 @@ func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	g := New(opt)
 	defer g.http.CloseIdleConnections()
 	list = append(list, g.checkSandbox(ctx, c)...)
+	list = append(list, checkFolders(c)...)
 	return append(append(list, g.checkChannels(ctx, c)...), g.checkModels(ctx, c)...)
 }
 
@@ -60,6 +62,29 @@ func (g *Gateway) checkSandbox(ctx context.Context, c *configs.Config) []Finding
 		return []Finding{bad(hint, "no command runs here: %s", strings.Join(r.Reasons, "; "))}
 	}
 	return []Finding{{OK: true, What: "sandbox for commands: " + r.String(), Hint: strings.Join(r.Reasons, "; ")}}
+}
+
+// checkFolders looks through the folders that agents may write, as the gateway does when it loads them.
+func checkFolders(c *configs.Config) (list []Finding) {
+	w := folder.New(folder.Options{More: c.Sandbox.ControlPaths})
+	defer w.Close()
+	for _, a := range c.Agents {
+		for _, f := range a.Folders {
+			if f.Mode != "rw" {
+				continue
+			}
+			seen, err := w.Look(f.Path)
+			switch {
+			case err != nil:
+				list = append(list, bad("Check its path in folders of agent "+a.ID+".", "folder %s: %v", f.As, err))
+			case seen.Closed != "":
+				list = append(list, Finding{OK: true, What: fmt.Sprintf("folder %s is read-only for commands: %s", f.As, seen.Closed), Hint: "docs/sandbox.md says what can be done."})
+			default:
+				list = append(list, good("folder %s: %d control paths are protected", f.As, seen.Control))
+			}
+		}
+	}
+	return list
 }
 
 func good(format string, args ...any) Finding {

@@ -36,6 +36,7 @@ import (
 	"parley/tools/sandbox"
 	"parley/workspace"
 	"parley/workspace/blob"
+	"parley/workspace/folder"
 	"parley/workspace/store"
 )
 
@@ -78,9 +79,10 @@ type Gateway struct {
 	prices    *price.Table
 	prompts   *agentloop.Prompts
 	sandbox   sandbox.Backend
-	probed    chan struct{} // closed when the sandbox has been tried
-	exec      tools.Tool    // made once: a sandbox changes with a restart only
-	egress    bool          // commands reach hosts, for as long
+	warden    *folder.Warden // of owners' folders
+	probed    chan struct{}  // closed when the sandbox has been tried
+	exec      tools.Tool     // made once: a sandbox changes with a restart only
+	egress    bool           // commands reach hosts, for as long
 	lanes     *lane.Lanes
 	turns     *turns
 	deliver   *deliver
@@ -226,6 +228,11 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 	}
 	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()}
 	g.openSandbox(c)
+	g.openWarden(c)
+	g.stops.push("folders", func(context.Context) error {
+		g.warden.Close()
+		return nil
+	})
 	g.stops.push("sandbox", func(context.Context) error {
 		g.sandbox.Close()
 		return nil
@@ -241,6 +248,7 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 		}
 	}
 	g.current.Store(r)
+	g.loadFolders(c)
 	g.conf.took(c, g.opt.Now())
 	return nil
 }

@@ -43,7 +43,7 @@ agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop
 agentloop                 -> agentloop/llm tools workspace
 tools/sandbox/egress      ->
 tools/sandbox/internal/*  ->
-tools/sandbox             -> tools/sandbox/internal/cell
+tools/sandbox             -> tools/sandbox/internal/cell workspace
 tools/builtin             -> tools tools/sandbox workspace workspace/memory workspace/skill
 tools/*                   -> tools workspace workspace/memory workspace/skill
 tools                     -> workspace

@@ -84,6 +84,7 @@ func (g *Gateway) commit(p *prepared) {
 	g.current.Store(p.roster)
 	g.conf.took(p.file, g.opt.Now())
 	c := p.roster.conf
+	g.loadFolders(c)
 	p.roster.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {
 		if l := g.channels.Named(conf.Name); l != nil {

@@ -168,7 +168,7 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			names = []string{models[0].Name}
 		}
 		id := workspace.AgentID(a.ID)
-		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, Choices: a.Models, Sums: a.Roles.Summarizer, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files, Folders: foldersOf(a),
+		r.agents[id] = &agent{ID: id, Name: files.Name, Models: names, Choices: a.Models, Sums: a.Roles.Summarizer, MaxSteps: a.MaxSteps, Scope: a.WorkspaceScope, Files: files, Folders: g.foldersOf(a),
 			prompts: g.prompts, tools: set, roster: r, now: g.opt.Now}
 		r.order = append(r.order, id)
 		if _, err := r.models.Chain(names, nil); err != nil {

@@ -20,6 +20,7 @@ import (
 	"parley/tools/sandbox/egress"
 	"parley/workspace"
 	"parley/workspace/blob"
+	"parley/workspace/folder"
 	"parley/workspace/media"
 	"parley/workspace/store"
 )
@@ -141,11 +142,26 @@ func agentPolicy(a configs.Agent) tools.AgentPolicy {
 	return p
 }
 
-func foldersOf(a configs.Agent) (list []workspace.Folder) {
+func (g *Gateway) foldersOf(a configs.Agent) (list []workspace.Folder) {
 	for _, f := range a.Folders {
-		list = append(list, workspace.Folder{Dir: f.Path, As: f.As, Write: f.Mode == "rw"})
+		list = append(list, workspace.Folder{Dir: f.Path, As: f.As, Write: f.Mode == "rw", Guards: g.warden.Guard})
 	}
 	return list
+}
+
+// openWarden makes who looks after the writable folders; loadFolders has those of a configuration looked through.
+func (g *Gateway) openWarden(c *configs.Config) {
+	g.warden = folder.New(folder.Options{Dir: filepath.Join(c.DataDir, "folders"), More: c.Sandbox.ControlPaths, Log: g.log, Notice: g.auditFolder()})
+}
+
+func (g *Gateway) loadFolders(c *configs.Config) {
+	for _, a := range c.Agents {
+		for _, f := range a.Folders {
+			if f.Mode == "rw" {
+				g.warden.Load([]string{f.Path})
+			}
+		}
+	}
 }
 
 // furnishWork says where the tools of a turn work, and what its conversation takes.

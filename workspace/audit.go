@@ -28,7 +28,10 @@ const (
 	AuditExecStarted      = "exec.started"
 	AuditExecRefused      = "exec.refused"
 	AuditExecEnded        = "exec.ended"
-	AuditEgressRefused    = "egress.refused" // a command wanted to reach what is not on the list; not every time
+	AuditEgressRefused    = "egress.refused"   // a command wanted to reach what is not on the list; not every time
+	AuditControlRefused   = "control.refused"  // a tool wanted to write what programs of the host obey; not every time
+	AuditControlHeld      = "control.held"     // a command had made such a thing, and it was renamed
+	AuditControlAccepted  = "control.accepted" // an owner gave it its name again
 	AuditPairingDecided   = "pairing.decided"
 	AuditPeopleLinked     = "people.linked"
 	AuditConfigLoaded     = "config.loaded" // at a start, where it is another than at the last

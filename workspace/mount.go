@@ -15,7 +15,10 @@ type Folder struct {
 	Dir   string // absolute, on the host
 	As    string // its name in the work folder
 	Write bool   // else it is only read
-	Guard Guard  // of its control paths; nil: they are told by name and shape alone, and no command may write there
+	// Guards finds who looks after the directory, once it is known where links lead; nil: its control paths are told by name
+	// and shape alone, and no command may write there.
+	Guards func(dir string) (Guard, error)
+	Guard  Guard // as found by Mount
 }
 
 // mount is a Folder that is open.
@@ -40,6 +43,12 @@ func (r *Root) Mount(f Folder) error {
 	at, err := OpenRoot(real)
 	if err != nil {
 		return fmt.Errorf("mount %q: %w", f.As, err)
+	}
+	if f.Write && f.Guards != nil && f.Guard == nil {
+		if f.Guard, err = f.Guards(real); err != nil {
+			at.Close()
+			return fmt.Errorf("mount %q: %w", f.As, err)
+		}
 	}
 	f.Dir, at.control = real, &control{guard: f.Guard, rule: DefaultControl()}
 	if f.Guard != nil {

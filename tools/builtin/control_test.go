@@ -49,7 +49,7 @@ var template = sync.OnceValues(func() (string, error) {
 			return "", err
 		}
 	}
-	text := "[user]\n\tname = ana\n\temail = ana@example.org\n[safe]\n\tdirectory = *\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n[gc]\n\tauto = 0\n"
+	text := "[user]\n\tname = ana\n\temail = ana@example.org\n[safe]\n\tdirectory = *\n[init]\n\tdefaultBranch = main\n\ttemplateDir = /var/empty\n[protocol \"file\"]\n\tallow = always\n[gc]\n\tauto = 0\n"
 	if err := os.WriteFile(filepath.Join(e.home, ".gitconfig"), []byte(text), 0o644); err != nil {
 		return "", err
 	}

@@ -182,7 +182,7 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 		return tools.Result{}, fmt.Errorf("find the agent's folder: %w", err)
 	}
 	for _, f := range folders {
-		cmd.Folders = append(cmd.Folders, sandbox.Mount{Host: f.Dir, As: f.As, RW: f.Write})
+		cmd.Folders = append(cmd.Folders, sandbox.Mount{Host: f.Dir, As: f.As, RW: f.Write && f.Guard != nil, Guard: f.Guard})
 	}
 	if err := c.Root.PointMounts(sandbox.FoldersPath); err != nil {
 		return tools.Result{}, say(err)
@@ -241,7 +241,33 @@ func outcome(o sandbox.Outcome) string {
 		}
 		text += ")"
 	}
-	return text + "\n(" + ended(o) + ")"
+	return text + guarded(o) + "\n(" + ended(o) + ")"
+}
+
+// maxHeldShown is how many renamed paths a result names.
+const maxHeldShown = 8
+
+// guarded says what of an owner's folders was kept from the command.
+func guarded(o sandbox.Outcome) (text string) {
+	for _, c := range o.Closed {
+		text += fmt.Sprintf("\n(the folder %s could only be read: %s)", c.As, workspace.Line(c.Why, 200))
+	}
+	for i, h := range o.Held {
+		if i == maxHeldShown {
+			return text + fmt.Sprintf("\n(and %d more were renamed)", len(o.Held)-i)
+		}
+		text += fmt.Sprintf("\n(%s/%s was renamed to %s, since programs of this machine take orders from it; an owner accepts it on the command line: parley folder accept %s %s)",
+			h.As, workspace.Line(h.Path, 200), workspace.Line(h.Now, 200), h.As, shellWord(workspace.Line(h.Path, 200)))
+	}
+	return text
+}
+
+// shellWord is a text as one word of a command line.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func ended(o sandbox.Outcome) string {

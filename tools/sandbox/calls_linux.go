@@ -58,6 +58,7 @@ func dangerousCalls() []dangerousCall {
 		{name: "chmod to setuid", number: unix.SYS_FCHMODAT, args: [6]uintptr{query, 0, 0o4755}},
 		{name: "chmod to setgid", number: unix.SYS_FCHMOD, args: [6]uintptr{query, 0o2755}},
 		{name: "make a setuid file", number: unix.SYS_OPENAT, args: [6]uintptr{query, 0, unix.O_CREAT | unix.O_WRONLY, 0o4755}},
+		{name: "leave a whiteout", number: unix.SYS_RENAMEAT2, args: [6]uintptr{query, 0, query, 0, unix.RENAME_WHITEOUT}},
 		{name: "make a setuid file without a name", number: unix.SYS_OPENAT, args: [6]uintptr{query, 0, unix.O_TMPFILE | unix.O_RDWR, 0o2755}},
 		{name: "openat2", number: unix.SYS_OPENAT2, args: [6]uintptr{query}},
 		{name: "fcntl lease", number: unix.SYS_FCNTL, args: [6]uintptr{query, unix.F_SETLEASE, unix.F_RDLCK}},

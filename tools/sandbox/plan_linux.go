@@ -158,12 +158,8 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 		if err := show(m.Host, as, m.RW); err != nil {
 			return files, err
 		}
-		// What git runs by itself stands in .git: hooks, a configuration that names programs, a pointer to another
-		// configuration. An owner's next git must not find there what a command left; a mount cannot be moved away.
-		if git := filepath.Join(m.Host, ".git"); m.RW && !h.weak.RWSystem && exists(git) {
-			if err := show(git, as+"/.git", false); err != nil {
-				return files, err
-			}
+		for _, p := range h.pins[m.As] { // a mount cannot be moved away
+			s.Pins = append(s.Pins, cell.Pin{At: as + "/" + p.Path, Dev: p.Dev, Ino: p.Ino})
 		}
 	}
 	if h.self != "" {
@@ -196,11 +192,6 @@ func (n *ns) mayShow(m Mount) error {
 		return fmt.Errorf("%w: folder %s is a whole home and cannot be writable; name a folder inside it", ErrRefused, m.As)
 	}
 	return nil
-}
-
-func exists(name string) bool {
-	_, err := os.Lstat(name)
-	return err == nil
 }
 
 // coverHidden covers the gateway's own files wherever a shown folder holds them.

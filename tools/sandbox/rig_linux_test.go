@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"parley/workspace/folder"
 )
 
 // What this test program is when it is started again.
@@ -60,12 +62,14 @@ type world struct {
 	dir, work, control string
 	command            Command
 	how                how
+	warden             *folder.Warden
 	spare              bool // every command finds a sandbox that was made ahead
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{TB: t, n: proven(t)}
+	w := &world{TB: t, n: proven(t), warden: folder.New(folder.Options{})}
+	t.Cleanup(w.warden.Close)
 	t.Cleanup(w.n.Close)
 	dir, err := os.MkdirTemp("", "parley-escape-")
 	if err != nil {
@@ -154,6 +158,15 @@ func (w *world) sh(line string) Outcome {
 func (w *world) run() Outcome {
 	w.Helper()
 	w.prepare()
+	for i, m := range w.command.Folders {
+		if m.RW && m.Guard == nil {
+			g, err := w.warden.Guard(m.Host)
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.command.Folders[i].Guard = g
+		}
+	}
 	out, err := w.n.run(w.Context(), w.command, w.how)
 	if err != nil {
 		w.Fatalf("with %+v: %v", w.how.weak, err)

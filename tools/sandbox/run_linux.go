@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley/tools/sandbox/internal/cell"
+	"parley/workspace"
 	"parley/workspace/tree"
 )
 
@@ -25,6 +27,8 @@ type how struct {
 	weak    weakness   // tests alone
 	inherit []*os.File // tests alone: more files for init
 	stdin   *os.File   // tests alone: in place of nothing
+
+	pins map[string][]workspace.Pin // by the folder's name: what the command may not write
 }
 
 // notBegun is why a sandbox could not be made: nothing of the command has run.
@@ -61,6 +65,54 @@ func (n *ns) run(ctx context.Context, c Command, h how) (out Outcome, err error)
 			n.refill(h)
 		}
 	}()
+	for range movedTries {
+		if out, err = n.guarded(ctx, c, h); !errors.Is(err, errMoved) {
+			return out, err
+		}
+	}
+	return out, fmt.Errorf("%w: its folders change faster than they can be protected", ErrRefused)
+}
+
+// movedTries is how often a command is begun whose folders are changed by others meanwhile.
+const movedTries = 5
+
+// errMoved says that a control path was moved between the look at it and the sandbox.
+var errMoved = errors.New("a control path has been moved")
+
+// guarded runs a command with its writable folders guarded from before it begins until nothing of it is left.
+func (n *ns) guarded(ctx context.Context, c Command, h how) (out Outcome, err error) {
+	c.Folders, h.pins = slices.Clone(c.Folders), map[string][]workspace.Pin{}
+	var closed []Closed
+	for i, m := range c.Folders {
+		switch {
+		case !m.RW || h.weak.RWSystem:
+			continue
+		case m.Guard == nil:
+			return out, fmt.Errorf("%w: nothing guards the folder %s", ErrRefused, m.As)
+		}
+		entry, err := m.Guard.Enter(ctx)
+		if err != nil {
+			return out, fmt.Errorf("guard the folder %s: %w", m.As, err)
+		}
+		defer func() { // behind the last process
+			for _, held := range entry.Leave() {
+				out.Held = append(out.Held, Held{m.As, held})
+			}
+		}()
+		pins, why := entry.Pins()
+		if why != "" {
+			c.Folders[i].RW = false
+			closed = append(closed, Closed{m.As, why})
+		}
+		h.pins[m.As] = pins
+	}
+	out, err = n.begin(ctx, c, h)
+	out.Closed = closed
+	return out, err
+}
+
+// begin runs a command in a sandbox that is ready, or in one that it makes.
+func (n *ns) begin(ctx context.Context, c Command, h how) (out Outcome, err error) {
 	s, files, err := n.plan(&c, h)
 	defer func() { closeAll(files) }()
 	if err != nil {
@@ -236,6 +288,8 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 				return nil
 			case m.kind == cell.SaidFailed:
 				return notBegun{string(m.body)}
+			case m.kind == cell.SaidMoved:
+				return errMoved
 			case m.kind == cell.SaidNoExec:
 				k.outcome.Code, k.notice = 127, append(m.body, '\n')
 				return nil

@@ -15,6 +15,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"parley/workspace"
 )
 
 // Backend runs commands apart from the host. It is safe for concurrent use.
@@ -98,6 +100,8 @@ type Mount struct {
 	Host string // absolute, without symbolic links: resolve it when the configuration is read, not later
 	As   string // one name: it appears as /folders/<As>
 	RW   bool
+	// Guard keeps the command from what programs of the host obey. Without one, a folder is not shown writable.
+	Guard workspace.Guard
 }
 
 // Limits of one command with all its children. Zero takes the value of Config, or the default.
@@ -121,8 +125,19 @@ type Outcome struct {
 	OutputSize int64         // bytes that it wrote
 	TimedOut   bool          // Killed is "timeout"
 	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "space" (of the host's disk), "lost" (its sandbox was killed from outside); empty: it ended by itself
+	Held       []Held        // what it had made that programs of the host obey, and that was renamed
+	Closed     []Closed      // folders that it could not write though they are configured so
 	Took       time.Duration // from the start of its sandbox to the end of its last process
 }
+
+// Held is a control path in a folder, with the harmless name that it has now.
+type Held struct {
+	As string // of the folder
+	workspace.Held
+}
+
+// Closed is a folder that was shown read-only, and why.
+type Closed struct{ As, Why string }
 
 // Report is what is known of a backend, for doctor, the log and approvals.
 type Report struct {

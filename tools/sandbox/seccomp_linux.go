@@ -108,6 +108,8 @@ func byArgument() []argRule {
 		{number: unix.SYS_FCHMODAT, refuse: special(2), errno: unix.EPERM},
 		{number: unix.SYS_FCHMODAT2, refuse: special(2), errno: unix.EPERM},
 		{number: unix.SYS_OPENAT, refuse: created(2, special(3)), errno: unix.EPERM},
+		// what it leaves in place of the old name is a device, which overlay file systems take for a deletion
+		{number: unix.SYS_RENAMEAT2, refuse: []condition{{arg: 4, mask: unix.RENAME_WHITEOUT, value: unix.RENAME_WHITEOUT}}, errno: unix.EPERM},
 		// a lease would keep the gateway waiting that opens the file (fcntl(2): 45 s)
 		{number: unix.SYS_FCNTL, refuse: []condition{is(1, unix.F_SETLEASE)}, errno: unix.EPERM},
 		{number: unix.SYS_SOCKETPAIR, allowOnly: []condition{is(0, unix.AF_UNIX)}, errno: unix.EAFNOSUPPORT},

@@ -114,6 +114,8 @@ func passing(name string) bool {
 		return true
 	case strings.HasPrefix(name, asideName): // what an operator has given up
 		return true
+	case strings.HasPrefix(name, "folders/"): // what is where on this machine's disks
+		return true
 	case strings.HasPrefix(name, ".parley-"): // what is in the making, this very backup perhaps
 		return true
 	}

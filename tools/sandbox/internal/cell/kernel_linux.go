@@ -29,6 +29,7 @@ const (
 	openTreeClone     = 0x1
 	openTreeCloexec   = syscall.O_CLOEXEC
 	moveMountEmpty    = 0x4
+	moveMountToOpen   = 0x40 // MOVE_MOUNT_T_EMPTY_PATH
 	fsopenCloexec     = 0x1
 	fsmountCloexec    = 0x1
 	fsconfigSetString = 0x1
@@ -138,6 +139,16 @@ func moveMount(fd int, to string) error {
 	}
 	here := atFDCWD
 	_, _, errno := syscall.Syscall6(sysMoveMount, uintptr(fd), uintptr(unsafe.Pointer(from)), uintptr(here), uintptr(unsafe.Pointer(at)), moveMountEmpty, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// moveMountOnto puts a detached mount onto what is open.
+func moveMountOnto(fd, onto int) error {
+	var none byte
+	_, _, errno := syscall.Syscall6(sysMoveMount, uintptr(fd), uintptr(unsafe.Pointer(&none)), uintptr(onto), uintptr(unsafe.Pointer(&none)), moveMountEmpty|moveMountToOpen, 0)
 	if errno != 0 {
 		return errno
 	}

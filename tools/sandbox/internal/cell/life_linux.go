@@ -50,7 +50,10 @@ func beInit() {
 	if err != nil {
 		os.Exit(1)
 	}
-	if step, err := c.prepare(fds); err != nil {
+	if step, err := c.prepare(fds); errors.Is(err, errMoved) {
+		say(SaidMoved, []byte(step))
+		os.Exit(1)
+	} else if err != nil {
 		fail(step, err)
 	}
 	rules, err := c.rules()

@@ -33,7 +33,8 @@ func devices() []string { return []string{"null", "zero", "full", "random", "ura
 
 // hidden gives what of /proc tells about the host or its kernel more than a command needs.
 func hidden() []string {
-	return []string{"kcore", "keys", "key-users", "kmsg", "kallsyms", "modules", "sysrq-trigger", "timer_list", "cmdline", "config.gz", "iomem", "ioports", "sched_debug", "vmallocinfo", "slabinfo"}
+	return []string{"kcore", "keys", "key-users", "kmsg", "kallsyms", "modules", "sysrq-trigger", "timer_list", "cmdline", "config.gz", "iomem", "ioports", "sched_debug", "vmallocinfo", "slabinfo",
+		"interrupts", "softirqs", "diskstats", "partitions", "misc", "devices", "vmstat", "zoneinfo", "buddyinfo", "pagetypeinfo", "pressure", "schedstat", "locks", "swaps", "consoles", "fb", "dma", "bus", "irq", "driver", "tty", "scsi", "mdstat", "acpi"}
 }
 
 // made gives the files of /etc that are made up.
@@ -180,6 +181,11 @@ func (c *inside) furnish(fds []int) (step string, err error) {
 			return "show /" + t.at, err
 		}
 	}
+	for _, p := range c.Pins {
+		if err := pin(p); err != nil {
+			return "protect " + p.At, err
+		}
+	}
 	for _, p := range c.Covers {
 		if err := cover(inRoot(p)); err != nil {
 			return "cover " + p, err
@@ -317,6 +323,34 @@ func enterEmpty() error {
 		}
 	}
 	return nil
+}
+
+// errMoved says that a pin is no longer where it was found.
+var errMoved = errors.New("it has been moved")
+
+// pin shows what is there read-only. The mount goes over the very file that was looked at, whatever it is called by then.
+func pin(p Pin) error {
+	at, err := openat2(atFDCWD, inRoot(p.At), openHow{flags: oPath | syscall.O_CLOEXEC | syscall.O_NOFOLLOW, resolve: resolveNoSymlinks | resolveNoMagic})
+	switch {
+	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENOTDIR):
+		return errMoved
+	case err != nil:
+		return err
+	}
+	defer syscall.Close(at)
+	var st syscall.Stat_t
+	if err := syscall.Fstat(at, &st); err != nil {
+		return err
+	}
+	if uint64(st.Dev) != p.Dev || st.Ino != p.Ino {
+		return errMoved
+	}
+	fd, _, err := openAt(at, attrRO|attrSafe)
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
+	return moveMountOnto(fd, at)
 }
 
 // memoryFolders makes /tmp and /dev/shm, which are memory and therefore have a size and a number of files.

@@ -28,6 +28,7 @@ type Walls struct {
 // but Argv, Dir and the values of Env.
 type Spec struct {
 	Mounts    []Mount
+	Pins      []Pin    // paths inside that are shown read-only, in this order
 	Covers    []string // paths inside that are shown empty, in this order
 	Tmp       int64    // bytes of /tmp
 	Shm       int64    // bytes of /dev/shm
@@ -46,6 +47,13 @@ type Mount struct {
 	As   string
 	RW   bool
 	File bool
+}
+
+// Pin is a file or folder inside a writable Mount that stays as it is. It must still be the one that was found: somebody else
+// may move it meanwhile.
+type Pin struct {
+	At       string
+	Dev, Ino uint64
 }
 
 // Rlimit is one resource limit, hard and soft.
@@ -95,6 +103,7 @@ func (w *Weakness) flags() []*bool {
 const (
 	SaidReady  = 'r' // the sandbox stands; files come along: /proc of the sandbox, then the listener if there is one
 	SaidFailed = 'f' // it does not: the text says at which step and why
+	SaidMoved  = 'm' // it does not: a pin is no longer where it was found
 	SaidNoExec = 'x' // the program could not be started: the text says why
 	SaidEnded  = 'e' // the wait status of the command, 4 bytes
 )
@@ -163,6 +172,11 @@ func (s *Spec) fields(w wire) {
 		text(w, &m.As)
 		flag(w, &m.RW)
 		flag(w, &m.File)
+	})
+	many(w, &s.Pins, func(p *Pin) {
+		text(w, &p.At)
+		whole(w, &p.Dev)
+		whole(w, &p.Ino)
 	})
 	many(w, &s.Covers, func(c *string) { text(w, c) })
 	w.number(&s.Tmp)
