@@ -149,6 +149,30 @@ func (g *Gateway) foldersOf(a configs.Agent) (list []workspace.Folder) {
 	return list
 }
 
+// ownFolders are the folders of owners that agents may write, for the verbs.
+type ownFolders struct{ g *Gateway }
+
+func (o ownFolders) Writable() (list []control.OwnerFolder) {
+	r := o.g.roster()
+	for _, id := range r.order {
+		for _, f := range r.agents[id].Folders {
+			if f.Write {
+				list = append(list, control.OwnerFolder{Agent: id, Folder: f})
+			}
+		}
+	}
+	return list
+}
+
+func (o ownFolders) Look(dir string) (control.FolderState, error) {
+	f, err := o.g.warden.Look(dir)
+	return control.FolderState{Control: f.Control, Closed: f.Closed, Held: f.Held}, err
+}
+
+func (o ownFolders) Accept(dir, path string) (workspace.Held, error) {
+	return o.g.warden.Accept(dir, path)
+}
+
 // openWarden makes who looks after the writable folders; loadFolders has those of a configuration looked through.
 func (g *Gateway) openWarden(c *configs.Config) {
 	g.warden = folder.New(folder.Options{Dir: filepath.Join(c.DataDir, "folders"), More: c.Sandbox.ControlPaths, Log: g.log, Notice: g.auditFolder()})

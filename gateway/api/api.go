@@ -133,6 +133,8 @@ func routes() []route {
 		{"GET /v1/pairings", false, (*server).listPairings},
 		{"POST /v1/pairings/{id}/approve", false, (*server).approvePairing},
 		{"POST /v1/pairings/{id}/deny", false, (*server).denyPairing},
+		{"GET /v1/folders", false, (*server).listFolders},
+		{"POST /v1/folders/{name}/accept", false, (*server).acceptHeld},
 		{"GET /v1/people", false, (*server).listPeople},
 		{"GET /v1/people/{id}", false, (*server).getPerson},
 		{"GET /v1/usage", false, (*server).usage},

@@ -185,7 +185,8 @@ const strangerYAML = "channels: [{name: net, type: strangers}]\nroutes: [{channe
 func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	t.Parallel()
 	net := newStrangers()
-	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+	yaml, opt := heldYAML(t)
+	r := start(t, setup{yaml: strings.Replace(strangerYAML, "agents: [{id: assistant, name: Assistant}]", yaml, 1), opt: opt, nets: []channels.Factory{net.factory()}})
 	seen := map[string]bool{}
 	do := func(status int, method, path, body string, edit ...func(*http.Request)) map[string]any {
 		t.Helper()
@@ -236,6 +237,9 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"role":"guest","channel":"net"}`)
 	do(200, "POST", "/v1/agents/assistant/policy/explain", `{"tool":"exec","args":{"command":"ls"}}`)
 	do(200, "POST", "/v1/channels/net/test", "")
+	do(200, "GET", "/v1/folders", "")
+	do(200, "POST", "/v1/folders/proj/accept", `{"path":"x/.git"}`)
+	do(404, "POST", "/v1/folders/proj/accept", `{"path":"x/.git"}`)
 	linking(t, do)
 	do(202, "POST", "/v1/config/reload", "{}")
 	do(200, "POST", "/v1/backup", "")

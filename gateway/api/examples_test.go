@@ -95,7 +95,8 @@ func like(at string, want, have any) error {
 func TestExamplesOfTheDocumentation(t *testing.T) {
 	t.Parallel()
 	net := newStrangers()
-	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+	yaml, opt := heldYAML(t)
+	r := start(t, setup{yaml: strings.Replace(strangerYAML, "agents: [{id: assistant, name: Assistant}]", yaml, 1), opt: opt, nets: []channels.Factory{net.factory()}})
 	for _, user := range []string{"7", "8", "gone1", "gone2"} {
 		net.write(t, user, "hello")
 	}

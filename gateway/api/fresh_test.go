@@ -17,9 +17,10 @@ import (
 // lastingActs are requests that would outlive the sign-in that makes them.
 func lastingActs(pairing string) map[string][3]string {
 	return map[string][3]string{
-		"a backup":      {"POST", "/v1/backup", "{}"},
-		"another code":  {"POST", "/v1/sign-in/codes", "{}"},
-		"another owner": {"POST", "/v1/pairings/" + pairing + "/approve", `{"as":"owner"}`},
+		"a backup":           {"POST", "/v1/backup", "{}"},
+		"another code":       {"POST", "/v1/sign-in/codes", "{}"},
+		"a program's orders": {"POST", "/v1/folders/proj/accept", `{"path":".git"}`},
+		"another owner":      {"POST", "/v1/pairings/" + pairing + "/approve", `{"as":"owner"}`},
 	}
 }
 

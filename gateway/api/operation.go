@@ -2,6 +2,7 @@ package api
 
 import (
 	"parley/gateway/control"
+	"parley/workspace"
 )
 
 // operation is what openapi.json says of an endpoint beside its path. Types are given by a zero value.
@@ -86,6 +87,8 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/status":                      {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
 		"GET /v1/agents":                      {"agents", "List the configured agents", "", nil, one(200, list[control.Agent]{}), ""},
 		"POST /v1/agents/{id}/policy/explain": {"agents", "Say what tool policy would do with a call", "", policyRequest{}, one(200, control.PolicyExplained{}), ""},
+		"GET /v1/folders":                     {"agents", "List the folders of owners that agents may write", "", nil, one(200, list[control.FolderItem]{}), ""},
+		"POST /v1/folders/{name}/accept":      {"agents", "Give what a command made in a folder its own name again", "", acceptRequest{}, one(200, workspace.Held{}), ""},
 		"GET /v1/commands":                    {"messages", "List the slash commands that the caller may use", "", nil, one(200, list[Command]{}), ""},
 		"GET /v1/routes":                      {"routes", "List the routes in the order in which they are asked", "", nil, one(200, list[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain":             {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},

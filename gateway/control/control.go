@@ -128,6 +128,7 @@ type Control struct {
 	Transport *transport.Channels
 	Logins    *transport.Logins
 	Now       func() time.Time
+	Folders   Folders
 	Hide      *workspace.Redactor // takes secrets out of replies; nil: none are known
 
 	usage spent
@@ -200,6 +201,8 @@ func (c *Control) lasting(call Call, v verb) error {
 	switch v {
 	case "backup":
 		line = "parley backup"
+	case "folder.accept":
+		line = "parley folder accept <name> <path>"
 	case "sign-in.code":
 		line = "parley webchat"
 	case pairingOwner:

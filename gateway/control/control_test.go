@@ -110,7 +110,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Now: time.Now}
+	w.Control = &control.Control{Store: st, House: w.house, Folders: noFolders{}, Now: time.Now}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)
@@ -228,6 +228,10 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
 	case "route.explain":
 		return func(c control.Call) error { _, _, _, err := w.Explain(ctx, c, routes.Facts{}, "tg"); return err }
+	case "folder.list":
+		return func(c control.Call) error { _, err := w.ListFolders(ctx, c); return err }
+	case "folder.accept":
+		return func(c control.Call) error { _, err := w.AcceptHeld(ctx, c, "proj", "", ".git"); return err }
 	case "pairing.list":
 		return func(c control.Call) error { _, err := w.Pairings(ctx, c); return err }
 	case "pairing.approve":
@@ -239,6 +243,13 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 	}
 	return w.doSession(t, verb)
 }
+
+// noFolders is an owner without any.
+type noFolders struct{}
+
+func (noFolders) Writable() []control.OwnerFolder               { return nil }
+func (noFolders) Look(string) (control.FolderState, error)      { return control.FolderState{}, nil }
+func (noFolders) Accept(string, string) (workspace.Held, error) { return workspace.Held{}, nil }
 
 // doSession is do for the verbs of sessions.
 func (w *world) doSession(t *testing.T, verb string) func(control.Call) error {
