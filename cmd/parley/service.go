@@ -45,6 +45,8 @@ RestartPreventExitStatus=2
 TimeoutStopSec=35
 KillMode=mixed
 LimitNOFILE=65536
+# commands get groups of their own below this one, in which the kernel counts their memory
+Delegate=memory pids cpu
 UMask=0077
 NoNewPrivileges=yes
 LockPersonality=yes

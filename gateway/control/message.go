@@ -74,7 +74,7 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 	}
 	got, err := c.House.Submit(ctx, m)
 	if err == nil && got.Repeated && m.Hash != got.Input.Data.BodyHash {
-		return Submitted{}, otherBody()
+		return Submitted{}, workspace.Say(errors.Join(ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another message.")
 	}
 	return got, err
 }

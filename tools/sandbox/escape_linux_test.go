@@ -327,6 +327,58 @@ func TestE32_MemoryBombIsKilled(t *testing.T) {
 	}
 }
 
+// E67: what the kernel holds for a command in sockets and pipes is memory too. Where there is a cgroup the kernel counts it itself.
+func TestE67_KernelMemoryIsCounted(t *testing.T) {
+	t.Parallel()
+	n := proven(t)
+	if n.look(); n.groups != nil {
+		t.Log("a cgroup counts it")
+		return
+	}
+	for name, bomb := range map[string][]string{
+		"sockets": {"buffered", "150", "4"}, // some 250 MiB
+		"pipes":   {"pipes", "500", "80"},   // some 350 MiB
+	} {
+		t.Run(name, func(t *testing.T) {
+			prove(t, escape{"E67", func(w *world) string {
+				w.command.Limits.Memory = 128 << 20
+				out := w.hostile(bomb...)
+				if got := said(out); got != "" || out.Killed == "memory" {
+					return got
+				}
+				w.Logf("%+v", out)
+				return ""
+			}, []weakness{{NoMemory: true}}})
+		})
+	}
+}
+
+// E67: files in memory count with the rest.
+func TestE67_FilesInMemoryCount(t *testing.T) {
+	t.Parallel()
+	prove(t, escape{"E67", func(w *world) string {
+		w.command.Limits.Memory = 128 << 20
+		out := w.sh("head -c 30M /dev/zero >/tmp/a; head -c 15M /dev/zero >/dev/shm/b; head -c 160M /dev/zero | tail -c 160M >/dev/null; echo " + escaped + "all of it")
+		if out.Killed == "memory" || strings.Contains(string(out.Output), "Killed") || strings.Contains(string(out.Output), "emory") {
+			return ""
+		}
+		return said(out)
+	}, []weakness{{NoMemory: true}}})
+}
+
+// E67: buffers keep the size that they are counted with, and honest programs that ask for more run all the same.
+func TestE67_BuffersAreNotRaised(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := said(w.hostile("buffers"))
+	if w.n.groups != nil {
+		return // a cgroup counts what is in them
+	}
+	if got != "" {
+		t.Error(got)
+	}
+}
+
 func TestE33_MemoryFoldersHaveASize(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E33", func(w *world) string {

@@ -95,6 +95,12 @@ func hostile(args []string) {
 		forks(number(1))
 	case "memory":
 		memory(number(1), number(2))
+	case "buffered":
+		buffered(number(1), number(2))
+	case "pipes":
+		pipes(number(1), number(2))
+	case "buffers":
+		buffers()
 	case "fill":
 		fill(arg(1), number(2), number(3), number(4))
 	case "opens":
@@ -248,6 +254,91 @@ func memory(mib, n int) {
 	}
 	<-time.After(time.Second) // together with the others
 	got("%d MiB are held", mib)
+}
+
+// more starts further processes of this program that do the same as this one.
+func more(n int, args ...string) bool {
+	for range n - 1 {
+		if _, err := syscall.ForkExec("/proc/self/exe", append([]string{hostilePath}, args...), &syscall.ProcAttr{Files: []uintptr{0, 1, 2}, Env: os.Environ()}); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// stuff writes to a file until it takes no more.
+func stuff(fd int) (n int) {
+	chunk := make([]byte, 64<<10)
+	for {
+		m, err := unix.Write(fd, chunk)
+		if err != nil {
+			return n
+		}
+		n += m
+	}
+}
+
+// buffered fills socket pairs in both directions, half of them with larger buffers if that may be had.
+func buffered(pairs, n int) {
+	if !more(n, "buffered", strconv.Itoa(pairs), "1") {
+		return
+	}
+	held := 0
+	for i := range pairs {
+		p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			break
+		}
+		for _, fd := range p {
+			if i%2 == 0 {
+				_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, 4<<20) // it may be passed over
+			}
+			held += stuff(fd)
+		}
+	}
+	<-time.After(time.Second) // together with the others
+	got("%d MiB are held by sockets", held>>20)
+}
+
+// pipes fills pipes.
+func pipes(count, n int) {
+	if !more(n, "pipes", strconv.Itoa(count), "1") {
+		return
+	}
+	held := 0
+	for range count {
+		var p [2]int
+		if unix.Pipe2(p[:], unix.O_NONBLOCK) != nil {
+			break
+		}
+		held += stuff(p[1])
+		unix.Close(p[1])
+	}
+	<-time.After(time.Second) // together with the others
+	got("%d MiB are held by pipes", held>>20)
+}
+
+// buffers asks for larger ones.
+func buffers() {
+	p, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		got("%v", err)
+	}
+	was, _ := unix.GetsockoptInt(p[0], unix.SOL_SOCKET, unix.SO_SNDBUF)
+	for _, o := range []int{unix.SO_SNDBUF, unix.SO_RCVBUF} {
+		if err := unix.SetsockoptInt(p[0], unix.SOL_SOCKET, o, 4<<20); err != nil {
+			got("an honest program would fail: %v", err)
+		}
+	}
+	if now, _ := unix.GetsockoptInt(p[0], unix.SOL_SOCKET, unix.SO_SNDBUF); now > was {
+		got("a buffer of %d bytes is now one of %d", was, now)
+	}
+	var q [2]int
+	if err := unix.Pipe2(q[:], 0); err == nil {
+		if n, err := unix.FcntlInt(uintptr(q[0]), unix.F_SETPIPE_SZ, 1<<20); err == nil {
+			got("a pipe has %d bytes", n)
+		}
+	}
 }
 
 // fill writes count files of mib MiB; past the bound, in MiB or in files, it has got out.

@@ -67,6 +67,18 @@ func hidesMemory() []uintptr {
 	return []uintptr{unix.SYS_MEMFD_CREATE, unix.SYS_SHMGET, unix.SYS_SEMGET}
 }
 
+// raisesBuffers gives what makes the buffers of sockets and pipes larger than they begin, where no cgroup counts them. Of a socket it is
+// passed over, as the kernel passes over what is beyond its own bound; of a pipe it is refused, as beyond that of pipes.
+func raisesBuffers() []argRule {
+	level := condition{arg: 1, mask: ^uint32(0), value: unix.SOL_SOCKET}
+	var options []condition
+	for _, o := range []uint32{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
+		options = append(options, condition{arg: 2, mask: ^uint32(0), value: o, and: &level})
+	}
+	return []argRule{{number: unix.SYS_SETSOCKOPT, refuse: options, errno: 0},
+		{number: unix.SYS_FCNTL, refuse: []condition{{arg: 1, mask: ^uint32(0), value: unix.F_SETPIPE_SZ}}, errno: unix.EPERM}}
+}
+
 // newNamespace is every CLONE_NEW flag of clone(2).
 const newNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET
@@ -146,7 +158,11 @@ func filter(arch uint32, bounded bool) ([]bpf.Instruction, error) {
 	for _, nr := range append([]uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_INOTIFY_INIT1}, absentHere()...) {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 1}, answer(unix.ENOSYS))
 	}
-	for _, r := range byArgument() {
+	rules := byArgument()
+	if !bounded {
+		rules = append(rules, raisesBuffers()...)
+	}
+	for _, r := range rules {
 		block := r.block(load, answer)
 		if len(block) > 255 {
 			return nil, fmt.Errorf("the rule for system call %d is too long", r.number)

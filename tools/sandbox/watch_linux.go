@@ -24,15 +24,20 @@ const (
 // watch looks after what no limit of the kernel bounds, until ctx ends: memory where there is no cgroup, and the disk. It
 // also serves the proxy's port.
 func (k *call) watch(ctx context.Context, files []*os.File, alarms chan<- string, background *sync.WaitGroup) {
-	if len(files) == 0 {
+	if len(files) < 3 {
+		closeAll(files)
 		return
 	}
 	proc := files[0]
-	if len(files) > 1 {
-		background.Go(func() { k.n.serve(ctx, files[1]) })
+	kernel := &kernelMemory{proc: proc, mem: files[1:3]}
+	if k.how.weak.HostRoot {
+		kernel.mem = nil // they are the host's
+	}
+	if len(files) > 3 {
+		background.Go(func() { k.n.serve(ctx, files[3]) })
 	}
 	background.Go(func() {
-		defer proc.Close()
+		defer closeAll(files[:3])
 		t := time.NewTicker(tick)
 		defer t.Stop()
 		for rest := 0; ; rest-- {
@@ -47,7 +52,8 @@ func (k *call) watch(ctx context.Context, files []*os.File, alarms chan<- string
 			}
 			if k.box.group == nil && !k.how.weak.NoMemory && rest <= 0 {
 				began := time.Now()
-				if resident(proc, k.c.Limits.Memory) > k.c.Limits.Memory {
+				held := resident(proc, k.c.Limits.Memory)
+				if held+kernel.holds(held, k.c.Limits.Memory) > k.c.Limits.Memory {
 					alarms <- "memory"
 					return
 				}

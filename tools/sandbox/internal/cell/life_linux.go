@@ -112,6 +112,7 @@ func (c *inside) build() (step string, err error) {
 	if err := loopback(&c.Walls); err != nil {
 		return "bring up the loopback", err
 	}
+	boundSockets(&c.Walls)
 	return "", nil
 }
 
@@ -131,6 +132,13 @@ func (c *inside) prepare(fds []int) (step string, err error) {
 		return "open /proc", err
 	}
 	handed := []int{proc}
+	for _, dir := range []string{"/tmp", "/dev/shm"} {
+		fd, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return "open " + dir, err
+		}
+		handed = append(handed, fd)
+	}
 	if c.ProxyPort != 0 {
 		l, err := listen(c.ProxyPort)
 		if err != nil {

@@ -101,7 +101,7 @@ func (w *Weakness) flags() []*bool {
 
 // Messages of init to the gateway.
 const (
-	SaidReady  = 'r' // the sandbox stands; files come along: /proc of the sandbox, then the listener if there is one
+	SaidReady  = 'r' // the sandbox stands; files come along: its /proc, /tmp and /dev/shm, then the listener if there is one
 	SaidFailed = 'f' // it does not: the text says at which step and why
 	SaidMoved  = 'm' // it does not: a pin is no longer where it was found
 	SaidNoExec = 'x' // the program could not be started: the text says why
