@@ -26,7 +26,7 @@ const (
 	lateFor = time.Second
 )
 
-// question is a stanza that WhatsApp owes an answer.
+// owing is a stanza that WhatsApp owes an answer.
 type owing struct {
 	message bool // else a query
 	at      time.Time
@@ -46,6 +46,7 @@ type owed struct {
 	acked   time.Time // the last acknowledgement of a message
 	heard   time.Time // the last answer of any kind
 	missing int       // messages in a row that were not acknowledged, with nothing acknowledged between
+	mute    int       // queries in a row, in the same way
 }
 
 func newOwed(wait func() time.Duration) *owed { return &owed{wait: wait, open: map[string]*owing{}} }
@@ -85,7 +86,7 @@ func (w *owed) got(stanza string) {
 	if o != nil {
 		o.late.Stop()
 		delete(w.open, attr("id"))
-		w.heard = time.Now()
+		w.heard, w.mute = time.Now(), 0
 		if o.message {
 			recovered = w.missing > 0
 			w.acked, w.missing = w.heard, 0
@@ -126,18 +127,21 @@ func (w *owed) disconnected() {
 	w.up = false
 }
 
-// miss notes that a question which somebody waited for was not answered. alone says that no other of its kind was either,
-// since it was asked.
-func (w *owed) miss(o *owing) (alone bool) {
+// miss notes that a question which somebody waited for was not answered. useless says that the line seems to be: no other
+// message was acknowledged since this one was sent, or the second query in a row got nothing (the server may not know one kind).
+func (w *owed) miss(o *owing) (useless bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !o.message {
-		return w.heard.Before(o.at)
+		if w.heard.Before(o.at) {
+			w.mute++
+		}
+		return w.mute > 1
 	}
-	if alone = w.acked.Before(o.at); alone {
+	if useless = w.acked.Before(o.at); useless {
 		w.missing++
 	}
-	return alone
+	return useless
 }
 
 // doubted counts the messages that were not acknowledged, with nothing acknowledged since.
