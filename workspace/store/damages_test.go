@@ -171,7 +171,16 @@ func readBack(ctx context.Context, t *testing.T, dir string) []string {
 	} {
 		list = append(list, q+": "+dumpOf(ctx, name, q))
 	}
-	return list
+	sum := sha256.New()
+	err := fs.WalkDir(os.DirFS(copied), "blobs", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			var text []byte
+			text, err = os.ReadFile(filepath.Join(copied, name))
+			fmt.Fprintf(sum, "%s %d %s", name, len(text), text)
+		}
+		return err
+	})
+	return append(list, fmt.Sprintf("kept files %x %v", sum.Sum(nil), err))
 }
 
 // damageTry is one damage and what becomes of it.
