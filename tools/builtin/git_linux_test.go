@@ -243,3 +243,28 @@ func TestE64_GitRunsUnaskedInAPlainRepositoryOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestE64_GitInAnOwnersFolder: shown to commands elsewhere than to file tools.
+func TestE64_GitInAnOwnersFolder(t *testing.T) {
+	t.Parallel()
+	d, host := repositoryIn(t), filepath.Join(t.TempDir(), "proj")
+	d.append(t, ".git/config", "[core]\n\tfsmonitor = \"touch /work/PWNED; false\"\n")
+	if err := os.CopyFS(host, os.DirFS(d.dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(d.dir, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.root.Mount(workspace.Folder{Dir: host, As: "proj"}); err != nil {
+		t.Fatal(err)
+	}
+	d.with = func(c *tools.Call) {
+		c.Decision, c.Control = &workspace.ToolDecision{Allow: true, Rule: tools.ExecAllowed + "1"}, filepath.Dir(d.dir)
+	}
+	for _, dir := range []string{"proj", "proj/sub"} {
+		text, err := d.call("exec", argsOf(t, "command", "git status -s", "working_dir", dir))
+		if err != nil || !strings.Contains(text, "M f") && !strings.Contains(text, "M ../f") || exists(d, "PWNED") {
+			t.Errorf("in %s: %s %v", dir, text, err)
+		}
+	}
+}
