@@ -71,7 +71,12 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool, onLoss g
 				return err
 			}
 			started = nil
-			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\nWebChat: %s\n", g.URL(), g.SignInURL())
+			fmt.Fprintf(a.out, "Parley is ready: %s (talk to it with: parley chat)\n", g.URL())
+			if intoJournal(a.out, os.Getenv("JOURNAL_STREAM")) {
+				fmt.Fprintf(a.out, "WebChat: %s (parley webchat prints a link to sign in with)\n", g.URL())
+			} else {
+				fmt.Fprintf(a.out, "WebChat: %s\n", g.SignInURL())
+			}
 			if err := tellManager("READY=1"); err != nil {
 				log.Warn("service manager is not told", "err", err)
 			}
