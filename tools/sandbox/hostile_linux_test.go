@@ -79,6 +79,10 @@ func hostile(args []string) {
 				}
 			}
 		}
+	case "whiteout":
+		if why := leaveWhiteout(arg(1), arg(2)); why != "" {
+			got("%s", why)
+		}
 	case "privileges":
 		privileges()
 	case "open":
