@@ -297,6 +297,7 @@ func (p *pass) openRoot() *workspace.Root {
 		p.log.Error("work folder does not open", "err", err)
 		return nil
 	}
+	root.Under(p.Disk)
 	for _, f := range p.turn.Folders {
 		if err := root.Mount(f); err != nil { // it may have gone since the start; the others are there
 			p.log.Warn("folder is not shown", "folder", f.As, "err", err)

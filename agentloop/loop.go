@@ -11,6 +11,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/tools"
 	"parley/workspace"
+	"parley/workspace/disk"
 )
 
 // Loop runs turns. It holds no state of a turn, so that one Loop serves all sessions at once.
@@ -25,6 +26,7 @@ type Loop struct {
 	Limits Limits
 	Hide   *workspace.Redactor // takes secrets out; nil: none are known
 	Budget *llm.Budget         // memory of long answers, shared by all turns; nil: it is not bounded
+	Disk   *disk.Rule          // under which work folders are written; nil: none
 }
 
 // Limits of a turn; a zero field means its default.

@@ -347,6 +347,9 @@ type Sandbox struct {
 	Memory       Size          `yaml:"memory" default:"512MiB" min:"16MiB" doc:"Memory of one command with all its children."`
 	ControlPaths []string      `yaml:"control_paths" doc:"Names of files and folders in owners' folders that agents may read and never write, beside the built-in ones (docs/sandbox.md): programs of this machine take orders from them. * stands for any characters." example:"[\"Justfile\", \"*.mk\"]"`
 	Processes    int           `yaml:"processes" default:"256" min:"1" max:"65536" doc:"Processes and threads of one command."`
+	WorkSize     Size          `yaml:"work_size" default:"2GiB" min:"16MiB" doc:"What one work folder may hold, by all commands, tools and files together: blocks on the disk, and 4 KiB for each file and folder."`
+	WorkFiles    int           `yaml:"work_files" default:"100000" min:"1000" max:"10000000" doc:"Files and folders in one work folder."`
+	DiskFloor    Size          `yaml:"disk_floor" default:"0B" min:"16MiB" zero:"256MiB, or a quarter of a disk smaller than 320MiB" doc:"What stays free on a disk for the gateway itself: below it and a reserve, of 64MiB or what was written in the last tenth of a second, nothing of agents and people is written. 0: 256MiB, or a quarter of a disk smaller than 320MiB."`
 }
 
 // Retention says how long things are kept.

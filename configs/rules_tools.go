@@ -9,7 +9,7 @@ import (
 
 // toolNames are those that are built in, now or by a part that can be switched on; what else a pattern names may be an MCP
 // server's.
-var toolNames = []string{"read_file", "write_file", "edit_file", "list_dir", "resolve_path", "exec", "send_file", "sessions_spawn", "subagents", "agents_list",
+var toolNames = []string{"read_file", "write_file", "edit_file", "remove_file", "list_dir", "resolve_path", "exec", "send_file", "sessions_spawn", "subagents", "agents_list",
 	"remember", "recall", "tasks", "runs", "sessions_list", "sessions_history", "sessions_send", "web_fetch", "web_search"}
 
 var toolGroups = []string{"files", "exec", "send", "memory", "helpers", "tasks", "session", "web", "mcp"}

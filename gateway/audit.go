@@ -94,12 +94,14 @@ func (g *Gateway) auditFolder() func(folder.Notice) {
 	}
 }
 
-// execRows tells of commands: that one began, how it ended, that one was refused or not begun. They are committed with
-// the steps.
+// execRows tells of commands: that one began, how it ended, that one was refused or not begun, and of files that a tool
+// removed. They are committed with the steps.
 func (r *recorder) execRows(steps []workspace.Step) (rows []workspace.AuditRow) {
 	for _, st := range steps {
 		kind := ""
 		switch {
+		case st.Tool == builtin.RemoveName && (st.State == workspace.StepDone || st.State == workspace.StepUnknown):
+			kind = workspace.AuditFilesRemoved
 		case st.Tool != builtin.ExecName:
 		case st.State == workspace.StepStarted:
 			kind = workspace.AuditExecStarted

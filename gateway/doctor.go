@@ -16,6 +16,7 @@ import (
 	"parley/configs"
 	"parley/tools/sandbox"
 	"parley/workspace/blob"
+	"parley/workspace/disk"
 	"parley/workspace/folder"
 	"parley/workspace/store"
 )
@@ -25,9 +26,6 @@ type Finding = channels.Finding
 
 // checkWithin bounds one look at something outside.
 const checkWithin = 10 * time.Second
-
-// minFree is the room on the disk below which a doctor speaks up, in bytes.
-const minFree = 256 << 20
 
 // Doctor examines what a configuration names, without a gateway: files, store, channels, models. running says that
 // one holds the data directory; then the store is left to it. It leaves nothing behind.
@@ -116,10 +114,25 @@ func checkFolder(c *configs.Config) []Finding {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		list[0] = bad("chmod 700 "+c.DataDir, "data directory %s can be entered by others (mode %04o)", c.DataDir, mode)
 	}
-	if room, ok := freeBytes(c.DataDir); ok && room < minFree {
-		list = append(list, bad("Make room: commands that write are ended, and with a full disk no message is taken.", "only %d MiB are free on its disk", room>>20))
+	return append(list, checkSpace(c)...)
+}
+
+// checkSpace compares what is free with what must stay free.
+func checkSpace(c *configs.Config) []Finding {
+	s, ok := diskOf(c, nil).Space(c.DataDir)
+	stay := disk.Size(s.Floor + s.Reserve)
+	switch {
+	case !ok:
+		return nil
+	case s.Useless():
+		return []Finding{bad("Set sandbox.disk_floor, or take a larger disk.", "its disk has %s in all, and %s stay free for the gateway: no command runs, and no file is taken", disk.Size(s.Total), stay)}
+	case s.Low():
+		return []Finding{bad("Make room. With a full disk no message is taken.",
+			"its disk has %s free, less than the %s that stay free: no command runs, and no file is taken", disk.Size(s.Free), stay)}
+	case s.Small:
+		return []Finding{{OK: true, What: fmt.Sprintf("its disk has %s free of %s; a small one: %s stay free for the gateway", disk.Size(s.Free), disk.Size(s.Total), stay), Hint: "sandbox.disk_floor sets how much."}}
 	}
-	return list
+	return []Finding{good("its disk has %s free, of which %s stay free", disk.Size(s.Free), stay)}
 }
 
 // canMake tries in the nearest folder above that exists, and leaves nothing there.

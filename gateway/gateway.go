@@ -36,6 +36,7 @@ import (
 	"parley/tools/sandbox"
 	"parley/workspace"
 	"parley/workspace/blob"
+	"parley/workspace/disk"
 	"parley/workspace/folder"
 	"parley/workspace/store"
 )
@@ -76,6 +77,7 @@ type Gateway struct {
 
 	store     *store.Store
 	blobs     *blob.Store
+	disk      *disk.Rule
 	prices    *price.Table
 	prompts   *agentloop.Prompts
 	sandbox   sandbox.Backend
@@ -200,7 +202,8 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
 	g.stops.push("store", func(context.Context) error { return g.store.Close() })
-	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs"))
+	g.openDisk(c)
+	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs")).Under(g.disk)
 	if err := g.blobs.Tidy(); err != nil {
 		g.log.Warn("half files of an earlier start are left", "err", err)
 	}

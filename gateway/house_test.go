@@ -40,11 +40,11 @@ agentloop/llm             -> agentloop/fair workspace
 agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace
-agentloop                 -> agentloop/llm tools workspace
+agentloop                 -> agentloop/llm tools workspace workspace/disk
 tools/sandbox/egress      ->
 tools/sandbox/internal/*  ->
-tools/sandbox             -> tools/sandbox/internal/cell workspace
-tools/builtin             -> tools tools/sandbox workspace workspace/memory workspace/skill
+tools/sandbox             -> tools/sandbox/internal/cell workspace workspace/disk
+tools/builtin             -> tools tools/sandbox workspace workspace/disk workspace/memory workspace/skill
 tools/*                   -> tools workspace workspace/memory workspace/skill
 tools                     -> workspace
 routes                    -> channels workspace
@@ -52,8 +52,9 @@ workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
 workspace/tree            ->
 workspace/store           -> workspace workspace/archive channels
-workspace/*               -> workspace channels
-workspace                 -> channels
+workspace/disk            -> workspace/tree
+workspace/*               -> workspace workspace/disk channels
+workspace                 -> workspace/clip workspace/disk workspace/tree channels
 channels/all              -> channels channels/*
 channels/channeltest      -> channels channels/markup
 channels/channeltest/stage ->
@@ -150,6 +151,7 @@ func TestArrowsBite(t *testing.T) {
 
 // Where context.Background may stand outside cmd and tests: a folder or file, and why.
 var background = map[string]string{
+	"workspace/disk/":  "a count is bounded by what a folder may hold, and is of use to others when its asker has gone",
 	"workspace/store/": "a unit is local and short; one that has begun is not given up halfway",
 }
 

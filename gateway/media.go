@@ -296,7 +296,7 @@ func (f *fetcher) take(ctx context.Context, it *item) (blob.Kept, error) {
 
 // lasting says that trying again is no use.
 func lasting(err error) bool {
-	for _, known := range []error{channels.ErrTooLarge, blob.ErrTooLarge, workspace.ErrNotFound, workspace.ErrInvalid, errNoOpener} {
+	for _, known := range []error{channels.ErrTooLarge, blob.ErrTooLarge, workspace.ErrNotFound, workspace.ErrInvalid, workspace.ErrSpace, errNoOpener} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -311,6 +311,9 @@ func lasting(err error) bool {
 func (f *fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
+	if err := f.blobs.Room(max(it.a.Size, 1)); err != nil { // a channel may put it on the disk first
+		return blob.Kept{}, err
+	}
 	file, err := f.open(ctx, it)
 	if err != nil {
 		return blob.Kept{}, err
@@ -346,6 +349,8 @@ func (f *fetcher) reason(it *item, err error) string {
 	switch {
 	case errors.Is(err, channels.ErrTooLarge) || errors.Is(err, blob.ErrTooLarge):
 		return fmt.Sprintf("it is larger than was said or than the %d MB that I take", maxAttachment>>20)
+	case errors.Is(err, workspace.ErrSpace):
+		return "the disk of this machine is nearly full"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "it took too long"
 	case errors.Is(err, errNoOpener):
@@ -381,6 +386,7 @@ func (f *fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
 		return "", err
 	}
 	defer root.Close()
+	root.Under(f.blobs.Rule())
 	return root.Keep(workspace.Inbox, c.Name, src)
 }
 

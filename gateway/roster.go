@@ -180,7 +180,7 @@ func (g *Gateway) newRoster(c *configs.Config, models []configs.Model) (*roster,
 			r.zone[workspace.PersonID(p.ID)] = zone
 		}
 	}
-	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now, Hide: g.hide(), Budget: g.memory.answers}
+	r.loop = &agentloop.Loop{Models: r.models, Tools: set, Log: g.log, Now: g.opt.Now, Hide: g.hide(), Budget: g.memory.answers, Disk: g.disk}
 	return r, nil
 }
 

@@ -175,6 +175,13 @@ func (g *Gateway) metrics(w io.Writer) {
 	api.Metric(w, "parley_answers_held_bytes", "gauge", "Memory set aside for long answers of models, in bytes.", held)
 	api.Metric(w, "parley_answers_waiting", "gauge", "Long answers that wait for memory.", waiting)
 	g.approvals.metrics(w)
+	if s, ok := g.disk.Space(g.opt.Source.Current().DataDir); ok {
+		api.Metric(w, "parley_disk_free_bytes", "gauge", "Free bytes on the disk of the data directory.", s.Free)
+		api.Metric(w, "parley_disk_floor_bytes", "gauge", "Bytes that stay free for the gateway: floor and reserve.", s.Floor+s.Reserve)
+	}
+	stopped, refused := g.disk.Counts()
+	api.Metric(w, "parley_disk_stopped_total", "counter", "Commands stopped since the disk or their work folder was full.", stopped)
+	api.Metric(w, "parley_disk_refused_total", "counter", "Commands and writes refused since the disk or the work folder was full.", refused)
 	api.Metric(w, "parley_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
 	api.Metric(w, "parley_uptime_seconds", "gauge", "Seconds since the start.", g.opt.Now().Sub(g.began).Seconds())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"parley/tools/sandbox/egress"
 	"parley/workspace"
 	"parley/workspace/blob"
+	"parley/workspace/disk"
 	"parley/workspace/folder"
 	"parley/workspace/media"
 	"parley/workspace/store"
@@ -30,12 +32,33 @@ func (g *Gateway) tools() []tools.Tool {
 	return append(append(builtin.Files(), builtin.SendFile(g.keepSent), g.exec), g.opt.Tools...)
 }
 
+// openDisk makes the rule of disk space, and tells where the disk is too small for the usual one.
+func (g *Gateway) openDisk(c *configs.Config) {
+	g.disk = diskOf(c, g.log)
+	g.stops.push("disk", func(context.Context) error {
+		g.disk.Close()
+		return nil
+	})
+	switch s, ok := g.disk.Space(c.DataDir); {
+	case !ok:
+	case s.Useless():
+		g.log.Error("disk is too small for its floor: nothing of agents and people is written", "data_dir", c.DataDir, "total", s.Total, "floor", s.Floor, "reserve", s.Reserve, "key", "sandbox.disk_floor")
+	case s.Small:
+		g.log.Warn("disk is small: its floor is lower than usual", "data_dir", c.DataDir, "total", s.Total, "floor", s.Floor, "reserve", s.Reserve, "key", "sandbox.disk_floor")
+	}
+}
+
+// diskOf is the rule that a configuration asks for.
+func diskOf(c *configs.Config, log *slog.Logger) *disk.Rule {
+	return disk.New(disk.Options{Floor: int64(c.Sandbox.DiskFloor), Size: int64(c.Sandbox.WorkSize), Files: int64(c.Sandbox.WorkFiles), Log: log})
+}
+
 // openSandbox makes the backend that a configuration names, and the tool on it; it does no IO. Nothing of ours is visible
 // in it.
 func (g *Gateway) openSandbox(c *configs.Config) {
 	if g.sandbox = g.opt.Sandbox; g.sandbox == nil {
 		cfg := sandbox.Config{Backend: c.Sandbox.Backend, Limits: limitsOf(c), Concurrent: c.Concurrency.Exec,
-			Scratch: filepath.Join(c.DataDir, "probe"), Hide: []string{c.DataDir}}
+			Scratch: filepath.Join(c.DataDir, "probe"), Disk: g.disk, Hide: []string{c.DataDir}}
 		if c.Path != "" {
 			cfg.Hide = append(cfg.Hide, c.Path)
 		}

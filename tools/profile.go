@@ -4,7 +4,7 @@ import "slices"
 
 // Groups of tools that built-in rules and profiles know. A pattern names one as group:NAME.
 const (
-	GroupFiles   = "files"   // read_file write_file edit_file list_dir resolve_path
+	GroupFiles   = "files"   // read_file write_file edit_file remove_file list_dir resolve_path
 	GroupExec    = "exec"    // exec
 	GroupSend    = "send"    // send_file
 	GroupMemory  = "memory"  // remember recall

@@ -40,6 +40,7 @@ const (
 	AuditRunPaused        = "run.paused"
 	AuditRunResumed       = "run.resumed"
 	AuditStopped          = "stop.all"
+	AuditFilesRemoved     = "files.removed" // from a work folder
 	AuditChannelLogin     = "channel.login"
 	AuditChannelLogout    = "channel.logout"
 	AuditStoreLoss        = "store.loss"        // a start that went on although the database lacked what it held

@@ -39,7 +39,7 @@ func (r *Root) Keep(dir, name string, src io.ReadSeeker) (string, error) {
 			return p, nil
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			err = r.put(p, src)
+			err = r.putNew(p, src)
 			if errors.Is(err, fs.ErrExist) {
 				continue // somebody was quicker
 			}
@@ -97,6 +97,21 @@ func (r *Root) unhalf(p string) error {
 		return fmt.Errorf("keep a file: %w", err)
 	}
 	return nil
+}
+
+// putNew is put where there is room.
+func (r *Root) putNew(p string, src io.ReadSeeker) error {
+	size, err := src.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	done, err := r.admit(p, size)
+	if err != nil {
+		return fmt.Errorf("keep a file: %w", err)
+	}
+	err = r.put(p, src)
+	done(err == nil)
+	return err
 }
 
 // put writes a new file under another name first: a crash leaves the whole file or none.

@@ -50,6 +50,7 @@ func (r *Root) Mount(f Folder) error {
 			return fmt.Errorf("mount %q: %w", f.As, err)
 		}
 	}
+	at.rule = r.rule
 	f.Dir, at.control = real, &control{guard: f.Guard, rule: DefaultControl()}
 	if f.Guard != nil {
 		at.control.rule = f.Guard.Rule()

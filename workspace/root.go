@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"parley/workspace/disk"
 	"parley/workspace/tree"
 )
 
@@ -36,9 +37,10 @@ type Root struct {
 	dir    string // on the host
 	mounts []mount
 
-	work    bool     // a work folder: what a command has shut in it is opened again
-	control *control // of a mounted folder; nil: a work folder, in which nothing of the host is
-	owner   *os.Root // whose owner what is made belongs to; nil: that of root
+	work    bool       // a work folder: what a command has shut in it is opened again
+	control *control   // of a mounted folder; nil: a work folder, in which nothing of the host is
+	owner   *os.Root   // whose owner what is made belongs to; nil: that of root
+	rule    *disk.Rule // of disk space; nil: none
 }
 
 // PathError is a refused path. Its text is one short sentence that may be shown: the path in it is cut and

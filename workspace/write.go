@@ -10,6 +10,8 @@ import (
 	"path"
 	"strings"
 	"syscall"
+
+	"parley/workspace/disk"
 )
 
 // MaxWrite is how many bytes a file may have that a tool writes.
@@ -31,10 +33,15 @@ func (r *Root) WriteFile(written Path, data []byte) (created bool, err error) {
 	case len(data) > MaxWrite:
 		return false, refuse(p, ErrTooLarge, "%d bytes are more than the %d that a file may have", len(data), MaxWrite)
 	}
+	done, err := at.admit(clean, int64(len(data)))
+	if err != nil {
+		return false, writeError(p, err)
+	}
 	err = at.controlled(p, clean, true, func(at *Root, name string) (err error) {
 		created, err = at.writePlain(p, name, data)
 		return err
 	})
+	done(err == nil)
 	return created, err
 }
 
@@ -138,9 +145,12 @@ func partName() string {
 
 // writeError turns what the system said into a short sentence without a host path.
 func writeError(p string, err error) error {
+	var full *disk.Error
 	switch {
+	case errors.As(err, &full):
+		return refuse(p, fmt.Errorf("%w: %w", ErrDenied, err), "%s", full.Error())
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return refuse(p, fmt.Errorf("%w: %w", ErrDenied, syscall.ENOSPC), "there is no space left for it")
+		return refuse(p, fmt.Errorf("%w: %w: %w", ErrDenied, ErrSpace, syscall.ENOSPC), "there is no space left for it")
 	case errors.Is(err, fs.ErrPermission):
 		return refuse(p, ErrDenied, "it may not be written")
 	case errors.Is(err, syscall.EROFS):

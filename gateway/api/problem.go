@@ -58,6 +58,8 @@ func problemOf(err error) *problem {
 		return fault(http.StatusBadRequest, "invalid", detail)
 	case errors.Is(err, control.ErrBorrowed):
 		return fault(http.StatusForbidden, "fresh_sign_in", detail)
+	case errors.Is(err, workspace.ErrSpace):
+		return fault(http.StatusInsufficientStorage, "no_space", detail)
 	case errors.Is(err, workspace.ErrDenied):
 		return fault(http.StatusForbidden, "denied", detail)
 	case errors.Is(err, workspace.ErrConflict):

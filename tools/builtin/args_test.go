@@ -22,7 +22,7 @@ func argTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"read_file": reflect.TypeFor[readFileArgs](), "write_file": reflect.TypeFor[writeFileArgs](), "edit_file": reflect.TypeFor[editFileArgs](),
 		"list_dir": reflect.TypeFor[listDirArgs](), "resolve_path": reflect.TypeFor[resolvePathArgs](), "exec": reflect.TypeFor[execArgs](),
-		"send_file": reflect.TypeFor[sendFileArgs](),
+		"send_file": reflect.TypeFor[sendFileArgs](), "remove_file": reflect.TypeFor[removeFileArgs](),
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Files lists the tools that need nothing but the work folder.
 func Files() []tools.Tool {
-	return []tools.Tool{readFile{}, writeFile{}, editFile{}, listDir{}, resolvePath{}}
+	return []tools.Tool{readFile{}, writeFile{}, editFile{}, removeFile{}, listDir{}, resolvePath{}}
 }
 
 // fileSpec describes a tool of the work folder that takes its path as "path".

@@ -159,7 +159,7 @@ func TestSpecsAreStrictAndDescribed(t *testing.T) {
 			t.Errorf("%s is for %s: policy says who may use it", s.Name, s.MinRole)
 		}
 	}
-	want := "read_file:files:pure write_file:files:outside edit_file:files:outside list_dir:files:pure resolve_path:files:pure send_file:send:store exec:exec:outside"
+	want := "read_file:files:pure write_file:files:outside edit_file:files:outside remove_file:files:outside list_dir:files:pure resolve_path:files:pure send_file:send:store exec:exec:outside"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("tools: %s, want %s", got, want)
 	}

@@ -62,7 +62,7 @@ func (editFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 		return tools.Result{}, workspace.Say(workspace.ErrNotFound, "old_text does not stand in %q, so nothing was changed%s.", args.Path.String(), near(text, args.OldText))
 	}
 	if _, err := root.WriteFile(args.Path, []byte(text[:at]+next+text[at+len(old):])); err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, sayFull(root, err)
 	}
 	line := strings.Count(text[:at], "\n") + 1
 	said := fmt.Sprintf("Changed %s at line %d.", args.Path, line)

@@ -191,12 +191,14 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	switch {
 	case errors.Is(err, sandbox.ErrUnavailable):
 		return tools.Result{}, workspace.Say(err, "No command runs here: %s.", strings.TrimSuffix(t.Sandbox.Last().String(), "."))
+	case errors.Is(err, sandbox.ErrSpace):
+		return tools.Result{}, workspace.Say(err, "The command was not begun: %s; %s.", whyFull(err), clearing(c.Root))
 	case errors.Is(err, sandbox.ErrRefused):
 		return tools.Result{}, workspace.Say(err, "The sandbox refused to run this: %s.", workspace.Line(err.Error(), 200))
 	case err != nil:
 		return tools.Result{}, fmt.Errorf("run a command: %w", err)
 	}
-	r := tools.TextResult(outcome(out))
+	r := tools.TextResult(outcome(out, c.Root))
 	r.Error = out.Code != 0 || out.Killed != ""
 	r.Sandbox = t.Profile
 	return r, nil
@@ -220,7 +222,7 @@ func (t execTool) unasked(c tools.Call, line string) ([]string, bool) {
 }
 
 // outcome is what the model reads: the output first, then how it ended.
-func outcome(o sandbox.Outcome) string {
+func outcome(o sandbox.Outcome, root *workspace.Root) string {
 	text := strings.TrimRight(workspace.Visible(string(o.Output)), "\n")
 	if isBinary(o.Output) {
 		text = fmt.Sprintf("(the output is not text: %d bytes of %s; write it to a file)", o.OutputSize, http.DetectContentType(o.Output))
@@ -241,7 +243,16 @@ func outcome(o sandbox.Outcome) string {
 		}
 		text += ")"
 	}
-	return text + guarded(o) + "\n(" + ended(o) + ")"
+	how := ended(o)
+	switch o.Killed {
+	case "disk", "files", "space", "folder":
+		how += "; " + clearing(root)
+	case "":
+		if o.Signal == "SIGXFSZ" {
+			how += "; no file may grow as large here; " + clearing(root)
+		}
+	}
+	return text + guarded(o) + "\n(" + how + ")"
 }
 
 // maxHeldShown is how many renamed paths a result names.
@@ -282,6 +293,8 @@ func ended(o sandbox.Outcome) string {
 		return "stopped: it wrote more to the work folder than a command may"
 	case "space":
 		return "stopped: the disk of this machine is nearly full, and commands may not fill it"
+	case "folder":
+		return "stopped: the work folder holds all that it may"
 	case "lost":
 		return "stopped: something outside ended its sandbox; its outcome is unknown"
 	case "files":

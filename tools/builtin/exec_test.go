@@ -45,12 +45,12 @@ func TestExecSaysHowACommandEnded(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	for want, out := range map[string]sandbox.Outcome{
-		"(no output)\n(exit code 3 after 0s)":                                                                                         {Code: 3},
-		"x\n(stopped after 1m0s, its time limit)":                                                                                     {Output: []byte("x"), Killed: "timeout", TimedOut: true, Took: time.Minute},
-		"(no output)\n(stopped: it used more memory than a command may)":                                                              {Killed: "memory", Code: 137, Signal: "SIGKILL"},
-		"(no output)\n(stopped: the disk of this machine is nearly full, and commands may not fill it)":                               {Killed: "space"},
-		"(no output)\n(stopped: something outside ended its sandbox; its outcome is unknown)":                                         {Killed: "lost"},
-		"(no output)\n(ended by SIGSEGV after 0s)":                                                                                    {Signal: "SIGSEGV", Code: 139},
+		"(no output)\n(exit code 3 after 0s)":                            {Code: 3},
+		"x\n(stopped after 1m0s, its time limit)":                        {Output: []byte("x"), Killed: "timeout", TimedOut: true, Took: time.Minute},
+		"(no output)\n(stopped: it used more memory than a command may)": {Killed: "memory", Code: 137, Signal: "SIGKILL"},
+		"(no output)\n(stopped: the disk of this machine is nearly full, and commands may not fill it; remove what is not needed with remove_file)": {Killed: "space"},
+		"(no output)\n(stopped: something outside ended its sandbox; its outcome is unknown)":                                                       {Killed: "lost"},
+		"(no output)\n(ended by SIGSEGV after 0s)": {Signal: "SIGSEGV", Code: 139},
 		"ab\n(99 bytes in all; the middle is cut out; all of it is in .o/1, which read_file shows)\n(exit code 0 after 0s)":           {Output: []byte("ab"), Truncated: true, OutputFile: ".o/1", OutputSize: 99, OutputKept: 99},
 		"ab\n(99 bytes in all; the middle is cut out; its first 50 bytes are in .o/1, which read_file shows)\n(exit code 0 after 0s)": {Output: []byte("ab"), Truncated: true, OutputFile: ".o/1", OutputSize: 99, OutputKept: 50},
 		"ab\n(99 bytes in all; the middle is cut out; it is in no file)\n(exit code 0 after 0s)":                                      {Output: []byte("ab"), Truncated: true, OutputSize: 99},

@@ -39,7 +39,7 @@ func (writeFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	created, err := root.WriteFile(args.Path, []byte(args.Content))
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, sayFull(root, err)
 	}
 	did := "replaced"
 	if created {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+
+	"parley/workspace/disk"
 )
 
 // niceness is how far a command stands back: the gateway's own threads go before it.
@@ -22,6 +24,7 @@ type ns struct {
 	root   bool     // the gateway is root: sandboxes get a user of their own
 	hide   []string // clean absolute paths
 	maps   mapper
+	disk   *disk.Rule
 	calls  atomic.Uint64
 	weak   weakness // tests alone
 	spares spares
@@ -59,6 +62,9 @@ func newNS(cfg Config, deps Deps) *ns {
 	}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
+	}
+	if n.disk = cfg.Disk; n.disk == nil {
+		n.disk = disk.New(disk.Options{Log: n.log})
 	}
 	for _, h := range cfg.Hide {
 		if abs, err := filepath.Abs(h); err == nil {

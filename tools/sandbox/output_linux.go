@@ -6,6 +6,8 @@ import (
 	"os"
 	"path"
 	"syscall"
+
+	"parley/workspace/disk"
 )
 
 // Of the whole output that is kept in a file.
@@ -34,6 +36,7 @@ type output struct {
 type spill struct {
 	name string // relative to the work folder
 	file *os.File
+	to   io.Writer // the file, as long as the disk has room
 	left int64
 	kept int64
 }
@@ -115,7 +118,7 @@ func (s *spill) write(p []byte) {
 	if int64(len(p)) > s.left {
 		p = p[:s.left]
 	}
-	n, err := s.file.Write(p)
+	n, err := s.to.Write(p)
 	s.left, s.kept = s.left-int64(n), s.kept+int64(n)
 	if err != nil {
 		s.left = 0 // a full disk, say: what is there stays, the rest is counted
@@ -124,7 +127,7 @@ func (s *spill) write(p []byte) {
 
 // openSpill makes the file in the work folder, which the command can write too: every step is held inside it and follows
 // no link out. The command may spoil the file; it is its own output.
-func openSpill(work *os.Root, name string) *spill {
+func openSpill(work *os.Root, name string, rule *disk.Rule, dir string) *spill {
 	if work.Mkdir(outputDir, 0o700) == nil {
 		_ = work.Chmod(outputDir, 0o700)
 	}
@@ -134,7 +137,7 @@ func openSpill(work *os.Root, name string) *spill {
 	if err != nil {
 		return nil
 	}
-	return &spill{name: name, file: f, left: maxKept}
+	return &spill{name: name, file: f, to: rule.Writer(f, dir), left: maxKept}
 }
 
 // prune keeps the newest files: their names begin with the time.

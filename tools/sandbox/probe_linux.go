@@ -82,7 +82,7 @@ func (n *ns) try(ctx context.Context) ([]Check, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
 	c := Command{Argv: append([]string{probePath}, l.args()...), Work: l.work, Control: l.control, Limits: Limits{Timeout: probeWithin, Output: 256 << 10}}
-	out, err := n.run(ctx, c, how{self: probePath, weak: n.weak})
+	out, err := n.run(ctx, c, how{self: probePath, weak: n.weak, trial: true})
 	if err != nil {
 		return nil, hint(err)
 	}

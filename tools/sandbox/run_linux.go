@@ -25,6 +25,7 @@ import (
 type how struct {
 	self    string     // show this program there
 	weak    weakness   // tests alone
+	trial   bool       // the self-test, which writes next to nothing and must not fail for want of space
 	inherit []*os.File // tests alone: more files for init
 	stdin   *os.File   // tests alone: in place of nothing
 
@@ -113,6 +114,7 @@ func (n *ns) guarded(ctx context.Context, c Command, h how) (out Outcome, err er
 
 // begin runs a command in a sandbox that is ready, or in one that it makes.
 func (n *ns) begin(ctx context.Context, c Command, h how) (out Outcome, err error) {
+	n.within(&c)
 	s, files, err := n.plan(&c, h)
 	defer func() { closeAll(files) }()
 	if err != nil {
@@ -167,7 +169,9 @@ type call struct {
 
 	box     *box
 	work    *os.Root // for the output's file
-	disks   []*disk
+	trees   []*writable
+	unguard func() // ends the watch over the disk
+	alarms  chan string
 	out     *output
 	outcome Outcome
 	notice  []byte // what init has to say in place of the command
@@ -178,14 +182,20 @@ func (k *call) open() (err error) {
 	if k.work, err = os.OpenRoot(k.c.Work); err != nil {
 		return fmt.Errorf("open the work folder: %w", err)
 	}
-	k.disks = openDisks(k.c)
+	k.alarms = make(chan string, 1)
+	if err = k.openTrees(); err == nil {
+		err = k.guard()
+	}
+	if err != nil {
+		return refusal(err)
+	}
 	if err := k.box.fit(k.c.Limits); err != nil {
 		return err
 	}
 	name := strconv.FormatInt(k.began.UnixMilli(), 10) + "-" + strconv.FormatUint(k.number, 10) + ".txt"
 	k.out = newOutput(k.c.Limits.Output, func() *spill {
 		_ = tree.HealPath(filepath.Join(k.c.Work, outputDir), tree.Write) // where it is not there, it is made
-		return openSpill(k.work, name)
+		return openSpill(k.work, name, k.n.disk, k.c.Work)
 	})
 	k.out.whole = k.how.weak.NoCut
 	return nil
@@ -197,9 +207,7 @@ func (k *call) cleanUp() {
 	if k.work != nil {
 		k.work.Close()
 	}
-	for _, d := range k.disks {
-		d.dir.Close()
-	}
+	k.letGo()
 }
 
 // wait speaks with init, watches the command and ends it when it must end.
@@ -229,6 +237,10 @@ func (k *call) wait(ctx context.Context, files []*os.File) (Outcome, error) {
 	}
 	if err != nil || k.outcome.Killed != "" {
 		_ = k.box.process.Kill() // it may be gone already
+		switch k.outcome.Killed {
+		case "disk", "files", "folder":
+			strike(k.box.process.Pid, k.box.group)
+		}
 	}
 	stop()
 	_, werr := k.box.process.Wait() // its end is the end of all
@@ -243,6 +255,10 @@ func (k *call) wait(ctx context.Context, files []*os.File) (Outcome, error) {
 	k.outcome.Took = time.Since(k.began)
 	if k.box.group != nil && k.box.group.killed() {
 		k.outcome.Killed = "memory"
+	}
+	switch k.outcome.Killed {
+	case "disk", "files", "folder":
+		k.n.disk.Stopped(k.c.Work, k.outcome.Killed, k.outcome.Took)
 	}
 	return k.outcome, errors.Join(err, werr)
 }
@@ -275,12 +291,14 @@ func (k *call) listen(to chan<- message) {
 func (k *call) follow(ctx context.Context, messages <-chan message, background *sync.WaitGroup) error {
 	limit := time.NewTimer(startWithin)
 	defer limit.Stop()
-	alarms := make(chan string, 1)
 	ready := false
 	for {
 		select {
 		case m, ok := <-messages:
 			switch {
+			case !ok && len(k.alarms) > 0:
+				k.kill(<-k.alarms)
+				return nil
 			case !ok && !ready:
 				return notBegun{"its first process ended early"}
 			case !ok:
@@ -303,9 +321,9 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 				} else {
 					limit.Stop()
 				}
-				k.watch(ctx, m.files, alarms, background)
+				k.watch(ctx, m.files, background)
 			}
-		case why := <-alarms:
+		case why := <-k.alarms:
 			k.kill(why)
 			return nil
 		case <-limit.C:

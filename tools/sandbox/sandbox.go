@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/disk"
 )
 
 // Backend runs commands apart from the host. It is safe for concurrent use.
 type Backend interface {
 	// Run runs one command to its end and leaves no process of it behind, whatever ended it; ending ctx kills it. A command
 	// that ran is an Outcome, also when it failed, was killed or ran out of time. An error means that it did not run:
-	// ErrUnavailable (no tier is proven), ErrRefused (Command asks for what is not given), the cause of ctx, or one of
+	// ErrUnavailable (no tier is proven), ErrRefused (Command asks for what is not given), ErrSpace, the cause of ctx, or one of
 	// the machine. It waits for its turn under Config.Concurrent.
 	Run(ctx context.Context, c Command) (Outcome, error)
 	// Tier is what Probe has proven; TierNone before that, and then exec must not be offered. It does not block.
@@ -49,6 +50,7 @@ const (
 var (
 	ErrUnavailable = errors.New("no sandbox")
 	ErrRefused     = errors.New("refused by the sandbox")
+	ErrSpace       = disk.ErrSpace // the disk or the work folder is full: a *disk.Error says which
 )
 
 // Where things are inside.
@@ -65,6 +67,7 @@ type Config struct {
 	Concurrent int           // commands at once; 0: twice the processors
 	Scratch    string        // folder for the self-test, on the file system of the work folders; empty: the system's own
 	Keep       time.Duration // how long a sandbox is kept ready for the next command; 0: a minute; negative: none is
+	Disk       *disk.Rule    // of disk space; nil: one of its own, with the defaults
 	Hide       []string      // host paths that no command sees, also where a shown folder holds them: data directory, configuration
 }
 
@@ -124,7 +127,7 @@ type Outcome struct {
 	OutputKept int64         // bytes of it in that file, from the first on
 	OutputSize int64         // bytes that it wrote
 	TimedOut   bool          // Killed is "timeout"
-	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "space" (of the host's disk), "lost" (its sandbox was killed from outside); empty: it ended by itself
+	Killed     string        // why the gateway ended it: "timeout", "stopped", "memory", "disk", "files", "space" (of the host's disk), "folder" (the work folder is full), "lost" (its sandbox was killed from outside); empty: it ended by itself
 	Held       []Held        // what it had made that programs of the host obey, and that was renamed
 	Closed     []Closed      // folders that it could not write though they are configured so
 	Took       time.Duration // from the start of its sandbox to the end of its last process

@@ -158,6 +158,8 @@ func filter(arch uint32, bounded bool) ([]bpf.Instruction, error) {
 	for _, nr := range append([]uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_INOTIFY_INIT1}, absentHere()...) {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 1}, answer(unix.ENOSYS))
 	}
+	// It takes any amount of the disk in no time, before anybody could stop it. Libraries write instead.
+	p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_FALLOCATE, SkipFalse: 1}, answer(unix.EOPNOTSUPP))
 	rules := byArgument()
 	if !bounded {
 		rules = append(rules, raisesBuffers()...)

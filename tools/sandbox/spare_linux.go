@@ -120,4 +120,5 @@ func (n *ns) Close() {
 	p.mu.Unlock()
 	n.drop()
 	p.work.Wait()
+	n.disk.Close()
 }

@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/disk"
 )
 
 // Store is a folder of files named by their SHA-256. Safe for concurrent use, also by several processes.
 type Store struct {
-	dir string
+	dir  string
+	rule *disk.Rule // of disk space; nil: none
 
 	mu    sync.Mutex
 	sound map[string]stamp // files that were read since and held what they are named by
@@ -41,6 +43,31 @@ var ErrDamaged = errors.New("the file is not what was kept")
 
 // New uses dir, which is made with mode 0700 by the first Put.
 func New(dir string) *Store { return &Store{dir: dir, sound: map[string]stamp{}} }
+
+// Under puts the store under the rule of disk space, and returns it. It must be done before the store is shared.
+func (s *Store) Under(rule *disk.Rule) *Store {
+	s.rule = rule
+	return s
+}
+
+// Rule is the one that the store is under.
+func (s *Store) Rule() *disk.Rule { return s.rule }
+
+// Room asks whether so many bytes could be taken now: for who must put a file somewhere else first.
+func (s *Store) Room(n int64) error {
+	done, err := s.rule.Admit(filepath.Dir(s.dir), n)
+	done()
+	return said(err)
+}
+
+// said gives a refusal of the rule its sentence.
+func said(err error) error {
+	var full *disk.Error
+	if errors.As(err, &full) {
+		return workspace.Say(err, "I cannot keep this file: %s.", full.Error())
+	}
+	return err
+}
 
 var refPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
@@ -80,11 +107,12 @@ func (s *Store) Take(r io.Reader, limit int64) (k Kept, err error) {
 	defer func() {
 		if err != nil {
 			_ = os.Remove(f.Name()) // half a file under a name that nobody asks for
+			err = said(err)
 		}
 	}()
 	hash, head := sha256.New(), &beginning{}
 	from := &reader{Reader: io.LimitReader(r, limit+1)}
-	k.Size, err = io.Copy(io.MultiWriter(f, hash, head), from)
+	k.Size, err = io.Copy(io.MultiWriter(s.rule.Writer(f, s.dir), hash, head), from)
 	switch {
 	case from.err != nil:
 		err = from.err // the file's own errors below are the store's

@@ -57,6 +57,12 @@ func (e *Entry) Path() string {
 	return strings.Join(append(names, e.Name), "/")
 }
 
+// Beside says whether the entry's folder has such a name.
+func (e *Entry) Beside(name string) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(e.At, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
 // Walker says what is done on a walk. Any error that a function returns ends it.
 type Walker struct {
 	Enter  func(*Entry) error        // before a folder is read; SkipFolder leaves it alone
