@@ -16,6 +16,7 @@ import (
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/logbook"
+	"parley/gateway/transport"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -110,7 +111,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Folders: noFolders{}, Now: time.Now}
+	w.Control = &control.Control{Store: st, House: w.house, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)
