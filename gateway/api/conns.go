@@ -210,10 +210,17 @@ func (k *conns) shedServed() {
 
 // turn follows a connection into another state.
 func (k *conns) turn(c *conn, state http.ConnState) {
+	if v := k.turned(c, state); v != nil {
+		_ = v.Conn.Close() // its server reads the end of it
+	}
+}
+
+// turned is turn but for the connection that makes room: more than an address's share came at once, and rest now.
+func (k *conns) turned(c *conn, state http.ConnState) (victim *conn) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if c.gone || state != http.StateActive && state != http.StateIdle {
-		return
+		return nil
 	}
 	c.resting, c.since = state == http.StateIdle, time.Now()
 	if c.timer != nil {
@@ -222,7 +229,14 @@ func (k *conns) turn(c *conn, state http.ConnState) {
 	}
 	if c.resting && !c.known {
 		c.timer = time.AfterFunc(k.idle, func() { k.rested(c) })
+		if k.from[c.addr] > maxFromAddress {
+			if victim = k.oldest(func(o *conn) bool { return o.addr == c.addr && o.resting }); victim != nil {
+				k.remove(victim)
+				k.shed++
+			}
+		}
 	}
+	return victim
 }
 
 // rested ends a stranger's connection that still rests: nobody waits for anything.
