@@ -20,7 +20,6 @@ type hall struct {
 	t    *testing.T
 	s    *Server
 	addr string
-	path string
 }
 
 const hallToken = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -38,18 +38,17 @@ type Options struct {
 
 // writer is one archive in the making.
 type writer struct {
-	opt    Options
-	ctx    context.Context //nolint:containedctx // of this one call
-	tar    *tar.Writer
-	rows   *list // of files
-	left   *list
-	m      Manifest
-	stack  []folder
-	deep   int // paths that were cut so far
-	links  map[inode]*firstName
-	buf    []byte
-	told   int64
-	failed error
+	opt   Options
+	ctx   context.Context //nolint:containedctx // of this one call
+	tar   *tar.Writer
+	rows  *list // of files
+	left  *list
+	m     Manifest
+	stack []folder
+	deep  int // paths that were cut so far
+	links map[inode]*firstName
+	buf   []byte
+	told  int64
 }
 
 // folder is one on the way to what is being written.
@@ -105,7 +104,7 @@ func Write(ctx context.Context, out io.Writer, dir string, o Options) (m Manifes
 // enter notes the way down. A long path is cut when something below it is written.
 func (w *writer) enter(e *tree.Entry) error {
 	if e.Depth == 1 && w.opt.Skip != nil && w.opt.Skip(e.Name) {
-		return tree.SkipFolder
+		return tree.ErrSkipFolder
 	}
 	w.stack = w.stack[:e.Depth]
 	up := w.stack[e.Depth-1]

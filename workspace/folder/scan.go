@@ -21,8 +21,6 @@ import (
 // ident is what a name stands for, whatever it is called.
 type ident struct{ dev, ino uint64 }
 
-func (i ident) there() bool { return i.ino != 0 }
-
 func identIn(fi fs.FileInfo) (ident, bool) {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {

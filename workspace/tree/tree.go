@@ -33,8 +33,8 @@ const (
 // ErrMoved says that a folder was moved while it was walked: what had not been seen of it was left.
 var ErrMoved = errors.New("it was moved while it was read")
 
-// SkipFolder is returned by Enter for a folder that is to be left alone.
-var SkipFolder = errors.New("skip this folder") //nolint:errname,staticcheck // as fs.SkipDir
+// ErrSkipFolder is returned by Enter for a folder that is to be left alone.
+var ErrSkipFolder = errors.New("skip this folder")
 
 // Entry is what was found. It is valid during the call only.
 type Entry struct {
@@ -65,7 +65,7 @@ func (e *Entry) Beside(name string) bool {
 
 // Walker says what is done on a walk. Any error that a function returns ends it.
 type Walker struct {
-	Enter  func(*Entry) error        // before a folder is read; SkipFolder leaves it alone
+	Enter  func(*Entry) error        // before a folder is read; ErrSkipFolder leaves it alone
 	Visit  func(*Entry) error        // for what is no folder
 	Leave  func(*Entry) error        // when all in a folder was seen; it is closed
 	Failed func(*Entry, error) error // for what could not be looked at or read on; nil: the error ends the walk
@@ -85,7 +85,6 @@ type level struct {
 type walk struct {
 	Walker
 	levels []level
-	open   int
 }
 
 // Walk sees everything below an open folder, which stays the caller's.
@@ -215,7 +214,7 @@ func (w *walk) enter(name string) error {
 		return w.Visit(&e)
 	}
 	if w.Enter != nil {
-		if err := w.Enter(&e); errors.Is(err, SkipFolder) {
+		if err := w.Enter(&e); errors.Is(err, ErrSkipFolder) {
 			return nil
 		} else if err != nil {
 			return err
