@@ -32,7 +32,7 @@ git clone -q nested "$HOME/origin" && git submodule --quiet add "$HOME/origin" l
 git worktree add -q wt
 git init -q --separate-git-dir=gitdata sep
 git init -q --bare bare.git && git init -q --bare store
-mkdir -p half/objects half/refs waits/refs plain .vscode .githooks hooks-mine old
+mkdir -p .git/hooks .git/info store/info half/objects half/refs waits/refs plain .vscode .githooks hooks-mine old
 echo 'ref: refs/heads/main' >waits/HEAD
 echo '{}' >.vscode/tasks.json; echo 'echo hi' >.envrc; echo '#!/bin/sh' >.githooks/pre-commit
 ln -s .git link; ln -s nested into; ln -s gitdata data; ln -s ../plain old/back; ln -s . loop; ln -s .envrc rc
