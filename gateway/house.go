@@ -130,9 +130,9 @@ func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 
 // Output opens a file in the work folder that a turn had.
 func (h house) Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error) {
-	a, ok := h.g.roster().agents[key.Agent]
-	if !ok {
-		return nil, fmt.Errorf("agent %s: %w", key.Agent, workspace.ErrNotFound)
+	a, err := h.agentOf(key)
+	if err != nil {
+		return nil, err
 	}
 	root, err := workspace.OpenRoot(a.Files.WorkDir(a.Scope, key, actor, h.g.turns.at(inputs)))
 	if err != nil {
@@ -141,6 +141,39 @@ func (h house) Output(key workspace.Key, actor workspace.Actor, inputs []workspa
 	defer root.Close()
 	f, _, err := root.Open(workspace.At(name))
 	return f, err
+}
+
+func (h house) agentOf(key workspace.Key) (*agent, error) {
+	a, ok := h.g.roster().agents[key.Agent]
+	if !ok {
+		return nil, workspace.Say(fmt.Errorf("agent %s: %w", key.Agent, workspace.ErrNotFound), "The agent of this session is not configured any more.")
+	}
+	return a, nil
+}
+
+// Work opens the work folder that a turn has. What owners have mounted there is told, and is not reached through it.
+func (h house) Work(key workspace.Key, actor workspace.Actor, room workspace.RoomID) (control.Work, error) {
+	a, err := h.agentOf(key)
+	if err != nil {
+		return control.Work{}, err
+	}
+	at := h.g.turns.at([]workspace.Input{{RoomID: room}})
+	w := control.Work{Everyone: a.Scope == workspace.WorkScopeAgent}
+	w.Shared = w.Everyone || actor.Role == workspace.Owner && workspace.Private(key, actor, at)
+	if workspace.Shares(key, actor, at) {
+		for _, f := range a.Folders {
+			w.Mounted = append(w.Mounted, f.As)
+		}
+	}
+	dir := a.Files.WorkDir(a.Scope, key, actor, at)
+	if _, err := os.Lstat(dir); err != nil {
+		return w, fmt.Errorf("work folder: %w", err)
+	}
+	if w.Root, err = workspace.OpenWork(dir); err != nil {
+		return w, err
+	}
+	w.Root.Under(h.g.disk)
+	return w, nil
 }
 
 func (h house) Tools(id workspace.AgentID) (tools.Set, bool) {

@@ -64,6 +64,30 @@ func (r *Root) more(p string, size int64) (bytes, files int64) {
 // Filled says what fills the work folder, without what is mounted in it.
 func (r *Root) Filled() (disk.Report, error) { return r.rule.Report(r.dir) }
 
+// FilledBelow says what fills one folder in the work folder. Its items are named relative to the work folder.
+func (r *Root) FilledBelow(written Path) (disk.Report, error) {
+	p := written.text
+	at, clean, _, err := r.find(written)
+	switch {
+	case err != nil:
+		return disk.Report{}, err
+	case at != r:
+		return disk.Report{}, refuse(p, ErrDenied, "it is an owner's folder, which is not counted")
+	}
+	d, err := openFolder(r.root, clean)
+	if err != nil {
+		return disk.Report{}, openError(p, err)
+	}
+	defer d.Close()
+	rep := r.rule.ReportOf(d)
+	for _, list := range [][]disk.Item{rep.Top, rep.Files} {
+		for i := range list {
+			list[i].Path = path.Join(clean, list[i].Path)
+		}
+	}
+	return rep, nil
+}
+
 // Limits are what the work folder may hold.
 func (r *Root) Limits() disk.Used { return r.rule.Limits() }
 

@@ -76,7 +76,7 @@ func (a *app) root() *cobra.Command {
 		a.onboardCommand(), a.gatewayCommand(), a.serviceCommand(), a.doctorCommand(), a.configCommand(),
 		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
 		a.statusCommand(), a.logsCommand(), a.usageCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.peopleCommand(),
-		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.folderCommand(), a.approvalCommand(), a.outboundCommand(), a.auditCommand(),
+		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.folderCommand(), a.filesCommand(), a.approvalCommand(), a.outboundCommand(), a.auditCommand(),
 		a.backupCommand(), a.restoreCommand(), a.versionCommand())
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

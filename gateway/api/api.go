@@ -113,6 +113,8 @@ func routes() []route {
 		{"GET /v1/sessions/{key}", false, (*server).getSession},
 		{"PATCH /v1/sessions/{key}", false, (*server).renameSession},
 		{"DELETE /v1/sessions/{key}", false, (*server).deleteSession},
+		{"GET /v1/sessions/{key}/files", false, (*server).workFiles},
+		{clearPattern, false, (*server).removeFile},
 		{"GET /v1/sessions/{key}/generations", false, (*server).listGenerations},
 		{"POST /v1/sessions/{key}/fork", false, (*server).forkSession},
 		{"GET /v1/sessions/{key}/entries", false, (*server).sessionEntries},

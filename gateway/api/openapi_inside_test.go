@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 var named = map[string]any{
 	"Problem": problem{}, "Usage": usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
-	"Session": sessionView{}, "NewSession": newSession{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
+	"Session": sessionView{}, "NewSession": newSession{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
 	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
 	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
@@ -55,6 +55,8 @@ var parameters = map[string]*jsonschema.Schema{
 	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
 	"by":    {Type: "string", Enum: []any{"day", "agent", "person", "model"}, Description: "what each item sums; day when left out"},
 	"from":  {Type: "string", Format: "date", Description: "first day, UTC; 30 days back when left out"}, "to": {Type: "string", Format: "date", Description: "last day, UTC; today when left out"},
+	"path": text("file or folder, relative to the work folder"), "folder": {Type: "string", Enum: []any{"true", "false"}, Description: "true: a folder with all that is in it; the path . is then everything"},
+	"inside": text("only what is in this folder, relative to the work folder"),
 	"person": text("only of this person, by id"), "model": text("only of this model"),
 }
 

@@ -71,6 +71,8 @@ func sessionOperations() map[string]operation {
 		"GET /v1/sessions/{key}":             {"sessions", "Read the newest generation of a session", "", nil, one(200, sessionView{}), ""},
 		"PATCH /v1/sessions/{key}":           {"sessions", "Rename a session", "", sessionChange{}, one(200, sessionView{}), ""},
 		"DELETE /v1/sessions/{key}":          {"sessions", "End a session and hide it; the record stays", "", emptyRequest{}, one(204, nil), ""},
+		"GET /v1/sessions/{key}/files":       {"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, control.Files{}), ""},
+		clearPattern:                         {"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder", emptyRequest{}, one(200, control.FilesRemoved{}), ""},
 		"GET /v1/sessions/{key}/generations": {"sessions", "List the lives of a session, newest first", "", nil, one(200, list[generationView]{}), ""},
 		"POST /v1/sessions/{key}/fork":       {"sessions", "Begin a new generation with what stands before an event", "", forkRequest{}, one(201, sessionView{}), ""},
 		"GET /v1/sessions/{key}/entries":     {"sessions", "List stored events of a session", "after before session_id limit", nil, one(200, list[event]{}), ""},

@@ -67,6 +67,7 @@ func (s *server) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 const (
 	messagesPattern = "POST /v1/messages"
 	filesPattern    = "POST /v1/files"
+	clearPattern    = "DELETE /v1/sessions/{key}/files"
 )
 
 // wayOf keeps a program that runs wild from stopping the page of the same person.
@@ -158,7 +159,10 @@ func (s *server) once(rt route, w http.ResponseWriter, r *http.Request, key stri
 	if kept.status != 0 {
 		status = kept.status
 	}
-	if err := s.opt.Control.KeepAnswer(call, key, control.Answered{Hash: hash, Status: status, Body: kept.body.String()}); err != nil && !errors.Is(err, workspace.ErrConflict) {
+	answer := control.Answered{Hash: hash, Status: status, Body: kept.body.String()}
+	if rt.pattern == clearPattern { // it is done, and answered, also while the store takes nothing
+		s.opt.Control.KeepAnswerSoon(r.Context(), call, key, answer)
+	} else if err := s.opt.Control.KeepAnswer(call, key, answer); err != nil && !errors.Is(err, workspace.ErrConflict) {
 		return err
 	}
 	w.WriteHeader(status)

@@ -58,6 +58,10 @@ func Render(value any) string {
 		return fmt.Sprintf("This session is now called **%s**.", v.Name)
 	case control.Export:
 		return renderExport(v)
+	case control.Files:
+		return renderFiles(v)
+	case control.FilesRemoved:
+		return renderRemoved(v)
 	case control.Resumed:
 		switch {
 		case v.Messages == 0 && v.Answers == 0:

@@ -59,7 +59,7 @@ const (
 
 // Table lists every command in the order of /help.
 func Table() []Command {
-	return append(append(append(talk(), decisions()...), settings()...), gauges()...)
+	return slices.Concat(talk(), decisions(), settings(), gauges())
 }
 
 // talk is what is said about the conversation itself.
@@ -115,6 +115,8 @@ func gauges() []Command {
 		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", Wrong: "/status now", run: status},
 		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", Wrong: "/context all", MaxArgs: 1,
 			Choices: []string{"list", "detail", "json"}, run: composition},
+		{Name: "files", Args: "[in <folder>|rm <path>]", Help: "show what fills the work folder, or remove something from it", Example: "/files rm old/report.pdf", Wrong: "/files rm",
+			MaxArgs: 2, Text: true, Choices: []string{"in", "rm"}, verb: filesVerb, check: checkFiles, run: files},
 		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not", run: why},
 		{Name: "link", Args: "[code]", Help: "be one person on two networks: ask for a code here, give it there", Example: "/link K7QF-M2XA", Wrong: "/link K7QF M2XA X", MaxArgs: 2,
 			check: checkLink, order: atDoorWhenSet, run: link},

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -73,6 +74,9 @@ type House interface {
 	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
 	// Output opens a file in the work folder that a run of this session by this actor had.
 	Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error)
+	// Work opens the work folder that a turn of this session by this actor, asked for in this room, has; fs.ErrNotExist: nothing has
+	// worked there, and the rest of Work is told all the same.
+	Work(key workspace.Key, actor workspace.Actor, room workspace.RoomID) (Work, error)
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent
@@ -129,6 +133,7 @@ type Control struct {
 	Logins    *transport.Logins
 	Now       func() time.Time
 	Folders   Folders
+	Logger    *slog.Logger        // nil: nobody reads it
 	Hide      *workspace.Redactor // takes secrets out of replies; nil: none are known
 
 	usage spent
@@ -153,7 +158,7 @@ func rights(v verb) (least, inGroup workspace.Role) {
 		return workspace.Member, workspace.Member
 	case "new", "reset", "queue", "compact", "retry", "undo", "usage", "reasoning", "session.new", "session.switch", "session.rename":
 		return workspace.Guest, workspace.Owner
-	case "sessions", "session.export", "link":
+	case "sessions", "session.export", "link", "files", "files.remove":
 		return workspace.Guest, workspace.Nobody
 	case "message", "session.read", "run.read", "me", "describe", "approve", "approval.list", "pause", "session.create", "session.fork", "session.delete", "file.put", "file.get":
 		return workspace.Member, workspace.Nobody

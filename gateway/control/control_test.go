@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -31,6 +32,14 @@ type house struct {
 	pushed        []workspace.Outbound
 	first         workspace.Input // of the turn that runs
 	waiting       []workspace.Input
+	work          func(workspace.Key, workspace.Actor, workspace.RoomID) (control.Work, error) // nil: nothing has worked
+}
+
+func (h *house) Work(key workspace.Key, who workspace.Actor, room workspace.RoomID) (control.Work, error) {
+	if h.work == nil {
+		return control.Work{}, fs.ErrNotExist
+	}
+	return h.work(key, who, room)
 }
 
 func (h *house) Lane(string) lane.View {
@@ -229,6 +238,10 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
 	case "route.explain":
 		return func(c control.Call) error { _, _, _, err := w.Explain(ctx, c, routes.Facts{}, "tg"); return err }
+	case "files":
+		return func(c control.Call) error { _, err := w.Files(ctx, c, "", ""); return err }
+	case "files.remove":
+		return func(c control.Call) error { _, err := w.RemoveFile(ctx, c, "", "x", false); return err }
 	case "folder.list":
 		return func(c control.Call) error { _, err := w.ListFolders(ctx, c); return err }
 	case "folder.accept":

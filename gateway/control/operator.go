@@ -8,6 +8,7 @@ import (
 
 	"parley/gateway/logbook"
 	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // RouteRow is a rule of the table of routes, or the fallback behind them all.
@@ -111,9 +112,13 @@ func (c *Control) KeepAnswer(call Call, key string, a Answered) error {
 	if call.Actor.Person == "" {
 		return workspace.ErrDenied
 	}
-	return c.Store.PutAnswer(call.Actor.Person, key, struct {
-		Hash   string
-		Status int
-		Body   string
-	}(a))
+	return c.Store.PutAnswer(call.Actor.Person, key, store.Answer(a))
+}
+
+// KeepAnswerSoon is KeepAnswer for what is done although the store may take nothing. Until the answer is stored a repeat acts again.
+func (c *Control) KeepAnswerSoon(ctx context.Context, call Call, key string, a Answered) {
+	err := c.Store.PutAnswerSoon(ctx, call.Actor.Person, key, store.Answer(a), auditWithin)
+	if err != nil && !errors.Is(err, workspace.ErrConflict) && c.Logger != nil {
+		c.Logger.Error("answer of an idempotency key is not stored yet", "actor", call.Actor.Person, "err", err)
+	}
 }

@@ -12,7 +12,7 @@ const fillers = 3
 
 // clearing says how a folder is made smaller, and what fills it the most.
 func clearing(root *workspace.Root) string {
-	text := "remove what is not needed with remove_file"
+	text := "remove what is not needed with remove_file; the person can with /files"
 	if rep, err := root.Filled(); err == nil {
 		if list := workspace.Filling(rep, fillers); list != "" {
 			text += "; the largest: " + list

@@ -31,7 +31,7 @@ type Report struct {
 
 // shown is how many items a report has of each kind, and keptPath the longest path in it: a longer one could not be named.
 const (
-	shown     = 12
+	shown     = 20
 	keptPath  = 1000
 	keptDepth = 100
 )
@@ -51,14 +51,28 @@ func (r *Rule) Report(dir string) (Report, error) {
 		changed = r.of(dir).changed
 		r.mu.Unlock()
 	}
-	rep.Used = measure(d, most, true, &rep)
+	rep.look(d, most)
 	if r != nil {
 		r.note(dir, rep.Used, changed)
 	}
+	return rep, nil
+}
+
+// ReportOf looks at what fills an open folder, which may be one in a work folder. It has no limits of its own.
+func (r *Rule) ReportOf(d *os.File) (rep Report) {
+	most := int64(1 << 62)
+	if r != nil {
+		most = r.most()
+	}
+	rep.look(d, most)
+	return rep
+}
+
+func (rep *Report) look(d *os.File, most int64) {
+	rep.Used = measure(d, most, true, rep)
 	slices.SortFunc(rep.Top, larger)
 	slices.SortFunc(rep.Files, larger)
 	rep.Top, rep.Files = rep.Top[:min(len(rep.Top), shown)], rep.Files[:min(len(rep.Files), shown)]
-	return rep, nil
 }
 
 // file notes a file for the report. It keeps a few more than are shown, so that they are sorted now and then only.

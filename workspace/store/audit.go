@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gowebpki/jcs"
 
@@ -35,6 +36,12 @@ const auditChain = "audit_chain"
 // that unit.
 func (s *Store) Audit(row workspace.AuditRow) error {
 	return s.do("audit", func(t *tx) error { return t.audit(row) })
+}
+
+// AuditSoon is Audit for an act that is done and must not wait for a store that takes nothing: it returns an error after within.
+// The row is then kept in memory, and stored as soon as the store can be written.
+func (s *Store) AuditSoon(ctx context.Context, row workspace.AuditRow, within time.Duration) error {
+	return s.doWithin(ctx, within, "audit", func(t *tx) error { return t.audit(row) })
 }
 
 // auditBody is the form that is hashed: its keys are the contract with whoever reads the log.

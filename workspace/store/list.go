@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -219,7 +220,16 @@ func (s *Store) AnswerOf(person workspace.PersonID, key string) (a Answer, err e
 
 // PutAnswer keeps an answer under its key for 30 days. workspace.ErrConflict: the key has one already.
 func (s *Store) PutAnswer(person workspace.PersonID, key string, a Answer) error {
-	return s.do("put answer", func(t *tx) error {
+	return s.do("put answer", putAnswer(person, key, a))
+}
+
+// PutAnswerSoon is PutAnswer for an act that is done and must not wait for a store that takes nothing: as AuditSoon.
+func (s *Store) PutAnswerSoon(ctx context.Context, person workspace.PersonID, key string, a Answer, within time.Duration) error {
+	return s.doWithin(ctx, within, "put answer", putAnswer(person, key, a))
+}
+
+func putAnswer(person workspace.PersonID, key string, a Answer) func(*tx) error {
+	return func(t *tx) error {
 		if _, err := t.exec(`DELETE FROM answers WHERE created < ?`, t.now-answersKept.Milliseconds()); err != nil {
 			return err
 		}
@@ -229,5 +239,5 @@ func (s *Store) PutAnswer(person workspace.PersonID, key string, a Answer) error
 			err = errors.Join(workspace.ErrConflict, errors.New("put answer"))
 		}
 		return err
-	})
+	}
 }

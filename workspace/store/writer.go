@@ -46,6 +46,31 @@ func (s *Store) offer(name string, run func(*tx) error) error {
 	return s.submit(&unit{name: name, run: run, done: make(chan error, 1), refused: true})
 }
 
+// doWithin is do that does not wait for longer than that, or than ctx. The unit keeps its place and is done all the same.
+func (s *Store) doWithin(ctx context.Context, within time.Duration, name string, run func(*tx) error) error {
+	if s.closed.Load() {
+		return ErrClosed
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), within)
+	defer done()
+	u := &unit{name: name, run: run, done: make(chan error, 1)}
+	select {
+	case s.queue <- u:
+	case <-s.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		return channels.ErrUnwritable
+	}
+	select {
+	case err := <-u.done:
+		return err
+	case <-s.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		return channels.ErrUnwritable
+	}
+}
+
 // post runs a unit in order but does not wait. A failure is logged: whatever relies on it has its own
 // compare-and-set and fails in its turn.
 func (s *Store) post(name string, run func(*tx) error) {

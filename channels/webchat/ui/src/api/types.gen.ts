@@ -253,6 +253,16 @@ export type FileRequest = {
   ref: string
 }
 
+export type FilesRemoved = {
+  path: string
+  /** files and folders */
+  removed: number
+  /** false: the store takes nothing, so that only the daemon's log tells of it until it does */
+  audited: boolean
+  /** what the work folder holds now */
+  left: WorkFiles
+}
+
 export type Finding = {
   ok: boolean
   /** it works, and is probably not what was meant */
@@ -914,4 +924,43 @@ export type UsageSum = {
   /** null: a sum has one page */
   next: string | null
   total: UsageItem
+}
+
+export type WorkFile = {
+  /** relative to the work folder */
+  path: string
+  folder: boolean
+  bytes: number
+  /** in a folder */
+  files: number
+  /** false: no path can name it, so that it goes with the folder that it is in */
+  removable: boolean
+}
+
+export type WorkFiles = {
+  session: string
+  /** the folder that is looked at, relative to the work folder; "." is all of it */
+  path: string
+  /** in the work folder: blocks on the disk, and 4 KiB for each file and folder */
+  bytes: number
+  /** and folders, in the work folder */
+  files: number
+  max_bytes: number
+  max_files: number
+  /** there is more than was counted */
+  more?: boolean
+  /** directly in the folder, the largest first, at most 20 */
+  items: WorkFile[]
+  /** files anywhere in the folder, the largest first, at most 20 */
+  largest: WorkFile[]
+  /** owners' folders that are shown in it: neither counted nor removed here */
+  mounted: string[]
+  /** other sessions work in this folder too */
+  shared: boolean
+  /** bytes; 0: not known */
+  disk_free: number
+  /** bytes that stay free: below them nothing is written */
+  disk_kept: number
+  /** nothing is written at the moment */
+  disk_low: boolean
 }
