@@ -61,12 +61,13 @@ export class World {
     this.port = 0
   }
 
-  // start runs the gateway. config is YAML beside what every walk has; data is a folder to begin with.
-  async start({ config = '', data } = {}) {
+  // start runs the gateway. config is YAML beside what every walk has, model further keys of its model; data is a folder to begin with.
+  async start({ config = '', model = '', data } = {}) {
     await this.model.start()
     this.dir = await mkdtemp(path.join(tmpdir(), 'parley-walk-'))
     if (data) await cp(data, path.join(this.dir, 'data'), { recursive: true })
     this.config = config
+    this.modelKeys = model
     await this.run()
   }
 
@@ -84,7 +85,7 @@ export class World {
     await writeFile(`${file}.new`, [
       `data_dir: ${this.dir}/data`,
       `gateway: {listen: "127.0.0.1:${this.port}"}`,
-      'models:', `  - {name: main, base_url: "${this.model.url}", model: test-model}`,
+      'models:', `  - {name: main, base_url: "${this.model.url}", model: test-model${this.modelKeys}}`,
       this.config, ''].join('\n'))
     await rename(`${file}.new`, file) // the gateway watches it
   }

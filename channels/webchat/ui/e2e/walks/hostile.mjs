@@ -145,7 +145,7 @@ export default {
       } else if (ask.text === 'long') say(`${long} The end of it.`)
       else say('Looked.')
     }
-    await w.start()
+    await w.start({ model: ', context_window: 1000000, max_output_tokens: 100000' }) // or the megabyte is cut
     const page = await w.signedIn()
     await send(page, 'tools')
     await answered(page, 'Looked.')
