@@ -1,3 +1,5 @@
+import { mkdir, readdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { Telegram } from '../telegram.mjs'
 import { answered, answers, composer, mine, send, session, sideBar } from '../page.mjs'
 import { check, same, until } from '../world.mjs'
@@ -47,6 +49,43 @@ export default {
     await page.reload()
     await session(page, 'About pears').waitFor()
     same(await session(page, 'Orchard').count(), 0, 'the deleted one')
+  },
+
+  async 'files: what fills the work folder is seen and removed'(w) {
+    await w.start()
+    const page = await w.signedIn()
+    await send(page, 'Hello')
+    await answered(page, 'You said: Hello')
+    const work = path.join(w.dir, 'data', 'agents', 'assistant', 'work', 'owner-local')
+    await mkdir(path.join(work, 'old/deep'), { recursive: true })
+    await writeFile(path.join(work, 'old/deep/a-long-name-of-a-report-that-nobody-needs-any-more-2024-final.pdf'), Buffer.alloc(3 << 20))
+    await writeFile(path.join(work, 'notes.txt'), 'words')
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 800 })
+      await page.locator('.chat-bar').getByRole('button', { name: /^Options of/ }).click()
+      await page.getByRole('menuitem', { name: 'Files' }).click()
+      const dialog = page.getByRole('dialog', { name: 'Files' })
+      await dialog.getByRole('meter').waitFor()
+      await dialog.getByRole('button', { name: 'old/', exact: true }).waitFor()
+      const wide = await dialog.evaluate(d => d.scrollWidth > d.clientWidth)
+      check(!wide, `the dialog scrolls sideways at ${width}`)
+      await w.picture(page, `files-${width}`)
+      if (width !== 390) { await page.keyboard.press('Escape'); continue }
+      await dialog.getByRole('button', { name: 'old/', exact: true }).click()
+      await dialog.getByRole('button', { name: 'deep/', exact: true }).waitFor()
+      await dialog.getByRole('button', { name: 'Back' }).click()
+      await dialog.getByRole('button', { name: 'Remove old', exact: true }).click()
+      await dialog.getByText('for good?').waitFor()
+      await w.picture(page, 'files-asked')
+      await dialog.getByRole('button', { name: 'Keep' }).click()
+      await dialog.getByRole('button', { name: 'Remove old', exact: true }).click()
+      await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+      await dialog.getByRole('button', { name: 'old/', exact: true }).waitFor({ state: 'hidden' })
+      await dialog.getByText('notes.txt', { exact: true }).waitFor()
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'hidden' })
+    }
+    check(!(await readdir(work)).includes('old'), 'it is there still')
   },
 
   async 'what came in elsewhere is unread'(w) {

@@ -11,12 +11,13 @@ import { Confirm, Dialog } from '../ui/dialog'
 import { Menu, MenuItem, MenuLine } from '../ui/menu'
 import { Note } from '../ui/states'
 import { toast } from '../ui/toast'
+import { Files } from './files'
 
 // SessionMenu is what can be done with a session.
 export function SessionMenu({ session: s, quiet }: { session: Session; quiet?: boolean }) {
   const go = useNavigate()
   const trigger = useRef<HTMLButtonElement>(null)
-  const [open, set] = useState<'rename' | 'delete'>()
+  const [open, set] = useState<'rename' | 'files' | 'delete'>()
   const remove = useAct(() => call(`/v1/sessions/${segment(s.key)}`, { method: 'DELETE' }))
   const title = shown(s.name || s.key)
   return (
@@ -24,10 +25,12 @@ export function SessionMenu({ session: s, quiet }: { session: Session; quiet?: b
       <Menu align="end" label={`Session ${title}`} trigger={<IconButton ref={trigger} icon="more" label={`Options of ${title}`} className={quiet ? 'on-hover' : undefined} onClick={e => { e.preventDefault() }} />}>
         <MenuItem icon="edit" onSelect={() => { set('rename') }}>Rename</MenuItem>
         <MenuItem icon="link" onSelect={() => { void copyText(s.key).then(() => { toast('The session’s key is copied.') }) }}>Copy its key</MenuItem>
+        <MenuItem icon="file" onSelect={() => { set('files') }}>Files</MenuItem>
         <MenuLine />
         <MenuItem icon="trash" danger onSelect={() => { set('delete') }}>Delete</MenuItem>
       </Menu>
       {open === 'rename' && <Rename session={s} back={trigger} onClose={() => { set(undefined) }} />}
+      {open === 'files' && <Files session={s} back={trigger} onClose={() => { set(undefined) }} />}
       <Confirm back={trigger} open={open === 'delete'} onClose={() => { set(undefined) }} title="Delete this session?" act="Delete" busy={remove.busy}
         text={<><p>“{title}” leaves the list, and what runs in it is stopped. Who writes there again begins afresh.</p>{remove.error && <Note kind="bad">{remove.error.message}</Note>}</>}
         onConfirm={() => {

@@ -33,7 +33,8 @@ export function lasted(ms: number): string {
 export function bytes(n: number): string {
   if (n < 1024) return `${n} B`
   if (n < 1024 * 1024) return `${count.format(n / 1024)} KB`
-  return `${count.format(n / 1024 / 1024)} MB`
+  if (n < 1024 ** 3) return `${count.format(n / 1024 / 1024)} MB`
+  return `${count.format(n / 1024 ** 3)} GB`
 }
 
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto', style: 'short' })
