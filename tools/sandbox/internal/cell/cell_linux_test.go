@@ -53,6 +53,9 @@ func rooms() *rapid.Generator[*Spec] {
 			Mounts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Mount {
 				return Mount{rapid.String().Draw(t, "host"), rapid.Int().Draw(t, "fd"), rapid.String().Draw(t, "as"), rapid.Bool().Draw(t, "rw"), rapid.Bool().Draw(t, "file")}
 			}), 1, 4).Draw(t, "mounts"),
+			Pins: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Pin {
+				return Pin{rapid.String().Draw(t, "at"), rapid.Uint64().Draw(t, "dev"), rapid.Uint64().Draw(t, "ino")}
+			}), 1, 4).Draw(t, "pins"),
 			Rlimits: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Rlimit {
 				return Rlimit{rapid.Int().Draw(t, "resource"), rapid.Uint64().Draw(t, "value")}
 			}), 1, 4).Draw(t, "rlimits"),

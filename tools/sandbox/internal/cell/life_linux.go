@@ -65,12 +65,12 @@ func beInit() {
 	if step, err := c.lock(rules, locked); err != nil {
 		fail(step, err)
 	}
+	defaultSignals() // before there is anybody who could send one
 	pid, err := c.start()
 	if err != nil {
 		say(SaidNoExec, []byte(err.Error()))
 		os.Exit(0)
 	}
-	defaultSignals()
 	watch <- pid
 	select {} // the thread stays: init must not lose the one that the command's parent is
 }
