@@ -23,7 +23,7 @@ func (r *rig) put(name, text string) string {
 
 // E65: over HTTP the owner sees and clears a work folder, below the floor of free space, with the store writable or not; what is
 // outside, and owners' folders, are out of reach.
-func TestE65_FilesOverHTTPBelowTheFloor(t *testing.T) {
+func TestFilesOverHTTPBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	proj := t.TempDir()
 	kept := filepath.Join(proj, "kept.txt")
