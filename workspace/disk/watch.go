@@ -67,7 +67,7 @@ func (r *Rule) rouse() {
 	}
 }
 
-// run looks at the file systems of all commands until none is left.
+// run looks at the file systems of all commands until none is left, or the rule is closed.
 func (r *Rule) run() {
 	timer := time.NewTimer(tense)
 	defer timer.Stop()
@@ -77,7 +77,7 @@ func (r *Rule) run() {
 		case <-r.wake:
 		}
 		r.mu.Lock()
-		if len(r.watches) == 0 {
+		if len(r.watches) == 0 || r.closed { // Close waits for no watch that somebody forgot
 			r.running = false
 			r.mu.Unlock()
 			return
