@@ -339,8 +339,12 @@ func TestE67_KernelMemoryIsCounted(t *testing.T) {
 	}
 	for name, bomb := range map[string][]string{
 		"sockets": {"buffered", "150", "4"}, // some 250 MiB
-		"pipes":   {"pipes", "500", "80"},   // some 350 MiB
+		"pipes":   {"pipes", "500", "80"},   // some 350 MiB, or as much as the kernel gives one user in pipes
 	} {
+		var weak []weakness
+		if name == "sockets" { // other processes of the user may have taken what there is of pipes: then there is nothing to escape with
+			weak = []weakness{{NoMemory: true}}
+		}
 		t.Run(name, func(t *testing.T) {
 			prove(t, escape{"E67", func(w *world) string {
 				w.command.Limits.Memory = 128 << 20
@@ -350,7 +354,7 @@ func TestE67_KernelMemoryIsCounted(t *testing.T) {
 				}
 				w.Logf("%+v", out)
 				return ""
-			}, []weakness{{NoMemory: true}}})
+			}, weak})
 		})
 	}
 }
