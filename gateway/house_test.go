@@ -23,7 +23,7 @@ const module = "parley/"
 // one element of a path, "..." any number of them. A leaf may be imported by all.
 const arrows = `
 cmd/echobot               ->
-cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox
+cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
 gateway/benchtest         ->
 gateway/live              -> agentloop workspace
@@ -31,7 +31,7 @@ gateway/transport         -> routes workspace workspace/store channels configs
 gateway/logbook           ->
 gateway/control           -> gateway/live gateway/transport gateway/logbook agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
-gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace
+gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
