@@ -50,7 +50,7 @@ crash: ## kill the daemon KILLS times (20) under load, damage data directories 1
 	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
 	PARLEY_DAMAGES=1000 $(GO) test -count=1 -timeout 60m -run 'R18_R19' -v ./workspace/store
 
-bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: seven minutes; with BASE, a parley or a checkout, compared with it: 25
+bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: nine minutes; with BASE, a parley or a checkout, compared with it: 28
 	PARLEY_BENCH_ROUNDS=$(ROUNDS) PARLEY_BENCH_BASE=$(if $(BASE),$(abspath $(BASE))) .ci/browser $(GO) test -run '^$$' -bench '^Benchmark(Table|WebChat|Exec)$$' -benchtime 1x -timeout 60m -p 1 ./gateway/benchtest ./cmd/parley
 
 house: ## print the shape of the tree: files, lines, arrows, components, widest types, per package

@@ -59,7 +59,7 @@ func (p *pass) approve(ctx context.Context, c *call) (row workspace.Step, no boo
 	if err != nil {
 		said, ok := workspace.Sentence(err)
 		if !ok {
-			p.log.Warn("nobody can be asked about a call", "tool", c.Name, "err", err)
+			p.log().Warn("nobody can be asked about a call", "tool", c.Name, "err", err)
 			said = saidUnaskable
 		}
 		return c.say(state, "approval: no question", workspace.Visible(said), true), true, nil

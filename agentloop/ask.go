@@ -44,7 +44,7 @@ func (p *pass) answerOrCalls(ctx context.Context) (llm.Response, error) {
 	if resp.Stop == llm.StopFiltered {
 		return resp, errFiltered
 	}
-	p.log.Warn("model answered nothing, asking once more", "model", resp.Model)
+	p.log().Warn("model answered nothing, asking once more", "model", resp.Model)
 	resp, err = p.ask(ctx, p.tools, nudge)
 	if err == nil && empty(resp) {
 		err = emptyError{resp.Model}
@@ -84,7 +84,7 @@ func (p *pass) ask(ctx context.Context, tools []llm.Tool, extra ...string) (llm.
 			return llm.Response{}, err
 		}
 		p.halved = true
-		p.log.Info("prompt too long, leaving out history", "left_out", p.conv.left)
+		p.log().Info("prompt too long, leaving out history", "left_out", p.conv.left)
 	}
 }
 
@@ -121,7 +121,7 @@ func (p *pass) fails(t workspace.Trouble) {
 	kind := fmt.Sprint(t.Kind, t.Status)
 	if p.warned[t.Model] != kind {
 		p.warned[t.Model] = kind
-		p.log.Warn("model fails", "model", t.Model, "kind", t.Kind, "status", t.Status, "said", t.Said, "failures", t.Failures, "wait", t.Wait.Round(time.Millisecond))
+		p.log().Warn("model fails", "model", t.Model, "kind", t.Kind, "status", t.Status, "said", t.Said, "failures", t.Failures, "wait", t.Wait.Round(time.Millisecond))
 	}
 	p.rec.Trouble(&t)
 }
@@ -129,7 +129,7 @@ func (p *pass) fails(t workspace.Trouble) {
 // recovered takes in that a model has answered.
 func (p *pass) recovered(model string) {
 	if t := p.turn.Trouble; t != nil {
-		p.log.Info("model answers again", "model", model, "failures", t.Failures)
+		p.log().Info("model answers again", "model", model, "failures", t.Failures)
 		p.turn.Trouble = nil
 		p.rec.Trouble(nil)
 	}

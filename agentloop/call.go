@@ -201,7 +201,7 @@ func (p *pass) settling(ctx context.Context, c *call) (row workspace.Step, no bo
 		return row, false, context.Cause(ctx)
 	case <-timer.C:
 	}
-	p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", ruleSettling)
+	p.log().Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", ruleSettling)
 	c.step.Body.Decision = v.Decision()
 	said := fmt.Sprintf("Refused: %s, and that takes longer than %s. Say so; it may work in a minute.", why, p.limits.Settle)
 	c.broken(ruleSettling, said)
@@ -224,11 +224,11 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 	v := p.Tools.Decide(p.turn.Subject(), c.Name, c.Args)
 	c.step.Body.Decision = v.Decision()
 	if !v.Allow {
-		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
+		p.log().Info("tool call refused", "tool", workspace.Line(c.Name, 40), "layer", v.Layer, "rule", v.Rule)
 		return c.say(state, v.Layer+": "+v.Rule, "Refused: "+workspace.Visible(v.Reason), true), true
 	}
 	if rule, said := p.breaker.refuses(c, p.limits); rule != "" {
-		p.log.Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", rule)
+		p.log().Info("tool call refused", "tool", workspace.Line(c.Name, 40), "rule", rule)
 		c.broken(rule, said)
 		return c.say(state, rule, said, true), true
 	}
@@ -240,7 +240,7 @@ func (p *pass) refuse(c *call) (workspace.Step, bool) {
 	if err := tools.CheckArgs(t.Spec().Schema, c.Args); err != nil {
 		said, ok := workspace.Sentence(err)
 		if !ok {
-			p.log.Error("tool schema cannot be read", "tool", c.Name, "err", err)
+			p.log().Error("tool schema cannot be read", "tool", c.Name, "err", err)
 			said = "The tool is broken."
 		}
 		return c.say(state, "arguments", said, true), true
@@ -294,13 +294,13 @@ func (p *pass) openRoot() *workspace.Root {
 	}
 	root, err := workspace.OpenWork(p.turn.WorkDir)
 	if err != nil {
-		p.log.Error("work folder does not open", "err", err)
+		p.log().Error("work folder does not open", "err", err)
 		return nil
 	}
 	root.Under(p.Disk)
 	for _, f := range p.turn.Folders {
 		if err := root.Mount(f); err != nil { // it may have gone since the start; the others are there
-			p.log.Warn("folder is not shown", "folder", f.As, "err", err)
+			p.log().Warn("folder is not shown", "folder", f.As, "err", err)
 		}
 	}
 	p.root = root
@@ -335,7 +335,7 @@ func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root) ran {
 	case r := <-done:
 		return r.because(ctx)
 	case <-grace.C:
-		p.log.Error("tool does not return", "tool", c.Name, "err", errToolHangs)
+		p.log().Error("tool does not return", "tool", c.Name, "err", errToolHangs)
 		return ran{err: errToolHangs}.because(ctx)
 	}
 }
@@ -352,7 +352,7 @@ func (r ran) because(ctx context.Context) ran {
 func (p *pass) shielded(ctx context.Context, t tools.Tool, call tools.Call) (r ran) {
 	defer func() {
 		if v := recover(); v != nil {
-			p.log.Error("tool panicked", "tool", t.Spec().Name, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
+			p.log().Error("tool panicked", "tool", t.Spec().Name, "err", fmt.Sprint(v), "stack", string(debug.Stack()))
 			r = ran{err: errToolPanic}
 		}
 	}()
@@ -389,9 +389,9 @@ func (p *pass) settled(c *call, r ran) workspace.Step {
 		said = workspace.Visible(sentence)
 	}
 	if ok { // what the tool foresaw is said to the model
-		p.log.Debug("tool refused", "tool", c.Name, "err", r.err)
+		p.log().Debug("tool refused", "tool", c.Name, "err", r.err)
 	} else {
-		p.log.Warn("tool failed", "tool", c.Name, "err", r.err)
+		p.log().Warn("tool failed", "tool", c.Name, "err", r.err)
 	}
 	return c.say(state, "", cut(p.Hide.Redact(said), p.limits.Output), true)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"parley/agentloop/llm"
@@ -75,7 +76,7 @@ type pass struct {
 	turn   *Turn
 	rec    Recorder
 	emit   Emit
-	log    *slog.Logger
+	log    func() *slog.Logger // most turns say nothing
 	model  llm.Model
 	tools  []llm.Tool
 	root   *workspace.Root // opened by the first call
@@ -110,7 +111,7 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 	p := &pass{
 		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(), warned: map[string]string{},
 		hold: &llm.Hold{Budget: l.Budget},
-		log:  log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent),
+		log:  sync.OnceValue(func() *slog.Logger { return log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent) }),
 	}
 	defer p.hold.Release()
 	if t.MaxSteps <= 0 {
@@ -136,7 +137,7 @@ var errPanic = errors.New("the loop panicked")
 func (p *pass) guarded(ctx context.Context) (out Outcome, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.log.Error("turn panicked", "err", fmt.Sprint(r), "stack", string(debug.Stack()))
+			p.log().Error("turn panicked", "err", fmt.Sprint(r), "stack", string(debug.Stack()))
 			out, err = Outcome{}, fmt.Errorf("%w: %v", errPanic, r)
 		}
 	}()
@@ -236,6 +237,6 @@ func (p *pass) close() {
 		return
 	}
 	if err := p.root.Close(); err != nil {
-		p.log.Warn("work folder did not close", "err", err)
+		p.log().Warn("work folder did not close", "err", err)
 	}
 }

@@ -46,6 +46,14 @@ type resumed struct {
 	open  *workspace.Outbound // its streamed answer
 }
 
+// until tells when its turn ends, so that nothing waits for what comes after that. The turn's own timer ends it.
+type until struct {
+	context.Context
+	end time.Time
+}
+
+func (u until) Deadline() (time.Time, bool) { return u.end, true }
+
 // Turn runs one turn of a session to its committed end.
 func (ts *turns) Turn(whole context.Context, t *lane.Turn) {
 	defer guard(ts.log, "turn") // a run that it leaves behind is ended by the sweeper
@@ -63,10 +71,9 @@ func (ts *turns) Turn(whole context.Context, t *lane.Turn) {
 	timer := time.AfterFunc(left, func() { t.Cancel(agentloop.ErrTimeout) })
 	defer timer.Stop()
 	for {
-		ctx, done := context.WithDeadlineCause(t.Context(), end, agentloop.ErrTimeout) // so that nothing waits for what comes after it
+		ctx := until{t.Context(), end}
 		ts.compactIfFull(ctx, rec)
 		err := ts.attempt(ctx, rec)
-		done()
 		switch {
 		case rec.ended:
 			return
