@@ -287,8 +287,17 @@ func (g *Gateway) readBlob(ref string) ([]byte, error) {
 	return data, err
 }
 
+// missAfter is how long after a start kept files are looked for.
+const missAfter = 3 * time.Second
+
 // missBlobs tells the operator once of kept files that are not there any more. What is in the others, doctor looks at.
+// What was left over a restart is answered first.
 func (g *Gateway) missBlobs(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(missAfter):
+	}
 	refs, err := g.store.BlobRefs(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

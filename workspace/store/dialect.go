@@ -18,16 +18,16 @@ import (
 // dialect is what differs between the two databases.
 type dialect interface {
 	name() string
-	open(ctx context.Context) (write, read *sql.DB, err error)
-	look(ctx context.Context) (*sql.DB, error) // a reader that changes nothing; nil: there is no database yet
-	tables() string                            // asks how many tables have a name
-	bind(query string) string                  // placeholders
-	schema(text string) string                 // types
-	begin() string                             // opens the writer's transaction
-	bigint(query string) string                // casts to 64 bits
-	broken(err error) bool                     // not, or no longer, a database that can be read
-	unwritable(err error) bool                 // full, read-only, busy or gone: heals by itself, nothing was stored
-	corrupt(err error) bool                    // the database says that it is damaged
+	open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) // looked becomes the reader; nil: one is made
+	look(ctx context.Context) (*sql.DB, error)                                 // a reader that changes nothing; nil: there is no database yet
+	tables() string                                                            // asks for the names of all tables
+	bind(query string) string                                                  // placeholders
+	schema(text string) string                                                 // types
+	begin() string                                                             // opens the writer's transaction
+	bigint(query string) string                                                // casts to 64 bits
+	broken(err error) bool                                                     // not, or no longer, a database that can be read
+	unwritable(err error) bool                                                 // full, read-only, busy or gone: heals by itself, nothing was stored
+	corrupt(err error) bool                                                    // the database says that it is damaged
 	gooseDialect() goose.Dialect
 	patience() time.Duration // of a transaction; 0: no limit
 	// claim makes the connection the only writer's until it ends.

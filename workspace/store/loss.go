@@ -66,7 +66,7 @@ func (s *Store) ask(ctx context.Context, head workspace.AuditHead) (h held, err 
 	if err != nil || db == nil {
 		return h, err
 	}
-	s.looked = db // closed when the database is open: until then it keeps the index of the log, which need not be made twice
+	s.looked = db // and goes on as the reader: it has the index of the log and the schema, which need not be made twice
 	if h, err = examine(ctx, db, s.d, head); err != nil {
 		err = fmt.Errorf("look at the database: %w", err)
 	}

@@ -27,7 +27,7 @@ func (postgres) bigint(q string) string      { return strings.ReplaceAll(q, "AS 
 func (postgres) gooseDialect() goose.Dialect { return goose.DialectPostgres }
 func (postgres) patience() time.Duration     { return 30 * time.Second }
 
-func (d postgres) open(ctx context.Context) (write, read *sql.DB, err error) {
+func (d postgres) open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) {
 	config, err := pgx.ParseConfig(d.dsn)
 	if err != nil {
 		return nil, nil, err // pgx leaves the password out
@@ -43,7 +43,9 @@ func (d postgres) open(ctx context.Context) (write, read *sql.DB, err error) {
 	if err = durable(ctx, write); err != nil {
 		return write, nil, err
 	}
-	read = stdlib.OpenDB(*config)
+	if read = looked; read == nil {
+		read = stdlib.OpenDB(*config)
+	}
 	read.SetMaxOpenConns(4)
 	read.SetMaxIdleConns(4)
 	return write, read, nil
@@ -63,7 +65,7 @@ func (d postgres) look(context.Context) (*sql.DB, error) {
 }
 
 func (postgres) tables() string {
-	return `SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = ?`
+	return `SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()`
 }
 
 // durable refuses a server whose COMMIT does not mean what the promises rest on.

@@ -78,8 +78,7 @@ func countRestored(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	var tables int
-	if err := db.QueryRowContext(ctx, d.tables(), "commits").Scan(&tables); err != nil || tables == 0 {
+	if there, err := tablesOf(ctx, db, d); err != nil || !there["commits"] {
 		return err
 	}
 	c := count{line: (&workspace.IDs{Now: time.Now}).New()}

@@ -23,7 +23,7 @@ func (sqlite) begin() string               { return "BEGIN IMMEDIATE" }
 func (sqlite) bigint(q string) string      { return q }
 func (sqlite) gooseDialect() goose.Dialect { return goose.DialectSQLite3 }
 
-func (d sqlite) open(ctx context.Context) (write, read *sql.DB, err error) {
+func (d sqlite) open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) {
 	level := d.synchronous
 	if level == "" {
 		level = "FULL"
@@ -42,8 +42,10 @@ func (d sqlite) open(ctx context.Context) (write, read *sql.DB, err error) {
 	if err := os.Chmod(d.path, 0o600); err != nil {
 		return write, nil, err
 	}
-	if read, err = sql.Open("sqlite", d.dsn("ro", level)); err != nil {
-		return write, nil, err
+	if read = looked; read == nil {
+		if read, err = sql.Open("sqlite", d.dsn("ro", level)); err != nil {
+			return write, nil, err
+		}
 	}
 	read.SetMaxOpenConns(4)
 	read.SetMaxIdleConns(2)
@@ -67,7 +69,7 @@ func (d sqlite) look(context.Context) (*sql.DB, error) {
 }
 
 func (sqlite) tables() string {
-	return `SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = ?`
+	return `SELECT name FROM sqlite_schema WHERE type = 'table'`
 }
 
 func (d sqlite) dsn(mode, level string) string {

@@ -50,7 +50,7 @@ type Store struct {
 	texts  sync.Map // query text to the readers' *sql.Stmt
 
 	backing sync.Mutex // held while a backup is made
-	looked  *sql.DB    // at the database before it was opened; nil: closed
+	looked  *sql.DB    // at the database before it was opened; then it is the reader
 	faced   bool       // it was held against what stands beside it
 	renew   bool       // its count begins a new line: an old copy of it is another database from now on
 	count   count      // commits of the database; under turn
@@ -184,16 +184,14 @@ func (s *Store) connect(ctx context.Context, told []workspace.AuditRow) (_ []wor
 		}
 		s.faced = true
 	}
-	if err := s.openDatabase(ctx); err != nil {
-		return told, err
-	}
-	return told, s.closeLooked()
+	return told, s.openDatabase(ctx)
 }
 
 func (s *Store) openDatabase(ctx context.Context) (err error) {
-	if s.db, s.read, err = s.d.open(ctx); err != nil {
+	if s.db, s.read, err = s.d.open(ctx, s.looked); err != nil {
 		return fmt.Errorf("open %s: %w", s.d.name(), err)
 	}
+	s.looked = nil
 	if err := errors.Join(s.notes.open(s.opt.Dir), s.openHead()); err != nil {
 		return err
 	}

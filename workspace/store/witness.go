@@ -134,13 +134,9 @@ type held struct {
 
 // examine asks a database that is not written to.
 func examine(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead) (h held, err error) {
-	there := map[string]bool{}
-	for _, table := range []string{"settings", "inputs", "outbound", "audit", "commits"} {
-		var n int
-		if err := db.QueryRowContext(ctx, d.bind(d.tables()), table).Scan(&n); err != nil {
-			return h, err
-		}
-		there[table] = n > 0
+	there, err := tablesOf(ctx, db, d)
+	if err != nil {
+		return h, err
 	}
 	if !there["settings"] || !there["inputs"] || !there["outbound"] || !there["audit"] {
 		return h, nil
@@ -170,6 +166,24 @@ func examine(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHea
 	var n int64
 	h.rows = ask(`SELECT n FROM audit LIMIT 1`, nil, &n)
 	return h, err
+}
+
+// tablesOf are the tables that a database has.
+func tablesOf(ctx context.Context, db *sql.DB, d dialect) (map[string]bool, error) {
+	rows, err := db.QueryContext(ctx, d.tables())
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	there := map[string]bool{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		there[name] = true
+	}
+	return there, rows.Err()
 }
 
 // lost holds a database against what stands beside it; nil: nothing proves that anything is missing.
