@@ -10,9 +10,16 @@ import (
 	"strings"
 )
 
-// BlobRefs lists the kept files that rows name: uploads, parts, and what transcripts and steps carry.
-func (s *Store) BlobRefs(ctx context.Context) ([]string, error) {
-	list, err := blobRefs(ctx, s.read, s.d)
+// BlobRefs lists the kept files that rows name: uploads, parts, and what transcripts and steps carry. It reads all of
+// them, behind whoever else wants the processor or the disk.
+func (s *Store) BlobRefs(ctx context.Context) (list []string, err error) {
+	done := make(chan struct{})
+	go func() { // waited for
+		defer close(done)
+		standBack()
+		list, err = blobRefs(ctx, s.read, s.d)
+	}()
+	<-done
 	return list, s.seen(err)
 }
 

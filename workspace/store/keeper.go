@@ -32,6 +32,7 @@ func (s *Store) keep(ctx context.Context) {
 	checks := make(chan struct{})
 	go func() { // ends with ctx, and is waited for
 		defer close(checks)
+		standBack()
 		s.watch(ctx)
 	}()
 	k := keeper{s: s, wal: lite.path + "-wal", next: walPassive}
