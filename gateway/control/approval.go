@@ -253,7 +253,7 @@ func (c *Control) Approve(_ context.Context, call Call, d Decision) (Approval, e
 	after := ap
 	after.State, after.Grant, after.DecidedBy, after.Reason = verdict.To, verdict.Grant, verdict.By, verdict.Reason
 	value := Approval{Approval: after, State: after.State}
-	did, err := c.commit(call, store.Effect{Decide: &verdict}, func(store.Did) any { return value })
+	did, err := c.commit(call, func(store.Did) any { return value }, verdict)
 	if errors.Is(err, workspace.ErrConflict) {
 		now, readErr := c.Store.Approval(ap.ID)
 		if readErr == nil && now.State != workspace.ApprovalPending {
@@ -415,7 +415,7 @@ func (c *Control) StopAll(_ context.Context, call Call) (StoppedAll, error) {
 	if err := c.may(call, "stop.all"); err != nil {
 		return StoppedAll{}, err
 	}
-	stop := &store.StopAll{By: call.Actor.Person, Via: call.via(), Before: 1 << 62}
+	stop := store.StopAll{By: call.Actor.Person, Via: call.via(), Before: 1 << 62}
 	if call.Input != nil {
 		stop.Before = call.Input.Seq
 	}
@@ -430,7 +430,7 @@ func (c *Control) StopAll(_ context.Context, call Call) (StoppedAll, error) {
 		}
 		return v
 	}
-	did, err := c.commit(call, store.Effect{StopAll: stop}, func(d store.Did) any { return view(d) })
+	did, err := c.commit(call, func(d store.Did) any { return view(d) }, stop)
 	if err != nil {
 		return StoppedAll{}, err
 	}

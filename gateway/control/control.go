@@ -227,9 +227,9 @@ func (c *Control) May(call Call, v string) bool { return c.may(call, verb(v)) ==
 // owner says whether the call has an owner's rights over other people's things.
 func owner(call Call) bool { return call.Actor.Role.AtLeast(workspace.Owner) }
 
-// commit stores a verb's effect with the end and reply of its command, then hands the reply on.
-func (c *Control) commit(call Call, effect store.Effect, value func(store.Did) any) (store.Did, error) {
-	cmd := store.Command{Effect: effect}
+// commit stores a verb's changes, in their order, with the end and reply of its command, then hands the reply on.
+func (c *Control) commit(call Call, value func(store.Did) any, changes ...store.Change) (store.Did, error) {
+	cmd := store.Command{Changes: changes}
 	render := func(d store.Did) string { return c.Hide.Redact(call.Render(value(d))) }
 	if call.Input != nil {
 		cmd.Input = *call.Input
@@ -266,7 +266,7 @@ func (c *Control) answer(call Call, value any) error {
 	if call.Input == nil {
 		return nil
 	}
-	_, err := c.commit(call, store.Effect{}, func(store.Did) any { return value })
+	_, err := c.commit(call, func(store.Did) any { return value })
 	return err
 }
 

@@ -156,7 +156,7 @@ func (w *world) call(who workspace.PersonID, role workspace.Role, kind channels.
 func (w *world) mine(t *testing.T, c control.Call) string {
 	t.Helper()
 	key := workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: control.LocalName(c.Actor, w.Store.IDs().New())}
-	if _, err := w.Store.RunCommand(store.Command{Effect: store.Effect{Create: &store.Create{Key: key}}}); err != nil {
+	if _, err := w.Store.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key}}}); err != nil {
 		t.Fatal(err)
 	}
 	return key.String()

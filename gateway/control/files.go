@@ -104,7 +104,7 @@ func (c *Control) RemoveFile(ctx context.Context, call Call, key, path string, f
 	}
 	row := c.removedRow(call, k, path, n)
 	if call.Input != nil {
-		_, err := c.commit(call, store.Effect{Audit: []workspace.AuditRow{row}}, func(store.Did) any { return v })
+		_, err := c.commit(call, func(store.Did) any { return v }, store.AuditRows{row})
 		return v, err
 	}
 	v.Audited = c.auditSoon(ctx, call, row)

@@ -33,20 +33,21 @@ func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
 	if err != nil {
 		return Resumed{}, err
 	}
-	var effect store.Effect
+	var changes []store.Change
 	var again []workspace.Input
 	for _, in := range stale {
 		if owner(call) || in.Person == call.Actor.Person {
-			effect.Endings = append(effect.Endings, store.Ending{Seq: in.Seq, From: workspace.InputStale, To: workspace.InputQueued, Reason: ResumedReason})
+			changes = append(changes, store.Ending{Seq: in.Seq, From: workspace.InputStale, To: workspace.InputQueued, Reason: ResumedReason})
 			in.State = workspace.InputQueued
 			again = append(again, in)
 		}
 	}
-	if effect.Unpark, err = c.lateAnswers(call); err != nil {
+	late, err := c.lateAnswers(call)
+	if err != nil {
 		return Resumed{}, err
 	}
 	value := func(d store.Did) Resumed { return Resumed{Messages: len(again), Answers: len(d.Late)} }
-	did, err := c.commit(call, effect, func(d store.Did) any { return value(d) })
+	did, err := c.commit(call, func(d store.Did) any { return value(d) }, append(changes, late)...)
 	if err != nil {
 		return Resumed{}, err
 	}
@@ -56,7 +57,7 @@ func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
 }
 
 // lateAnswers of the room that the caller may have: owners all, others those to their own questions.
-func (c *Control) lateAnswers(call Call) (ids []workspace.OutboundID, err error) {
+func (c *Control) lateAnswers(call Call) (ids store.Unpark, err error) {
 	parked, err := c.Store.Parked(call.Room)
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ func (c *Control) AskLink(_ context.Context, call Call) (LinkCode, error) {
 		return LinkCode{}, err
 	}
 	v := LinkCode{Code: routes.NewCode(), Minutes: int(routes.CodeLife.Minutes())}
-	_, err = c.commit(call, store.Effect{AskLink: &store.AskLink{Person: call.Actor.Person, Network: network, Room: call.Room, CodeHash: routes.CodeHash(v.Code)}},
-		func(store.Did) any { return v })
+	_, err = c.commit(call, func(store.Did) any { return v },
+		store.AskLink{Person: call.Actor.Person, Network: network, Room: call.Room, CodeHash: routes.CodeHash(v.Code)})
 	return v, err
 }
 
@@ -42,11 +42,11 @@ func (c *Control) Link(_ context.Context, call Call, code string) (LinkView, err
 		return LinkView{}, err
 	}
 	var v LinkView
-	did, err := c.commit(call, store.Effect{GiveLink: &store.GiveLink{
+	did, err := c.commit(call, func(d store.Did) any { return LinkView{Outcome: d.Joined.Outcome, With: d.Joined.With} }, store.GiveLink{
 		Person: call.Actor.Person, CodeHash: routes.CodeHash(code), Life: routes.CodeLife, Tries: routes.CodeTries,
 		Audit:  c.auditRow(call, workspace.AuditPeopleLinked, nil),
 		Notice: fmt.Sprintf("You are linked: whoever gave your code on %s and you are one person to me now. If that was not you, tell an owner of this gateway at once.", network),
-	}}, func(d store.Did) any { return LinkView{Outcome: d.Joined.Outcome, With: d.Joined.With} })
+	})
 	if err != nil {
 		return v, err
 	}

@@ -75,8 +75,8 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 	v := Compacted{Turns: got.Turns, Before: got.Before, After: got.After, Usage: got.Usage, Model: got.Model}
 	body := CompactionEntry(got)
 	body.Usage = &got.Usage // it belongs to no run
-	mark := &store.Mark{Session: ses.ID, Body: body, Was: ses.Compacted}
-	if _, err := c.commit(call, store.Effect{Mark: mark}, func(store.Did) any { return v }); err != nil {
+	mark := store.Mark{Session: ses.ID, Body: body, Was: ses.Compacted}
+	if _, err := c.commit(call, func(store.Did) any { return v }, mark); err != nil {
 		return v, err
 	}
 	c.House.Forget(call.Session.String())
@@ -173,15 +173,15 @@ func (c *Control) Undo(_ context.Context, call Call) (Undone, error) {
 		return Undone{}, err
 	}
 	v := Undone{Said: oneLine(strings.Join(x.said, " "), previewLength)}
-	if _, err := c.commit(call, store.Effect{Mark: x.mark(ses)}, func(store.Did) any { return v }); err != nil {
+	if _, err := c.commit(call, func(store.Did) any { return v }, x.mark(ses)); err != nil {
 		return v, err
 	}
 	c.House.Forget(call.Session.String())
 	return v, nil
 }
 
-func (x exchange) mark(ses workspace.Session) *store.Mark {
-	return &store.Mark{Session: ses.ID, Last: x.last, Body: workspace.EntryBody{Type: workspace.EventUndone, From: x.from, To: x.to}}
+func (x exchange) mark(ses workspace.Session) store.Mark {
+	return store.Mark{Session: ses.ID, Last: x.last, Body: workspace.EntryBody{Type: workspace.EventUndone, From: x.from, To: x.to}}
 }
 
 // mine is the last exchange, if the caller may take it back: their own, for owners anybody's.
@@ -238,7 +238,7 @@ func (c *Control) Retry(_ context.Context, call Call) (Undone, error) {
 		ask.Input.Text = strings.Join(texts, "\n\n")
 	}
 	v := Undone{Said: oneLine(ask.Input.Text, previewLength), Again: true}
-	did, err := c.commit(call, store.Effect{Mark: x.mark(ses), Ask: ask}, func(store.Did) any { return v })
+	did, err := c.commit(call, func(store.Did) any { return v }, x.mark(ses), ask)
 	if err != nil {
 		return v, err
 	}
@@ -250,11 +250,11 @@ func (c *Control) Retry(_ context.Context, call Call) (Undone, error) {
 }
 
 // again is a message that a command asks for its sender: with their rights, in their room, and once.
-func (c *Control) again(call Call, why, text string) *store.Arrival {
+func (c *Control) again(call Call, why, text string) store.Arrival {
 	in := *call.Input
 	in.ID, in.Key, in.Kind = workspace.InputID(c.Store.IDs().New()), why+":"+string(call.Input.ID), channels.KindMessage
 	in.Mode, in.State, in.Reason, in.Text, in.Seq, in.RunID, in.TargetKey = workspace.ModeTurn, workspace.InputQueued, "", text, 0, "", ""
 	in.Binding.Rule = why
 	in.Data = workspace.InputData{Message: in.Data.Message, User: in.Data.User, Channel: in.Data.Channel}
-	return &store.Arrival{Input: in, Key: call.Session}
+	return store.Arrival{Input: in, Key: call.Session}
 }

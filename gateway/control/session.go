@@ -138,20 +138,20 @@ func (c *Control) NewSession(_ context.Context, call Call, text string) (Fresh, 
 		return v, err
 	}
 	v.Overrides = was
-	effect := store.Effect{NewGeneration: call.Session}
+	changes := []store.Change{store.NewGeneration{Key: call.Session}}
 	if word, rest, _ := strings.Cut(text, " "); word != "" && c.May(call, "model") {
 		if m, ok := find(c.choices(call, call.Session.Agent, was).Choices, word, false); ok {
 			v.Model, text, v.Overrides.Model = m.Name, strings.TrimSpace(rest), m.Name
-			effect.Overrides = &store.SetOverrides{Overrides: v.Overrides}
+			changes = append(changes, store.SetOverrides{Overrides: v.Overrides})
 		}
 	}
 	if text != "" {
 		if call.Input == nil {
 			return v, workspace.Say(workspace.ErrInvalid, "Send the message by itself, or /new with it as one message.")
 		}
-		effect.Ask, v.Asked = c.again(call, "new", text), true
+		changes, v.Asked = append(changes, c.again(call, "new", text)), true
 	}
-	did, err := c.commit(call, effect, func(d store.Did) any { v.Session = d.Session; return v })
+	did, err := c.commit(call, func(d store.Did) any { v.Session = d.Session; return v }, changes...)
 	if err != nil {
 		return v, err
 	}
@@ -185,7 +185,7 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 	if err != nil {
 		return Stopped{}, err
 	}
-	stop := &store.Stop{Session: ses.ID, By: call.Actor.Person, Before: 1 << 62}
+	stop := store.Stop{Session: ses.ID, By: call.Actor.Person, Before: 1 << 62}
 	if call.Input != nil {
 		stop.Before = call.Input.Seq
 	}
@@ -201,7 +201,7 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 		v.Summary = summing
 		return v
 	}
-	did, err := c.commit(call, store.Effect{Stop: stop}, func(d store.Did) any { return view(d) })
+	did, err := c.commit(call, func(d store.Did) any { return view(d) }, stop)
 	if err != nil {
 		return Stopped{}, err
 	}

@@ -56,7 +56,7 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 			local += "-" + strconv.Itoa(i)
 		}
 		key := workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: LocalName(call.Actor, local)}
-		did, err := c.Store.RunCommand(store.Command{Effect: store.Effect{Create: &store.Create{Key: key, Name: name, Origin: origin}}})
+		did, err := c.Store.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key, Name: name, Origin: origin}}})
 		if errors.Is(err, workspace.ErrConflict) && i < 100 {
 			continue
 		}
@@ -118,7 +118,7 @@ func (c *Control) RenameSession(_ context.Context, call Call, key, name string) 
 		return SessionItem{}, err
 	}
 	it.Given, it.Name = name, name
-	if _, err := c.commit(call, store.Effect{Rename: &store.Rename{Session: ses.ID, Name: name}}, func(store.Did) any { return Renamed{it} }); err != nil {
+	if _, err := c.commit(call, func(store.Did) any { return Renamed{it} }, store.Rename{Session: ses.ID, Name: name}); err != nil {
 		return SessionItem{}, err
 	}
 	c.House.Forget(key)
@@ -157,8 +157,8 @@ func (c *Control) DeleteSession(_ context.Context, call Call, key string) (Delet
 			return Deleted{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", clip.Runes(key, 200))
 		}
 	}
-	effect := store.Effect{Stop: c.stopAll(call, ses), Delete: &store.Delete{Key: ses.Key, Session: ses.ID}}
-	did, err := c.Store.RunCommand(store.Command{Effect: effect})
+	changes := []store.Change{stopWhole(call, ses), store.Delete{Key: ses.Key, Session: ses.ID}}
+	did, err := c.Store.RunCommand(store.Command{Changes: changes})
 	if errors.Is(err, workspace.ErrConflict) {
 		return Deleted{}, workspace.Say(err, "That session has just begun anew. Look again.")
 	}
@@ -170,9 +170,9 @@ func (c *Control) DeleteSession(_ context.Context, call Call, key string) (Delet
 	return Deleted{Stopped: stoppedOf(did)}, nil
 }
 
-// stopAll is a stop of everything in a session, by somebody who reaches it.
-func (c *Control) stopAll(call Call, ses workspace.Session) *store.Stop {
-	return &store.Stop{Session: ses.ID, By: call.Actor.Person, Before: 1 << 62}
+// stopWhole is a stop of everything in a session, by somebody who reaches it.
+func stopWhole(call Call, ses workspace.Session) store.Stop {
+	return store.Stop{Session: ses.ID, By: call.Actor.Person, Before: 1 << 62}
 }
 
 func stoppedOf(d store.Did) Stopped {
@@ -230,7 +230,7 @@ func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) 
 		return SessionItem{}, err
 	}
 	fork.Session = ses.ID
-	did, err := c.Store.RunCommand(store.Command{Effect: store.Effect{Stop: c.stopAll(call, ses), Fork: fork}})
+	did, err := c.Store.RunCommand(store.Command{Changes: []store.Change{stopWhole(call, ses), *fork}})
 	if errors.Is(err, workspace.ErrConflict) {
 		return SessionItem{}, workspace.Say(err, "That session has just begun anew. Look again.")
 	}

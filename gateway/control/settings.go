@@ -38,7 +38,7 @@ func (c *Control) override(call Call, change func(*workspace.Overrides), value f
 		}
 		was, now := ses.Overrides, ses.Overrides
 		change(&now)
-		_, err = c.commit(call, store.Effect{Overrides: &store.SetOverrides{Session: ses.ID, Overrides: now, Was: &was}}, func(store.Did) any { return value(now) })
+		_, err = c.commit(call, func(store.Did) any { return value(now) }, store.SetOverrides{Session: ses.ID, Overrides: now, Was: &was})
 		if err == nil || !errors.Is(err, workspace.ErrConflict) || tries == 3 {
 			c.House.Forget(call.Session.String())
 			return err
@@ -385,7 +385,7 @@ func (c *Control) Activation(_ context.Context, call Call, value string) (Settin
 	if value == "default" {
 		v.Value = ""
 	}
-	_, err := c.commit(call, store.Effect{Place: &store.SetPlace{Room: call.Room, Activation: &v.Value}}, func(store.Did) any { return v })
+	_, err := c.commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, Activation: &v.Value})
 	if err == nil {
 		c.House.RoomsChanged()
 	}

@@ -72,8 +72,8 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 	v := Switched{Made: true}
 	v.Key, v.Name, v.Given, v.Agent = key.String(), name, name, string(key.Agent)
 	text := key.String()
-	_, err = c.commit(call, store.Effect{Create: &store.Create{Key: key, Name: name}, Place: &store.SetPlace{Room: call.Room, SessionKey: &text}},
-		func(store.Did) any { return v })
+	_, err = c.commit(call, func(store.Did) any { return v },
+		store.Create{Key: key, Name: name}, store.SetPlace{Room: call.Room, SessionKey: &text})
 	if err == nil {
 		c.House.RoomsChanged()
 	}
@@ -125,7 +125,7 @@ func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switch
 	} else if !errors.Is(err, workspace.ErrNotFound) {
 		return v, err
 	}
-	_, err = c.commit(call, store.Effect{Place: &store.SetPlace{Room: call.Room, SessionKey: &text}}, func(store.Did) any { return v })
+	_, err = c.commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, SessionKey: &text})
 	if err == nil {
 		c.House.RoomsChanged()
 	}

@@ -66,6 +66,18 @@ func (s *Store) Accept(batch ...Arrival) ([]Accepted, error) {
 	return out, nil
 }
 
+// apply journals an input that is to be answered next.
+func (a Arrival) apply(t *tx, did *Did) error {
+	var asked Accepted
+	if err := t.accept(&a, &asked); err != nil {
+		return err
+	}
+	if !asked.Duplicate {
+		did.Asked = &asked.Input
+	}
+	return nil
+}
+
 func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 	in := a.Input
 	if amends := in.Kind == channels.KindEdit || in.Kind == channels.KindDelete; amends && in.TargetKey != "" {
@@ -278,6 +290,8 @@ func (s *Store) EndInputs(ends []Ending, notices ...NewOutbound) ([]workspace.Ou
 	})
 	return out, err
 }
+
+func (e Ending) apply(t *tx, _ *Did) error { return t.endInput(e) }
 
 func (t *tx) endInput(e Ending) error {
 	if !workspace.Inputs.Can(e.From, e.To) {

@@ -176,6 +176,14 @@ func (s *Store) Decide(v Verdict) (workspace.Approval, []workspace.Entry, error)
 	return now, nil, errors.Join(err, readErr)
 }
 
+func (v Verdict) apply(t *tx, did *Did) error {
+	ap, _, err := t.decide(v)
+	if err == nil {
+		did.Decided = &ap
+	}
+	return err
+}
+
 func (t *tx) decide(v Verdict) (ap workspace.Approval, entries []workspace.Entry, err error) {
 	from := froms(workspace.Approvals, v.To)
 	if from == "" || v.To == workspace.ApprovalConsumed {

@@ -44,6 +44,11 @@ func (s *Store) AuditSoon(ctx context.Context, row workspace.AuditRow, within ti
 	return s.doWithin(ctx, within, "audit", func(t *tx) error { return t.audit(row) })
 }
 
+// AuditRows are rows of the audit log that a command commits.
+type AuditRows []workspace.AuditRow
+
+func (rows AuditRows) apply(t *tx, _ *Did) error { return t.audit(rows...) }
+
 // auditBody is the form that is hashed: its keys are the contract with whoever reads the log.
 type auditBody struct {
 	Chain string         `json:"chain"`

@@ -26,16 +26,16 @@ type GiveLink struct {
 	Notice   string             // what the asking room is told
 }
 
-// askLink stores a code.
-func (t *tx) askLink(a AskLink) error {
+// apply stores a code.
+func (a AskLink) apply(t *tx, _ *Did) error {
 	_, err := t.exec(`INSERT INTO links (person_id, network, room_id, code_hash, issued) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (person_id) DO UPDATE SET network = excluded.network, room_id = excluded.room_id, code_hash = excluded.code_hash, issued = excluded.issued`,
 		string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.now)
 	return err
 }
 
-// giveLink takes a code off, if it fits and lives, and joins the two. A code that fits nowhere is a try of who gave it.
-func (t *tx) giveLink(g GiveLink, did *Did) error {
+// apply takes a code off, if it fits and lives, and joins the two. A code that fits nowhere is a try of who gave it.
+func (g GiveLink) apply(t *tx, did *Did) error {
 	did.Joined = workspace.Joined{Outcome: workspace.LinkWrong}
 	tries, err := t.linkTries(g)
 	if err != nil {

@@ -169,12 +169,14 @@ func (s *Store) Drop(id workspace.OutboundID, why string) error {
 	})
 }
 
-// unpark sends late answers after all; one that is parked no more is passed over.
-func (t *tx) unpark(ids []workspace.OutboundID) (out []workspace.Outbound, err error) {
+// Unpark sends late answers after all; one that is parked no more is passed over.
+type Unpark []workspace.OutboundID
+
+func (ids Unpark) apply(t *tx, did *Did) error {
 	for _, id := range ids {
 		parts, err := t.parts(id)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		any := false
 		for _, p := range parts {
@@ -185,9 +187,9 @@ func (t *tx) unpark(ids []workspace.OutboundID) (out []workspace.Outbound, err e
 		}
 		o, err := t.retry(id, func(p workspace.Part) bool { return p.State == workspace.PartParked }, func(p workspace.Part) string { return p.Error })
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, o)
+		did.Late = append(did.Late, o)
 	}
-	return out, nil
+	return nil
 }

@@ -533,6 +533,11 @@ func (s *Store) Stop(st Stop) (Stopped, error) {
 	return out, err
 }
 
+func (st Stop) apply(t *tx, did *Did) (err error) {
+	did.Stopped, err = t.stop(st)
+	return err
+}
+
 func (t *tx) stop(st Stop) (out Stopped, err error) {
 	var id string
 	runs := st.Before

@@ -27,7 +27,17 @@ type Rename struct {
 	Name    string
 }
 
-// Delete hides a key with all its generations; Session must be its newest. What runs is stopped by Effect.Stop.
+// NewGeneration begins the next generation of a key: /new and /reset.
+type NewGeneration struct{ Key workspace.Key }
+
+// SetOverrides replaces a session's overrides, if they are still those of Was.
+type SetOverrides struct {
+	Session   workspace.SessionID // when the same command has just begun a generation, that one whatever stands here
+	Overrides workspace.Overrides
+	Was       *workspace.Overrides // nil: whatever they are
+}
+
+// Delete hides a key with all its generations; Session must be its newest. What runs is stopped by a Stop before it.
 type Delete struct {
 	Key     workspace.Key
 	Session workspace.SessionID
@@ -102,7 +112,37 @@ func (t *tx) made(origin string, did *Did) (bool, error) {
 	return did.Again, err
 }
 
-func (t *tx) create(c Create, did *Did) error {
+func (n NewGeneration) apply(t *tx, did *Did) error {
+	old, err := t.session(n.Key)
+	if err != nil {
+		return err
+	}
+	next, err := t.nextGeneration(n.Key, old, "")
+	did.Session, did.next = next.id, next.id
+	return err
+}
+
+func (o SetOverrides) apply(t *tx, did *Did) error {
+	body, err := json.Marshal(o.Overrides)
+	if err != nil {
+		return err
+	}
+	if did.Session != "" {
+		o.Session = did.Session
+	}
+	if o.Was == nil {
+		return t.one("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ?`, string(body), string(o.Session))
+	}
+	was, err := json.Marshal(*o.Was)
+	if err != nil {
+		return err
+	}
+	return t.one("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ? AND overrides = ?`, string(body), string(o.Session), string(was))
+}
+
+func (c Create) origin() string { return c.Origin }
+
+func (c Create) apply(t *tx, did *Did) error {
 	ses, err := t.fresh(c.Key)
 	if err != nil {
 		return err
@@ -126,12 +166,12 @@ func (t *tx) fresh(key workspace.Key) (session, error) {
 	return session{id: workspace.SessionID(id), gen: int(gen)}, err
 }
 
-func (t *tx) rename(r Rename) error {
+func (r Rename) apply(t *tx, _ *Did) error {
 	return t.one("rename a session", `UPDATE sessions SET name = ? WHERE id = ? AND ended = 0`, r.Name, string(r.Session))
 }
 
-// delete leaves an empty generation behind, so that whoever writes there again begins afresh.
-func (t *tx) delete(d Delete, did *Did) error {
+// apply leaves an empty generation behind, so that whoever writes there again begins afresh.
+func (d Delete) apply(t *tx, did *Did) error {
 	old, err := t.newest(d.Key, d.Session)
 	if err != nil {
 		return err
@@ -140,7 +180,7 @@ func (t *tx) delete(d Delete, did *Did) error {
 	if err != nil {
 		return err
 	}
-	did.Session = next.id
+	did.Session, did.next = next.id, next.id
 	if _, err := t.exec(`UPDATE sessions SET hidden = 1 WHERE key = ?`, d.Key.String()); err != nil {
 		return err
 	}
@@ -161,7 +201,7 @@ func (t *tx) newest(key workspace.Key, seen workspace.SessionID) (session, error
 }
 
 // Fork reads what a fork copies: everything before the entry numbered before, without the beginning of a turn that
-// would have nothing in it. The unit that stores it is Effect.Fork. It returns workspace.ErrNotFound when the
+// would have nothing in it. It is stored as a Change. It returns workspace.ErrNotFound when the
 // transcript does not reach that far.
 func (s *Store) Fork(key workspace.Key, session workspace.SessionID, before int64, origin string) (*Fork, error) {
 	f := &Fork{Key: key, Session: session, From: session, Before: before, Origin: origin}
@@ -213,7 +253,9 @@ func whole(lines []workspace.Entry) []workspace.Entry {
 	return lines
 }
 
-func (t *tx) fork(f Fork, did *Did) error {
+func (f Fork) origin() string { return f.Origin }
+
+func (f Fork) apply(t *tx, did *Did) error {
 	old, err := t.newest(f.Key, f.Session)
 	if err != nil {
 		return err
@@ -222,7 +264,7 @@ func (t *tx) fork(f Fork, did *Did) error {
 	if err != nil {
 		return err
 	}
-	did.Session = next.id
+	did.Session, did.next = next.id, next.id
 	if err := t.one("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before, string(next.id)); err != nil {
 		return err
 	}
@@ -261,6 +303,8 @@ func (t *tx) copyEntries(session workspace.SessionID, lines []workspace.Entry) e
 	return nil
 }
 
+func (m Mark) apply(t *tx, _ *Did) error { return t.putMark(m) }
+
 // putMark stores a mark where it was made for.
 func (t *tx) putMark(m Mark) error {
 	next, err := t.nextEntry(m.Session, 0)
@@ -283,7 +327,7 @@ func (s *Store) Mark(m Mark) error {
 	return s.do("mark", func(t *tx) error { return t.putMark(m) })
 }
 
-func (t *tx) setPlace(p SetPlace) error {
+func (p SetPlace) apply(t *tx, _ *Did) error {
 	for _, x := range []struct {
 		q  string
 		to *string

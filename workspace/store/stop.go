@@ -17,6 +17,11 @@ type StoppedIn struct {
 	Stopped Stopped
 }
 
+func (st StopAll) apply(t *tx, did *Did) (err error) {
+	did.All, err = t.stopAll(st)
+	return err
+}
+
 // stopAll is stop for each session with something open. Its line in the audit log says how much it was.
 func (t *tx) stopAll(st StopAll) (out []StoppedIn, err error) {
 	type open struct {

@@ -305,7 +305,7 @@ func stopEverywhere(t *testing.T, s *store.Store) {
 		runs = append(runs, accept(t, s, c.Begun(s, fmt.Sprint("m:", i), "x")).Begun.Run.ID)
 		accept(t, s, c.Message(s, fmt.Sprint("q:", i), "and then"))
 	}
-	did := do(t, s, store.Effect{StopAll: &store.StopAll{By: "ana", Via: "cli", Before: 1 << 40}})
+	did := do(t, s, store.StopAll{By: "ana", Via: "cli", Before: 1 << 40})
 	stopped, queued := 0, 0
 	for _, in := range did.All {
 		queued += len(in.Stopped.Queued)

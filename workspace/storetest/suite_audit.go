@@ -70,7 +70,7 @@ func auditWithAct(t *testing.T, s *store.Store) {
 	if _, _, err := s.DecidePairing(p, workspace.Member, nil, row); !errors.Is(err, workspace.ErrConflict) {
 		t.Fatalf("decided twice: %v", err)
 	}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Audit: []workspace.AuditRow{{Kind: workspace.AuditStopped}, {Kind: workspace.AuditRunPaused}}}}); err != nil {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.AuditRows{{Kind: workspace.AuditStopped}, {Kind: workspace.AuditRunPaused}}}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.AuditAfter(0, 10)

@@ -86,9 +86,9 @@ func command(t *testing.T, s *store.Store) {
 		t.Errorf("a command twice: %v", err)
 	}
 	bad := store.Command{Input: accept(t, s, c.Message(s, "m:2", "/model")).Input, Reply: &store.NewOutbound{Key: "bad", RoomID: in.RoomID},
-		Effect: store.Effect{Overrides: &store.SetOverrides{Session: "nobody"}}}
+		Changes: []store.Change{store.SetOverrides{Session: "nobody"}}}
 	if _, err := s.RunCommand(bad); !errors.Is(err, workspace.ErrConflict) {
-		t.Errorf("an effect on nothing: %v", err)
+		t.Errorf("a change of nothing: %v", err)
 	}
 	if got := input(t, s, bad.Input.ID); got.State != workspace.InputQueued {
 		t.Errorf("half a command: %s", got.State)
@@ -97,7 +97,7 @@ func command(t *testing.T, s *store.Store) {
 		t.Errorf("half a command: %v", err)
 	}
 	set := store.SetOverrides{Session: in.SessionID, Overrides: workspace.Overrides{Model: "m"}}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Overrides: &set}}); err != nil {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{set}}); err != nil {
 		t.Fatal(err)
 	}
 	if ses, err := s.Session(in.SessionID); err != nil || ses.Overrides.Model != "m" {
@@ -109,7 +109,7 @@ func newGeneration(t *testing.T, s *store.Store) {
 	c := NewChat(1)
 	cmd := accept(t, s, c.Message(s, "m:1", "/new")).Input
 	waits := accept(t, s, c.Message(s, "m:2", "after")).Input
-	did, err := s.RunCommand(store.Command{Input: cmd, Effect: store.Effect{NewGeneration: c.Key}})
+	did, err := s.RunCommand(store.Command{Input: cmd, Changes: []store.Change{store.NewGeneration{Key: c.Key}}})
 	if err != nil || did.Session == "" || did.Session == cmd.SessionID {
 		t.Fatalf("%+v %v", did, err)
 	}

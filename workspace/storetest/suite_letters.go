@@ -192,7 +192,7 @@ func lettersResumed(t *testing.T, s *store.Store) {
 	}
 	a := c.Message(s, "resume", "/resume")
 	a.Input.Mode = workspace.ModeCommand
-	did, err := s.RunCommand(store.Command{Input: accept(t, s, a).Input, Effect: store.Effect{Unpark: ids}})
+	did, err := s.RunCommand(store.Command{Input: accept(t, s, a).Input, Changes: []store.Change{store.Unpark(ids)}})
 	if err != nil || len(did.Late) != 1 || did.Late[0].ID != ids[0] || did.Late[0].Parts[0].State != workspace.PartReady {
 		t.Fatalf("%+v %v", did, err)
 	}

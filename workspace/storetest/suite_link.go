@@ -49,14 +49,14 @@ func (l linker) who(network, id string) workspace.Person {
 
 func (l linker) ask(p workspace.PersonID, hash string) {
 	l.t.Helper()
-	if _, err := l.s.RunCommand(store.Command{Effect: store.Effect{AskLink: &store.AskLink{Person: p, Network: "telegram", CodeHash: hash}}}); err != nil {
+	if _, err := l.s.RunCommand(store.Command{Changes: []store.Change{store.AskLink{Person: p, Network: "telegram", CodeHash: hash}}}); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 func (l linker) give(p workspace.PersonID, hash string, life time.Duration) workspace.Joined {
 	l.t.Helper()
-	did, err := l.s.RunCommand(store.Command{Effect: store.Effect{GiveLink: &store.GiveLink{
+	did, err := l.s.RunCommand(store.Command{Changes: []store.Change{store.GiveLink{
 		Person: p, CodeHash: hash, Life: life, Tries: 5, Notice: "linked", Audit: workspace.AuditRow{Kind: workspace.AuditPeopleLinked, Actor: p},
 	}}})
 	if err != nil {

@@ -21,11 +21,11 @@ func say(t *testing.T, s *store.Store, c Chat, key, text, answer string) workspa
 	return a.Begun.Run
 }
 
-func do(t *testing.T, s *store.Store, e store.Effect) store.Did {
+func do(t *testing.T, s *store.Store, changes ...store.Change) store.Did {
 	t.Helper()
-	did, err := s.RunCommand(store.Command{Effect: e})
+	did, err := s.RunCommand(store.Command{Changes: changes})
 	if err != nil {
-		t.Fatalf("%+v: %v", e, err)
+		t.Fatalf("%+v: %v", changes, err)
 	}
 	return did
 }
@@ -61,11 +61,11 @@ func newKeeps(t *testing.T, s *store.Store) {
 	say(t, s, c, "m:1:1", "one", "1")
 	old := newestOf(t, s, c)
 	over := workspace.Overrides{Model: "big", Think: "high"}
-	do(t, s, store.Effect{Rename: &store.Rename{Session: old.ID, Name: "Trip"}, Overrides: &store.SetOverrides{Session: old.ID, Overrides: over, Was: &workspace.Overrides{}}})
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Overrides: &store.SetOverrides{Session: old.ID, Was: &workspace.Overrides{}}}}); !errors.Is(err, workspace.ErrConflict) {
+	do(t, s, store.Rename{Session: old.ID, Name: "Trip"}, store.SetOverrides{Session: old.ID, Overrides: over, Was: &workspace.Overrides{}})
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.SetOverrides{Session: old.ID, Was: &workspace.Overrides{}}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("overrides changed under us: %v", err)
 	}
-	do(t, s, store.Effect{NewGeneration: c.Key})
+	do(t, s, store.NewGeneration{Key: c.Key})
 	now := newestOf(t, s, c)
 	if now.Gen != 2 || now.Name != "Trip" || now.Overrides != over || !now.Ended.IsZero() {
 		t.Errorf("the new generation: %+v", now)
@@ -73,7 +73,7 @@ func newKeeps(t *testing.T, s *store.Store) {
 	if was, err := s.Session(old.ID); err != nil || was.Ended.IsZero() {
 		t.Errorf("the old one: %+v, %v", was, err)
 	}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Rename: &store.Rename{Session: old.ID, Name: "late"}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.Rename{Session: old.ID, Name: "late"}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("an ended generation was renamed: %v", err)
 	}
 }
@@ -89,7 +89,7 @@ func forkCopies(t *testing.T, s *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	did := do(t, s, store.Effect{Fork: f})
+	did := do(t, s, *f)
 	if got, want := told(t, s, did.Session), "event:turn.started user:one assistant:1 event:turn.ended"; got != want {
 		t.Errorf("the copy: %s", got)
 	}
@@ -127,13 +127,13 @@ func forkGoesBack(t *testing.T, s *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest := do(t, s, store.Effect{Fork: first}).Session
+	newest := do(t, s, *first).Session
 	back, err := s.Fork(c.Key, old.ID, 5, "") // the generation that was left
 	if err != nil {
 		t.Fatal(err)
 	}
 	back.Session = newest
-	did := do(t, s, store.Effect{Fork: back})
+	did := do(t, s, *back)
 	if got, want := told(t, s, did.Session), "event:turn.started user:one assistant:1 event:turn.ended"; got != want {
 		t.Errorf("the copy: %s", got)
 	}
@@ -166,7 +166,7 @@ func forkCuts(t *testing.T, s *store.Store) {
 			t.Fatal(err)
 		}
 		g.Session = f.Session // what is copied may be of an older generation
-		if got := told(t, s, do(t, s, store.Effect{Fork: g}).Session); got != want {
+		if got := told(t, s, do(t, s, *g).Session); got != want {
 			t.Errorf("before %d: %q, want %q", before, got, want)
 		}
 	}
@@ -184,10 +184,10 @@ func forkOnce(t *testing.T, s *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := do(t, s, store.Effect{Fork: f})
+	first := do(t, s, *f)
 	a := accept(t, s, c.Begun(s, "m:1:2", "again"))
-	stop := &store.Stop{Session: first.Session, By: "p1", Before: 1 << 62}
-	second := do(t, s, store.Effect{Stop: stop, Fork: f})
+	stop := store.Stop{Session: first.Session, By: "p1", Before: 1 << 62}
+	second := do(t, s, stop, *f)
 	if !second.Again || second.Session != first.Session || second.Stopped.Run != "" || newestOf(t, s, c).Gen != 2 {
 		t.Errorf("a second time: %+v, generation %d", second, newestOf(t, s, c).Gen)
 	}
@@ -196,7 +196,7 @@ func forkOnce(t *testing.T, s *store.Store) {
 	}
 	finish(t, s, Answer(a.Begun.Run, "done", a.Input))
 	f.Origin = ""
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Fork: f}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{*f}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("a fork of what is no more the newest: %v", err)
 	}
 }
@@ -207,8 +207,8 @@ func deleteHides(t *testing.T, s *store.Store) {
 	waits := accept(t, s, c.Message(s, "m:1:2", "two"))
 	old := newestOf(t, s, c)
 	key := c.Key.String()
-	do(t, s, store.Effect{Place: &store.SetPlace{Room: a.Input.RoomID, SessionKey: &key}})
-	did := do(t, s, store.Effect{Stop: &store.Stop{Session: old.ID, By: "p1", Before: 1 << 62}, Delete: &store.Delete{Key: c.Key, Session: old.ID}})
+	do(t, s, store.SetPlace{Room: a.Input.RoomID, SessionKey: &key})
+	did := do(t, s, store.Stop{Session: old.ID, By: "p1", Before: 1 << 62}, store.Delete{Key: c.Key, Session: old.ID})
 	if did.Stopped.Run != a.Begun.Run.ID || len(did.Stopped.Queued) != 1 {
 		t.Errorf("stopped %+v", did.Stopped)
 	}
@@ -223,7 +223,7 @@ func deleteHides(t *testing.T, s *store.Store) {
 	if p, err := s.PlaceOf(c.Addr); err != nil || p.SessionKey != "" {
 		t.Errorf("the room is at %+v, %v", p, err)
 	}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Delete: &store.Delete{Key: c.Key, Session: old.ID}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.Delete{Key: c.Key, Session: old.ID}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	if got := told(t, s, old.ID); !strings.Contains(got, "user:one") {
@@ -237,16 +237,16 @@ func deleteHides(t *testing.T, s *store.Store) {
 
 func createOnce(t *testing.T, s *store.Store) {
 	key := workspace.Key{Agent: "assistant", Scope: workspace.ScopeLocal, Local: "p1:trip"}
-	first := do(t, s, store.Effect{Create: &store.Create{Key: key, Name: "Trip", Origin: "create:p1:a"}})
-	again := do(t, s, store.Effect{Create: &store.Create{Key: key, Name: "Trip", Origin: "create:p1:a"}})
+	first := do(t, s, store.Create{Key: key, Name: "Trip", Origin: "create:p1:a"})
+	again := do(t, s, store.Create{Key: key, Name: "Trip", Origin: "create:p1:a"})
 	if again.Session != first.Session || !again.Again {
 		t.Errorf("made twice: %+v and %+v", first, again)
 	}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Create: &store.Create{Key: key}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("one that exists: %v", err)
 	}
-	do(t, s, store.Effect{Delete: &store.Delete{Key: key, Session: first.Session}})
-	anew := do(t, s, store.Effect{Create: &store.Create{Key: key, Name: "Anew"}})
+	do(t, s, store.Delete{Key: key, Session: first.Session})
+	anew := do(t, s, store.Create{Key: key, Name: "Anew"})
 	ses, err := s.Session(anew.Session)
 	if err != nil || ses.Name != "Anew" || ses.Hidden || ses.Gen != 2 {
 		t.Errorf("made anew: %+v, %v", ses, err)
@@ -262,7 +262,7 @@ func headsNewest(t *testing.T, s *store.Store) {
 		say(t, s, c, fmt.Sprintf("m:%d:1", i), fmt.Sprint("first of ", i), "1")
 	}
 	say(t, s, NewChat(2), "m:1:2", "newest", "last word")
-	do(t, s, store.Effect{NewGeneration: NewChat(4).Key})
+	do(t, s, store.NewGeneration{Key: NewChat(4).Key})
 	heads, err := s.Heads()
 	if err != nil || len(heads) != 5 {
 		t.Fatalf("%d heads, %v", len(heads), err)
@@ -331,7 +331,7 @@ func sessionUsage(t *testing.T, s *store.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum, _, err = s.SessionUsage(do(t, s, store.Effect{Fork: f}).Session, 0); err != nil || sum.Calls != 0 {
+	if sum, _, err = s.SessionUsage(do(t, s, *f).Session, 0); err != nil || sum.Calls != 0 {
 		t.Errorf("a copy has cost %+v, %v", sum, err)
 	}
 }
@@ -343,16 +343,16 @@ func placeKept(t *testing.T, s *store.Store) {
 	}
 	room := accept(t, s, c.Message(s, "m:1:1", "x")).Input.RoomID
 	key, always, none := "agent:assistant:local:x", "always", ""
-	do(t, s, store.Effect{Place: &store.SetPlace{Room: room, SessionKey: &key}})
-	do(t, s, store.Effect{Place: &store.SetPlace{Room: room, Activation: &always}})
+	do(t, s, store.SetPlace{Room: room, SessionKey: &key})
+	do(t, s, store.SetPlace{Room: room, Activation: &always})
 	if p, err := s.PlaceOf(c.Addr); err != nil || p != (store.Place{SessionKey: key, Activation: always}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	do(t, s, store.Effect{Place: &store.SetPlace{Room: room, SessionKey: &none}})
+	do(t, s, store.SetPlace{Room: room, SessionKey: &none})
 	if p, err := s.PlaceOf(c.Addr); err != nil || p != (store.Place{Activation: always}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Place: &store.SetPlace{Room: "none", SessionKey: &key}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.SetPlace{Room: "none", SessionKey: &key}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("of no room: %v", err)
 	}
 }
@@ -362,7 +362,7 @@ func marks(t *testing.T, s *store.Store) {
 	say(t, s, c, "m:1:1", "one", "1")
 	ses := newestOf(t, s, c)
 	body := workspace.EntryBody{Type: workspace.EventCompacted, To: 4, Content: []workspace.Content{{Kind: workspace.Text, Text: "a summary"}}}
-	if _, err := s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Body: body, Was: 3}}}); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.RunCommand(store.Command{Changes: []store.Change{store.Mark{Session: ses.ID, Body: body, Was: 3}}}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("behind a summary that is not there: %v", err)
 	}
 	if err := s.Mark(store.Mark{Session: ses.ID, Body: body}); err != nil {
@@ -375,7 +375,7 @@ func marks(t *testing.T, s *store.Store) {
 	if now := newestOf(t, s, c); now.Compacted != 5 {
 		t.Errorf("compacted at %d", now.Compacted)
 	}
-	do(t, s, store.Effect{Mark: &store.Mark{Session: ses.ID, Body: undone, Last: 5}})
+	do(t, s, store.Mark{Session: ses.ID, Body: undone, Last: 5})
 	list, err := s.Entries(ses.ID, 4, 10)
 	if err != nil || len(list) != 2 || list[0].Body.To != 4 || list[0].Body.Plain() != "a summary" || list[1].Body.From != 1 || list[1].RunID != "" {
 		t.Errorf("%+v, %v", list, err)
@@ -386,7 +386,7 @@ func marks(t *testing.T, s *store.Store) {
 			t.Fatal(err)
 		}
 		f.Session = newestOf(t, s, c).ID
-		if made, err := s.Session(do(t, s, store.Effect{Fork: f}).Session); err != nil || made.Compacted != want {
+		if made, err := s.Session(do(t, s, *f).Session); err != nil || made.Compacted != want {
 			t.Errorf("a fork before %d is compacted at %d, %v", before, made.Compacted, err)
 		}
 	}
@@ -398,7 +398,7 @@ func commandAsks(t *testing.T, s *store.Store) {
 	cmd := accept(t, s, c.Message(s, "m:1:2", "/new two"))
 	ask := c.Message(s, "ask:"+string(cmd.Input.ID), "two")
 	ask.Input.Source = "system"
-	run := store.Command{Input: cmd.Input, Effect: store.Effect{NewGeneration: c.Key, Ask: &ask}}
+	run := store.Command{Input: cmd.Input, Changes: []store.Change{store.NewGeneration{Key: c.Key}, ask}}
 	did, err := s.RunCommand(run)
 	if err != nil || did.Asked == nil || did.Asked.SessionID != did.Session || did.Asked.State != workspace.InputQueued || did.Asked.RoomID != cmd.Input.RoomID {
 		t.Fatalf("%+v, %v", did, err)

@@ -310,7 +310,7 @@ func (w *world) fresh(c int) string {
 	if w.turns[c] != nil {
 		return "-"
 	}
-	_, err := w.s.RunCommand(store.Command{Effect: store.Effect{NewGeneration: w.chats[c].Key}})
+	_, err := w.s.RunCommand(store.Command{Changes: []store.Change{store.NewGeneration{Key: w.chats[c].Key}}})
 	w.must("fresh", err)
 	return "fresh"
 }
@@ -329,10 +329,10 @@ func (w *world) fork(c int) string {
 	}
 	f, err := w.s.Fork(ses.Key, ses.ID, int64(before), fmt.Sprint("fork:", w.n, ".", len(w.trace)))
 	w.must("read a fork", err)
-	e := store.Effect{Stop: &store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60}, Fork: f}
-	first, err := w.s.RunCommand(store.Command{Effect: e})
+	changes := []store.Change{store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60}, *f}
+	first, err := w.s.RunCommand(store.Command{Changes: changes})
 	w.must("fork", err)
-	again, err := w.s.RunCommand(store.Command{Effect: e})
+	again, err := w.s.RunCommand(store.Command{Changes: changes})
 	w.must("fork again", err)
 	if again.Session != first.Session || !again.Again {
 		w.fatal("a fork was made twice: %+v, %+v\n%v", first, again, w.trace)
@@ -354,8 +354,8 @@ func (w *world) forget(c int) string {
 	if err != nil {
 		return "-"
 	}
-	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Stop: &store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60},
-		Delete: &store.Delete{Key: ses.Key, Session: ses.ID}}})
+	_, err = w.s.RunCommand(store.Command{Changes: []store.Change{store.Stop{Session: ses.ID, By: w.chats[c].Person, Before: 1 << 60},
+		store.Delete{Key: ses.Key, Session: ses.ID}}})
 	w.must("delete", err)
 	w.stopped(c)
 	return "delete"
@@ -373,7 +373,7 @@ func (w *world) undo(c int) string {
 		return "-"
 	}
 	kind := []string{workspace.EventUndone, workspace.EventCompacted}[w.dice(2)]
-	_, err = w.s.RunCommand(store.Command{Effect: store.Effect{Mark: &store.Mark{Session: ses.ID, Last: last[0].N, Was: ses.Compacted,
+	_, err = w.s.RunCommand(store.Command{Changes: []store.Change{store.Mark{Session: ses.ID, Last: last[0].N, Was: ses.Compacted,
 		Body: workspace.EntryBody{Type: kind, From: 1, To: last[0].N}}}})
 	w.must("mark", err)
 	return kind
