@@ -423,7 +423,7 @@ func (d *decisions) add(ap workspace.Approval) {
 func (r *recorder) hold(t *lane.Turn, why string, after int64) {
 	open, j := r.sign.stop()
 	r.sign.rest(why)
-	r.ts.sessions.forget(r.lane.Key) // what was said is in the record; a wait may be long
+	r.ts.transcripts.Forget(r.lane.Key) // what was said is in the record; a wait may be long
 	r.ts.feed.Settle(r.lane.Key)
 	t.Hold(held{run: r.run.ID, open: open, job: j}, why, after)
 }

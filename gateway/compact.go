@@ -12,66 +12,13 @@ import (
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/live"
+	"parley/gateway/transcript"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
-// past is what stands for the part of a transcript that the prompt does not hold.
-type past struct {
-	summary string
-	upto    int64 // the newest entry that the summary stands for
-	tooLong bool  // the model refused the conversation's length since
-}
-
-// pastOf reads the summary of a generation.
-func pastOf(st *store.Store, ses workspace.Session) (past, error) {
-	if ses.Compacted == 0 {
-		return past{}, nil
-	}
-	list, err := st.Entries(ses.ID, ses.Compacted-1, 1)
-	if err != nil || len(list) == 0 {
-		return past{}, err
-	}
-	return past{summary: list[0].Body.Plain(), upto: list[0].Body.To}, nil
-}
-
-// inPrompt leaves out what a summary stands for, and what was undone.
-func (p past) inPrompt(list []workspace.Entry) []workspace.Entry {
-	out := control.LeftOut(list)
-	kept := list[:0:0]
-	for _, e := range list {
-		if e.N > p.upto && !out(e.N) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
-
 // maxSummed is how many lines of a transcript a summary is made of, the newest.
 const maxSummed = 5000
-
-// transcriptOf is all that a prompt without a limit would hold of a session, without events.
-func transcriptOf(st *store.Store, ses workspace.Session) (past, []workspace.Entry, error) {
-	was, err := pastOf(st, ses)
-	if err != nil {
-		return was, nil, err
-	}
-	list, err := st.LastEntries(ses.ID, maxSummed)
-	if err != nil {
-		return was, nil, err
-	}
-	return was, spoken(was.inPrompt(list)), nil
-}
-
-func spoken(list []workspace.Entry) []workspace.Entry {
-	kept := list[:0:0]
-	for _, e := range list {
-		if e.Role != workspace.RoleEvent {
-			kept = append(kept, e)
-		}
-	}
-	return kept
-}
 
 // summaries are those that commands are having made, so that /stop can end them. Safe for concurrent use.
 type summaries struct {
@@ -120,7 +67,7 @@ func (s *summaries) cancel(key string, cause error, match func(workspace.Input) 
 // is at work.
 func (h house) Summarize(ctx context.Context, call control.Call, ses workspace.Session, instructions string) (agentloop.Compaction, error) {
 	r := h.g.roster()
-	was, list, err := transcriptOf(h.g.store, ses)
+	sum, list, err := h.g.transcripts.History(ses, maxSummed)
 	if err != nil {
 		return agentloop.Compaction{}, err
 	}
@@ -131,7 +78,7 @@ func (h house) Summarize(ctx context.Context, call control.Call, ses workspace.S
 	defer h.g.showWork(ctx, call.Room)()
 	agent := r.agent(ses.Key.Agent)
 	t := agentloop.Turn{Session: ses.Key, SessionID: ses.ID, Agent: agent.ID, Requester: call.Actor, PeerKind: string(ses.Key.Kind),
-		Summary: was.summary, History: list, Models: r.summarizers(agent, ses.Overrides)}
+		Summary: sum.Text, History: list, Models: r.summarizers(agent, ses.Overrides)}
 	got, err := r.loop.Summarize(ctx, t, instructions, nil)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		for _, known := range []error{agentloop.ErrStopped, agentloop.ErrShutdown, context.DeadlineExceeded} {
@@ -175,24 +122,23 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	if rec.weighed {
 		return
 	}
-	was, size := ts.sessions.weight(rec.mem)
 	info, _ := rec.roster.models.Info(rec.turn.Models[0])
 	window := info.ContextWindow
 	if window <= 0 {
 		window = 32 << 10 // as the loop takes it
 	}
-	if rec.weighed = true; !was.tooLong && size/bytesPerToken < window/2 {
+	tooLong := rec.mem.TooLong()
+	if rec.weighed = true; !tooLong && rec.mem.Size()/bytesPerToken < window/2 {
 		return
 	}
 	c, err := rec.roster.loop.Compose(rec.turn)
-	if err != nil || !was.tooLong && c.Free() > c.Window/10 {
+	if err != nil || !tooLong && c.Free() > c.Window/10 {
 		return
 	}
 	began := ts.now()
 	rec.sign.see(agentloop.Event{Type: agentloop.EventWait, Note: "summing up what was said earlier"})
 	t := rec.turn
-	over, _ := rec.mem.overrides()
-	t.Models = rec.roster.summarizers(rec.roster.agent(rec.key.Agent), over)
+	t.Models = rec.roster.summarizers(rec.roster.agent(rec.key.Agent), rec.mem.Stored().Overrides)
 	got, err := rec.roster.loop.Summarize(ctx, t, "", func(trouble workspace.Trouble) {
 		trouble.At, trouble.Said = ts.now(), ts.hide.Redact(trouble.Said)
 		rec.Trouble(&trouble)
@@ -209,43 +155,20 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 		return
 	}
 	rec.extra = rec.extra.Add(got.Usage)
-	ses := rec.mem.stored()
+	ses := rec.mem.Stored()
 	if err := ts.store.Mark(store.Mark{Session: ses.ID, Body: control.CompactionEntry(got), Was: ses.Compacted}); err != nil {
 		ts.log.Warn("summary cannot be stored", "session", rec.key.String(), "err", err)
 		return
 	}
-	now := past{summary: got.Summary, upto: got.To}
-	rec.turn.Summary, rec.turn.History = got.Summary, now.inPrompt(rec.turn.History)
-	ts.sessions.forget(rec.key.String()) // the next turn reads the record
+	now := transcript.Summary{Text: got.Summary, To: got.To}
+	rec.turn.Summary, rec.turn.History = now.Text, now.Keep(rec.turn.History)
+	ts.transcripts.Forget(rec.key.String()) // the next turn reads the record
 	ts.feed.Publish(rec.lane.Key, live.Update{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
 	ts.log.Info("conversation summed up", "session", rec.key.String(), "exchanges", got.Turns, "took", ts.now().Sub(began).Round(time.Millisecond))
 }
 
 // bytesPerToken is the loop's estimate, for a first look that costs nothing.
 const bytesPerToken = 4
-
-// weight is about how many bytes of a session the prompt holds.
-func (ss *sessions) weight(s *session) (past, int) {
-	s.mu.Lock()
-	was := s.past
-	s.mu.Unlock()
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	return was, s.size
-}
-
-func (s *session) stored() workspace.Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ses
-}
-
-// overflowed notes that the model refused the conversation's length: before the next turn it is summed up.
-func (s *session) overflowed() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.past.tooLong = true
-}
 
 // Compose weighs the next prompt of a session.
 func (h house) Compose(_ context.Context, call control.Call) (control.Composed, error) {
@@ -255,15 +178,11 @@ func (h house) Compose(_ context.Context, call control.Call) (control.Composed, 
 	t := agentloop.Turn{Session: call.Session, Agent: agent.ID, Requester: call.Actor, PeerKind: string(call.Kind), Models: agent.Models}
 	var over workspace.Overrides
 	if ses, err := h.g.store.SessionByKey(call.Session); err == nil {
-		was, err := pastOf(h.g.store, ses)
+		sum, list, err := h.g.transcripts.History(ses, transcript.MaxEntries)
 		if err != nil {
 			return v, err
 		}
-		list, err := h.g.store.LastEntries(ses.ID, maxHistory)
-		if err != nil {
-			return v, err
-		}
-		t.SessionID, t.Summary, t.History, over = ses.ID, was.summary, spoken(was.inPrompt(list)), ses.Overrides
+		t.SessionID, t.Summary, t.History, over = ses.ID, sum.Text, list, ses.Overrides
 	} else if !errors.Is(err, workspace.ErrNotFound) {
 		return v, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/routes"
 	"parley/workspace"
@@ -20,23 +21,23 @@ import (
 // dispatch is the way in. What a network delivered is judged, bound to an agent and a session, and journalled in
 // one commit; only then does the adapter acknowledge, and only then does anything act on it.
 type dispatch struct {
-	store    *store.Store
-	lanes    *lane.Lanes
-	deliver  *deliver
-	sessions *sessions
-	people   *people
-	moves    *transport.Moves
-	places   *places
-	stale    *parking
-	roster   func() *roster
-	commands *commands
-	pressure func() bool
-	needs    func()                         // something waits for people
-	usurps   func(*transport.Channel) bool  // another channel has its account
-	accounts func(*transport.Channel) error // binds the configured people to a channel's users
-	now      func() time.Time
-	log      *slog.Logger
-	hide     *workspace.Redactor
+	store       *store.Store
+	lanes       *lane.Lanes
+	deliver     *deliver
+	transcripts *transcript.Cache
+	people      *people
+	moves       *transport.Moves
+	places      *places
+	stale       *parking
+	roster      func() *roster
+	commands    *commands
+	pressure    func() bool
+	needs       func()                         // something waits for people
+	usurps      func(*transport.Channel) bool  // another channel has its account
+	accounts    func(*transport.Channel) error // binds the configured people to a channel's users
+	now         func() time.Time
+	log         *slog.Logger
+	hide        *workspace.Redactor
 
 	refusals                            *limiter
 	accepted, duplicates, refused, shed atomic.Int64
@@ -293,7 +294,7 @@ func (d *dispatch) asksFirst(a *arrival) bool {
 	if !seeds(a.line, a.in.To) {
 		return false
 	}
-	first, err := fresh(d.store, a.Key)
+	first, err := d.transcripts.Fresh(a.Key)
 	return first || err != nil
 }
 
@@ -316,14 +317,15 @@ func (d *dispatch) reserve(list []*arrival) {
 }
 
 // overheard is what others said in the session since its last turn; the turn that begins quotes it.
-func (d *dispatch) overheard(a *arrival) (lines []workspace.ContextLine) {
+func (d *dispatch) overheard(a *arrival) []workspace.ContextLine {
 	if a.Key.Kind == "" || a.Key.Kind == channels.DM {
 		return nil
 	}
-	if err := d.sessions.overhear(a.Key); err != nil {
+	lines, last, err := d.transcripts.Said(a.Key)
+	if err != nil {
 		d.log.Error("what others said cannot be read", "session", a.key, "err", err)
 	}
-	lines, a.heard = d.sessions.get(a.key).lines()
+	a.heard = last
 	return lines
 }
 
@@ -503,13 +505,13 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 	switch {
 	case got.Begun != nil:
 		if a.heard > 0 {
-			d.sessions.get(a.key).heard(a.heard) // they went into the entry
+			d.transcripts.Heard(a.key, a.heard) // they went into the entry
 		}
 		d.lanes.Start(a.key, got.Begun, in)
 	case got.Amended != nil:
 		d.amended(in, got.Amended)
 	case in.State == workspace.InputContext:
-		d.sessions.get(a.key).note(in.Seq, workspace.ContextLine{Name: in.Sender, Text: in.Text})
+		d.transcripts.Note(a.key, in.Seq, workspace.ContextLine{Name: in.Sender, Text: in.Text})
 	case in.State != workspace.InputQueued:
 	case a.stale:
 		d.stale.park(in)
@@ -526,9 +528,7 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 func (d *dispatch) amended(in workspace.Input, am *store.Amended) {
 	key := am.Target.Binding.Key
 	if am.Was == workspace.InputContext && in.State == workspace.InputNoted {
-		if s := d.sessions.peek(key); s != nil {
-			s.amend(am.Target.Seq, in.Text)
-		}
+		d.transcripts.Amend(key, am.Target.Seq, in.Text)
 	}
 	switch {
 	case am.Was == workspace.InputQueued && in.Kind == channels.KindDelete:

@@ -31,6 +31,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
+	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/tools"
 	"parley/tools/sandbox"
@@ -75,39 +76,39 @@ type Gateway struct {
 	began  time.Time
 	booted time.Time // by a clock that nobody can set
 
-	store     *store.Store
-	blobs     *blob.Store
-	disk      *disk.Rule
-	prices    *price.Table
-	prompts   *agentloop.Prompts
-	sandbox   sandbox.Backend
-	warden    *folder.Warden // of owners' folders
-	probed    chan struct{}  // closed when the sandbox has been tried
-	exec      tools.Tool     // made once: a sandbox changes with a restart only
-	egress    bool           // commands reach hosts, for as long
-	lanes     *lane.Lanes
-	turns     *turns
-	deliver   *deliver
-	dispatch  *dispatch
-	commands  *commands
-	sessions  *sessions
-	people    *people
-	places    *places
-	moves     *transport.Moves
-	sums      summaries
-	parking   *parking
-	approvals *approvals
-	channels  *transport.Channels
-	logins    *transport.Logins
-	web       *webchat.Channel
-	apiLine   *transport.Channel // of what comes over HTTP
-	api       *api.Server
-	feed      live.Feed
-	control   *control.Control
-	memory    *memory
-	current   atomic.Pointer[roster]
-	renew     sync.Mutex // held while current is replaced
-	conf      fileState
+	store       *store.Store
+	blobs       *blob.Store
+	disk        *disk.Rule
+	prices      *price.Table
+	prompts     *agentloop.Prompts
+	sandbox     sandbox.Backend
+	warden      *folder.Warden // of owners' folders
+	probed      chan struct{}  // closed when the sandbox has been tried
+	exec        tools.Tool     // made once: a sandbox changes with a restart only
+	egress      bool           // commands reach hosts, for as long
+	lanes       *lane.Lanes
+	turns       *turns
+	deliver     *deliver
+	dispatch    *dispatch
+	commands    *commands
+	transcripts *transcript.Cache
+	people      *people
+	places      *places
+	moves       *transport.Moves
+	sums        summaries
+	parking     *parking
+	approvals   *approvals
+	channels    *transport.Channels
+	logins      *transport.Logins
+	web         *webchat.Channel
+	apiLine     *transport.Channel // of what comes over HTTP
+	api         *api.Server
+	feed        live.Feed
+	control     *control.Control
+	memory      *memory
+	current     atomic.Pointer[roster]
+	renew       sync.Mutex // held while current is replaced
+	conf        fileState
 	*discovery
 	server  *server
 	stops   stack
@@ -207,7 +208,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	if err := g.blobs.Tidy(); err != nil {
 		g.log.Warn("half files of an earlier start are left", "err", err)
 	}
-	g.people, g.sessions, g.places = newPeople(g.store), newSessions(g.store), &places{store: g.store}
+	g.people, g.transcripts, g.places = newPeople(g.store), transcript.New(g.store), &places{store: g.store}
 	return g.auditStart(c)
 }
 
@@ -318,7 +319,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.drain(ctx, flushTime, stopSending)
 		return nil
 	})
-	g.turns = &turns{store: g.store, sessions: g.sessions, deliver: g.deliver, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
+	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
 		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
@@ -344,7 +345,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, sessions: g.sessions, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
+	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
 		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 

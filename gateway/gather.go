@@ -76,8 +76,8 @@ func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []worksp
 	case err != nil:
 		return fetched{}, err
 	default:
-		if mem, err := ts.sessions.load(rec.lane.Key, ses.ID, rec.run.ID); err == nil {
-			hist = ts.sessions.append(mem, nil)
+		if mem, err := ts.transcripts.Load(rec.lane.Key, ses.ID, rec.run.ID); err == nil {
+			hist = mem.Append(nil)
 		}
 	}
 	defer ts.typing(ctx, inputs[0].RoomID, rec.roster.signs.typing)()

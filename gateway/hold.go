@@ -21,7 +21,7 @@ func (ts *turns) goOn(rec *recorder, was held) error {
 	if err != nil {
 		return err
 	}
-	ts.sessions.forget(rec.lane.Key)
+	ts.transcripts.Forget(rec.lane.Key)
 	stopped := run.StopBy != "" || errors.Is(context.Cause(rec.lane.Context()), agentloop.ErrStopped)
 	if run.State == workspace.RunPaused && run.PauseBy == "" || run.State == workspace.RunPaused && stopped {
 		err = ts.store.Hold(run, workspace.RunPaused, workspace.RunRunning, run.PauseBy)

@@ -49,7 +49,7 @@ func (h house) Offer(inputs ...workspace.Input) {
 func (h house) Push(list []workspace.Outbound) { h.g.deliver.PushAll(list) }
 
 func (h house) Forget(key string) {
-	h.g.sessions.forget(key)
+	h.g.transcripts.Forget(key)
 	h.g.feed.Changed(key)
 }
 
@@ -215,19 +215,7 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 
 // queue is how a session handles messages that come during a turn.
 func (g *Gateway) queue(key string) lane.Settings {
-	set := g.roster().queue
-	over, known := workspace.Overrides{}, false
-	if s := g.sessions.peek(key); s != nil {
-		over, known = s.overrides()
-	}
-	if !known { // it has not spoken for a while, or was changed just now
-		if k, err := workspace.ParseKey(key); err == nil {
-			if ses, err := g.store.SessionByKey(k); err == nil {
-				over = ses.Overrides
-			}
-		}
-	}
-	return control.QueueSettings(set, over)
+	return control.QueueSettings(g.roster().queue, g.transcripts.Overrides(key))
 }
 
 // Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its

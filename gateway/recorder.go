@@ -13,6 +13,7 @@ import (
 	"parley/channels"
 	"parley/channels/markup"
 	"parley/gateway/live"
+	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -25,7 +26,7 @@ type recorder struct {
 	key    workspace.Key
 	roster *roster
 	run    workspace.Run
-	mem    *session
+	mem    *transcript.Session
 	room   workspace.Room
 	line   *transport.Channel
 	sign   *sign
@@ -60,7 +61,7 @@ func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input)
 		}
 		kept = append(kept, e)
 	}
-	all := r.ts.sessions.append(r.mem, kept)
+	all := r.mem.Append(kept)
 	if r.turn.History == nil {
 		r.turn.History = all
 		return
@@ -171,7 +172,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	}
 	r.lane.Forgo(got.Gone)
 	r.ts.deliver.PushAll(got.Sent)
-	r.ts.sessions.append(r.mem, u.Entries)
+	r.mem.Append(u.Entries)
 	b := agentloop.Boundary{Stop: got.StopBy != "" || errors.Is(context.Cause(ctx), agentloop.ErrStopped), Held: got.Held,
 		Pause: boundary && r.lane.Pausing()}
 	if len(u.Inputs) > 0 {
@@ -260,9 +261,9 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 		}
 	}
 	if r.resumed {
-		r.ts.sessions.forget(r.key.String())
+		r.ts.transcripts.Forget(r.key.String())
 	} else {
-		r.ts.sessions.append(r.mem, got.Entries)
+		r.mem.Append(got.Entries)
 	}
 	r.ts.feed.Publish(r.lane.Key, live.Update{Session: r.run.SessionID, Run: r.run.ID, Stored: true})
 	return nil
@@ -282,14 +283,14 @@ func (i *interrupted) ended() {
 	if i.streamed != nil {
 		i.rec.abandon(i.streamed, i.job, "(stopped)")
 	}
-	i.rec.ts.sessions.append(i.rec.mem, i.end.Entries)
+	i.rec.mem.Append(i.end.Entries)
 }
 
 // finish is the unit without its answer.
 func (r *recorder) finish(o agentloop.Outcome) store.Finish {
 	o.Usage = o.Usage.Add(r.extra)
 	if o.TooLong {
-		r.mem.overflowed()
+		r.mem.Overflowed()
 	}
 	o.Usage.DurationMS = r.ts.now().Sub(r.began).Milliseconds()
 	f := store.Finish{Run: r.run, Asked: r.asked, State: o.State, Reason: o.Reason, Model: o.Model, Usage: o.Usage, Inputs: r.lane.Inputs, Steps: o.Steps, Audit: r.execRows(o.Steps), AnswerEntry: -1}

@@ -2,14 +2,12 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"parley/channels"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
-	"parley/workspace/store"
 )
 
 // A thread's session begins in the middle of a conversation: its first turn quotes how the thread began and what was
@@ -29,19 +27,6 @@ func seeds(l *transport.Channel, to channels.Address) bool {
 	return ok
 }
 
-// fresh says that no turn of the session ever was.
-func fresh(s *store.Store, key workspace.Key) (bool, error) {
-	ses, err := s.SessionByKey(key)
-	if errors.Is(err, workspace.ErrNotFound) {
-		return true, nil
-	}
-	if err != nil || ses.Gen > 1 {
-		return false, err
-	}
-	taken, err := s.LastTaken(ses.ID)
-	return taken == 0, err
-}
-
 // seed is what was said in a thread before its first turn; nil where nothing is to be asked, or could be learnt. What
 // others said there and the journal knows is among it.
 func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace.Input) []workspace.ContextLine {
@@ -53,7 +38,7 @@ func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace
 	if !seeds(l, addr) {
 		return nil
 	}
-	if first, err := fresh(ts.store, key); err != nil || !first {
+	if first, err := ts.transcripts.Fresh(key); err != nil || !first {
 		return nil
 	}
 	historian, _ := channels.As[channels.Historian](l.Adapter)

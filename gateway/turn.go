@@ -14,6 +14,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/gateway/live"
+	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -22,21 +23,21 @@ import (
 
 // turns is what happens in a lane: it begins runs, hands them to the loop, and ends them.
 type turns struct {
-	store     *store.Store
-	sessions  *sessions
-	deliver   *deliver
-	channels  *transport.Channels
-	lanes     *lane.Lanes
-	feed      *live.Feed
-	now       func() time.Time
-	log       *slog.Logger
-	hide      *workspace.Redactor
-	agents    func() *roster // agents with their prompts, swapped by a reload
-	commands  func(ctx context.Context, in workspace.Input)
-	putBlob   func([]byte) (string, error)
-	files     *fetcher
-	approvals *approvals
-	mode      func(key string) string // in which a session queues
+	store       *store.Store
+	transcripts *transcript.Cache
+	deliver     *deliver
+	channels    *transport.Channels
+	lanes       *lane.Lanes
+	feed        *live.Feed
+	now         func() time.Time
+	log         *slog.Logger
+	hide        *workspace.Redactor
+	agents      func() *roster // agents with their prompts, swapped by a reload
+	commands    func(ctx context.Context, in workspace.Input)
+	putBlob     func([]byte) (string, error)
+	files       *fetcher
+	approvals   *approvals
+	mode        func(key string) string // in which a session queues
 }
 
 // resumed is a run of an earlier boot, handed to its lane by recover.go.
@@ -194,7 +195,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 		}
 	}
 	ts.feed.Publish(t.Key, live.Update{Session: rec.run.SessionID, Run: rec.run.ID, Stored: true})
-	if rec.mem, err = ts.sessions.load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
+	if rec.mem, err = ts.transcripts.Load(t.Key, rec.run.SessionID, rec.run.ID); err != nil {
 		return nil, err
 	}
 	if rec.resumed {
@@ -232,11 +233,10 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 	if err != nil {
 		return nil, files, err
 	}
-	if err := ts.sessions.overhear(rec.key); err != nil {
+	lines, last, err := ts.transcripts.Said(rec.key)
+	if err != nil {
 		return nil, files, err
 	}
-	mem := ts.sessions.get(t.Key)
-	lines, last := mem.lines()
 	if past := ts.seed(ctx, rec.key, t.Inputs); past != nil {
 		lines = past
 	}
@@ -247,7 +247,7 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 	if replaces {
 		was.ended()
 	}
-	mem.heard(last)
+	ts.transcripts.Heard(t.Key, last)
 	rec.run = got.Run
 	return got.Entries, files, nil
 }
@@ -285,7 +285,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 		}
 	}
 	rec.room, rec.line = room, l
-	over, _ := rec.mem.overrides()
+	over := rec.mem.Stored().Overrides
 	rec.over = over
 	shown := l
 	if l != nil && (l.Local || !l.Serves(room.Address)) || over.Send == "off" {
@@ -303,9 +303,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	t.Trouble = rec.run.Trouble
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
 	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
-	was, _ := ts.sessions.weight(rec.mem)
-	t.Summary = was.summary
-	t.Known = &rec.mem.told
+	t.Summary, t.Known = rec.mem.Summary(), &rec.mem.Known
 	t.Channel, t.Route = in.Data.Channel, in.Binding.Rule
 	ts.furnishWork(rec, agent)
 	t.System, t.Volatile = agent.Prompt(t, in.Data.Channel)
@@ -354,7 +352,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 	for _, in := range dropped {
 		ends = append(ends, store.Ending{Seq: in.Seq, From: workspace.InputQueued, To: workspace.InputDropped, Reason: "overflow"})
 		if keepLine {
-			ts.sessions.get(key).note(0, workspace.ContextLine{Name: in.Sender + " (not answered, too many at once)", Text: firstLine(in.Text)})
+			ts.transcripts.Note(key, 0, workspace.ContextLine{Name: in.Sender + " (not answered, too many at once)", Text: firstLine(in.Text)})
 		}
 		if in.RoomID != "" {
 			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"

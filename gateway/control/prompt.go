@@ -7,6 +7,7 @@ import (
 
 	"parley/agentloop"
 	"parley/channels"
+	"parley/gateway/transcript"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -108,7 +109,7 @@ func (c *Control) lastExchange(ses workspace.Session) (x exchange, err error) {
 	if err != nil {
 		return x, err
 	}
-	out := LeftOut(list)
+	out := transcript.Undone(list)
 	upto := int64(0)
 	if ses.Compacted > 0 {
 		mark, err := c.Store.Entries(ses.ID, ses.Compacted-1, 1)
@@ -142,25 +143,6 @@ func (c *Control) lastExchange(ses workspace.Session) (x exchange, err error) {
 		return exchange{}, workspace.Say(workspace.ErrNotFound, "There is nothing here to take back.")
 	}
 	return x, nil
-}
-
-// LeftOut says which entries the events of a transcript leave out of the prompt.
-func LeftOut(list []workspace.Entry) func(n int64) bool {
-	type span struct{ from, to int64 }
-	var spans []span
-	for _, e := range list {
-		if e.Role == workspace.RoleEvent && e.Body.Type == workspace.EventUndone {
-			spans = append(spans, span{e.Body.From, e.Body.To})
-		}
-	}
-	return func(n int64) bool {
-		for _, s := range spans {
-			if n >= s.from && n <= s.to {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 // Undo takes the last exchange out of the prompt; the record stays.
