@@ -30,7 +30,7 @@ type Intake interface {
 	// Receive journals the batch in one commit. nil means durable: acknowledge the network. ErrBusy and
 	// ErrUnwritable mean that nothing was taken: do not acknowledge, offer the same batch again later.
 	Receive(ctx context.Context, batch ...Inbound) error
-	// Newest is the newest journalled message of every known room, for networks that must be backfilled.
+	// Newest is the newest journalled message of every known room, for networks that are backfilled (Traits.Backfill).
 	Newest(ctx context.Context) (map[PeerID]MessageID, error)
 	// Report tells the state of the connection. It never blocks.
 	Report(Status)

@@ -225,6 +225,8 @@ type Traits struct {
 	TypingEvery time.Duration // how often typing must be repeated; 0: no typing
 	MaxFile     int64         // bytes; 0: no files
 	MaxParts    int           // above this many, the answer goes as a file; 0: never
+	Backfill    bool          // what was missed in a gap is fetched, from what Intake.Newest tells on
+	Local       bool          // its people are signed in at the gateway: a user is a person's id, a peer a session's key, and transcripts are read as they are
 }
 
 // State of a connection.

@@ -14,8 +14,12 @@ import (
 	"strings"
 )
 
-// WebChat is the channel that is always there.
-const WebChat = "webchat"
+// The channels that are always there, each with its network of one name: the page in the browser, and what comes over HTTP
+// from programs and the terminal.
+const (
+	WebChat = "webchat"
+	API     = "api"
+)
 
 // minToken is the length that a token needs where strangers can reach the listener: 128 bits in base64.
 const minToken = 22

@@ -23,8 +23,9 @@ type commands struct {
 	control *control.Control
 	deliver *deliver
 	feed    *live.Feed
-	stray   func(workspace.Input)      // a message of ours was pressed
-	private func(workspace.Input) bool // its sender alone reads the answer
+	local   func(channels.Network) bool // its people are signed in at the gateway
+	stray   func(workspace.Input)       // a message of ours was pressed
+	private func(workspace.Input) bool  // its sender alone reads the answer
 	log     *slog.Logger
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -38,8 +39,9 @@ func (c *commands) ordered(line string) bool { return command.Ordered(line) }
 // atDoor says whether an input is a command that decides where the room's next message goes: it is done before that
 // one is judged.
 func (c *commands) atDoor(in workspace.Input) bool {
-	local := in.Source == webchatName || in.Source == apiName // their messages name their session
-	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued && !local && command.AtDoor(in.Text)
+	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued &&
+		!c.local(channels.Network(in.Source)) && // their messages name their session
+		command.AtDoor(in.Text)
 }
 
 // beside runs a command beside the lanes. When too many run the sweeper offers it again.
@@ -81,15 +83,15 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 			return
 		}
 	}
-	call := control.Call{Home: home, Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in,
-		Borrowed: in.Source == webchatName || in.Data.Borrowed} // a page says it of no message
+	call := control.Call{Home: home, Actor: workspace.Actor{Person: in.Person, Role: in.Role, Name: in.Sender}, Room: in.RoomID, Session: key, Input: &in, Borrowed: in.Data.Borrowed}
 	if in.RoomID != "" {
 		addr, err := c.deliver.Address(in.RoomID)
 		if err != nil {
 			c.log.Error("command has no room", "input", in.ID, "err", err)
 			return
 		}
-		call.Kind, call.Read = addr.Kind, addr.Network == webchatName
+		call.Kind, call.Read = addr.Kind, c.local(addr.Network)
+		call.Borrowed = call.Borrowed || call.Read // a page says it of no message
 	} else {
 		call.Kind = channels.DM
 	}

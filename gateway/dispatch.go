@@ -83,7 +83,7 @@ func (i intake) Receive(ctx context.Context, batch ...channels.Inbound) (err err
 			i.l.Refused() // it comes again, however late
 		}
 	}()
-	if !i.l.Local {
+	if !i.l.Traits.Local {
 		if i.d.usurps(i.l) {
 			return transport.ErrDuplicateAccount
 		}
@@ -152,11 +152,11 @@ func (d *dispatch) judge(l *transport.Channel, in channels.Inbound) ([]*arrival,
 		d.places.forget()
 		in.To.Peer = channels.PeerID(in.Text) // the event belongs to the room that goes on
 	}
-	facts := routes.Facts{Channel: l.Name, In: in}
+	facts := routes.Facts{Channel: l.Name, Local: l.Traits.Local, In: in}
 	var known bool
 	var err error
 	age := d.people.stamp()
-	if facts.Person, known, err = d.people.find(in.To.Network, in.To.Account, in.From); err != nil {
+	if facts.Person, known, err = d.people.sender(l, &in); err != nil {
 		return nil, err
 	}
 	about := in.TargetKey()
@@ -176,7 +176,7 @@ func (d *dispatch) judge(l *transport.Channel, in channels.Inbound) ([]*arrival,
 	}
 	facts.Alone = d.roster().mainScope && d.people.alone()
 	var place store.Place
-	if !l.Local {
+	if !l.Traits.Local {
 		if place, err = d.places.of(in.To); err != nil {
 			return nil, err
 		}
@@ -222,6 +222,7 @@ func (d *dispatch) draft(l *transport.Channel, in channels.Inbound, v routes.Ver
 	if l.Adapter != nil { // the API has no room: who asks by it reads what came of it
 		a.Room, a.Title, a.Handle = in.To, in.Title, in.Handle.Pack()
 	}
+	a.Backfill = l.Traits.Backfill && in.Kind == channels.KindMessage
 	a.Input = workspace.Input{ID: workspace.InputID(d.store.IDs().New()), Source: string(in.To.Network), Account: string(in.To.Account), Key: in.Key,
 		Kind: in.Kind, Sender: in.From.Name, Decision: v.Decision, Mode: workspace.ModeTurn, Sent: in.Time,
 		Data: workspace.InputData{Message: in.ID, Channel: l.Name, User: in.From.User, BodyHash: in.Hash, Borrowed: in.Borrowed}}

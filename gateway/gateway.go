@@ -279,7 +279,7 @@ func (g *Gateway) openChannels(c *configs.Config) error {
 		if err != nil {
 			errs = append(errs, err)
 		} else if ch != nil {
-			g.channels.Add(transport.New(conf, transport.Replaceable(ch), false, g.log, g.opt.Now))
+			g.channels.Add(transport.New(conf, transport.Replaceable(ch), g.log, g.opt.Now))
 		}
 	}
 	return errors.Join(errs...)
@@ -338,7 +338,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.deliver.parking = g.parking
 	g.logins = transport.NewLogins(g.base, g.channels)
 	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, stray: g.approvals.stray, private: g.deliver.private}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, local: g.channels.IsLocal, stray: g.approvals.stray, private: g.deliver.private}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()
 		g.commands.wait()

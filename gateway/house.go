@@ -198,13 +198,13 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 	if l == nil {
 		return routes.Verdict{}, routes.Route{}, nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", channel)
 	}
-	f.Channel, f.In.To.Network = channel, l.Network
+	f.Channel, f.Local, f.In.To.Network = channel, l.Traits.Local, l.Network
 	if f.In.To.Account == "" {
 		f.In.To.Account = l.Account()
 	}
 	var err error
 	if f.Person.ID == "" {
-		f.Person, _, err = h.g.people.find(f.In.To.Network, f.In.To.Account, f.In.From)
+		f.Person, _, err = h.g.people.sender(l, &f.In)
 	}
 	if err == nil {
 		f.Was, err = h.g.moves.Was(f.In.To)
@@ -229,7 +229,7 @@ func (h house) Submit(_ context.Context, m control.Submission) (control.Submitte
 	person := string(m.Actor.Person)
 	list, err := g.dispatch.receive(g.base, g.apiLine, channels.Inbound{Key: m.Key, Kind: channels.KindMessage, Text: m.Text, Hash: m.Hash, Borrowed: m.Borrowed, Attachments: m.Files,
 		From: channels.Sender{User: channels.UserID(person), Name: m.Actor.Name},
-		To:   channels.Address{Network: apiName, Account: channels.AccountID(person), Kind: channels.DM, Peer: channels.PeerID(key.String())}})
+		To:   channels.Address{Network: configs.API, Account: channels.AccountID(person), Kind: channels.DM, Peer: channels.PeerID(key.String())}})
 	if err != nil {
 		return control.Submitted{}, err
 	}

@@ -9,12 +9,19 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"parley/channels/all"
+	"parley/configs"
+	"parley/workspace/clip"
 )
 
 const module = "parley/"
@@ -159,6 +166,103 @@ var background = map[string]string{
 // Where init() may stand: a file, and why.
 var inits = map[string]string{
 	"tools/sandbox/internal/cell/life_linux.go": "a command waits for its sandbox's first process: main, behind the tables of every library, is ten milliseconds too late for it",
+}
+
+// Where a network may be named outside its adapter and tests: a file, and why. What a network can do and wants is in its
+// Traits: elsewhere a name that decides something would have to be found for the next network.
+var named = map[string]string{
+	"channels/key.go":                              "the form of a network's keys stands in journals, and does not change with its adapter",
+	"channels/message.go":                          "a dialect of markup is called after the network that renders it",
+	"configs/rules.go":                             "the channels that are always there, and a field of models",
+	"gateway/control/control.go":                   "the surfaces of calls, as the audit log has them",
+	"workspace/store/migrations/0001_line.sql":     "frozen",
+	"workspace/store/migrations/0004_backfill.sql": "rows that were stored before networks said it of themselves",
+	"cmd/echobot/main.go":                          "a flag; the bot is for Telegram alone",
+	"cmd/parley/onboardnet.go":                     "what the wizard tells of each network",
+	"cmd/parley/webchat.go":                        "the command that prints the page's link",
+}
+
+func TestTheCoreNamesNoNetwork(t *testing.T) {
+	t.Parallel()
+	names := []string{configs.WebChat, configs.API}
+	for _, f := range all.Factories() {
+		names = append(names, string(f.Network))
+	}
+	unused := maps.Clone(named)
+	err := fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
+		base := path.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (base == "node_modules" || base == "testdata" || base == ".git" || strings.HasSuffix(base, "test") || path.Dir(name) == "channels"):
+			return fs.SkipDir
+		case d.IsDir() || strings.HasSuffix(name, "_test.go") || !strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, ".sql"):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			return err
+		}
+		found, err := networksIn(name, string(text), names)
+		if named[name] != "" && len(found) > 0 {
+			delete(unused, name)
+			return err
+		}
+		for _, what := range found {
+			t.Errorf("%s names a network: %s; ask its Traits, or add a reason to the list", name, what)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range unused {
+		t.Errorf("%s names no network (any more)", name)
+	}
+}
+
+// networksIn are the texts in a file that are a network's name, or have one as a text of SQL.
+func networksIn(file, text string, names []string) (found []string, err error) {
+	texts := []string{text}
+	if strings.HasSuffix(file, ".go") {
+		f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		texts = nil
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if s, err := strconv.Unquote(lit.Value); err == nil {
+					texts = append(texts, s)
+				}
+			}
+			return true
+		})
+	}
+	for _, s := range texts {
+		if slices.ContainsFunc(names, func(name string) bool { return s == name || strings.Contains(s, "'"+name+"'") }) {
+			found = append(found, strconv.Quote(clip.Runes(s, 80)))
+		}
+	}
+	return found, nil
+}
+
+func TestNamesOfNetworksAreFound(t *testing.T) {
+	t.Parallel()
+	names := []string{"slack", "discord"}
+	for text, want := range map[string]int{
+		`if n == "slack" {}`: 1, "q := `source IN ('discord', 'slack')`": 1, `say("Slack is down", "slacker", n.Slack)`: 0, `case "slack", "discord":`: 2,
+	} {
+		if strings.HasPrefix(text, "case") {
+			text = "switch n {" + text + "}"
+		}
+		if got, err := networksIn("x.go", "package p\nfunc f() {"+text+"}", names); err != nil || len(got) != want {
+			t.Errorf("%s: %q, %v; want %d", text, got, err, want)
+		}
+	}
+	if got, _ := networksIn("x.sql", "-- slack\nWHERE source = 'slack'", names); len(got) != 1 {
+		t.Errorf("in SQL: %q", got)
+	}
 }
 
 func TestSourcesKeepTheHouseRules(t *testing.T) {

@@ -39,7 +39,7 @@ func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, ch
 	t.Helper()
 	dir := t.TempDir()
 	all := &transport.Channels{}
-	all.Add(transport.New(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, false, slog.New(slog.DiscardHandler), time.Now))
+	all.Add(transport.New(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, slog.New(slog.DiscardHandler), time.Now))
 	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), all, nil, slog.New(slog.DiscardHandler), time.Now)
 	f.timeout, f.pause = timeout, time.Millisecond
 	in := workspace.Input{ID: "in", RoomID: "room", Data: workspace.InputData{Channel: "c", Attachments: list}}

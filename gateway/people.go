@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -39,11 +40,16 @@ func (p *people) stamp() int {
 	return p.age
 }
 
-// find is the person behind a sender, by any of its ids. known is false for a stranger.
-func (p *people) find(n channels.Network, acc channels.AccountID, from channels.Sender) (who workspace.Person, known bool, err error) {
-	if n == webchatName || n == apiName {
-		return p.local(from.User)
+// sender is the person behind an event of a channel. known is false for a stranger.
+func (p *people) sender(l *transport.Channel, in *channels.Inbound) (who workspace.Person, known bool, err error) {
+	if l.Traits.Local {
+		return p.local(in.From.User)
 	}
+	return p.find(in.To.Network, in.To.Account, in.From)
+}
+
+// find is the person behind a network's sender, by any of its ids.
+func (p *people) find(n channels.Network, acc channels.AccountID, from channels.Sender) (who workspace.Person, known bool, err error) {
 	for _, user := range append([]channels.UserID{from.User}, from.Alt...) {
 		if user == "" {
 			continue
@@ -67,7 +73,7 @@ func (p *people) find(n channels.Network, acc channels.AccountID, from channels.
 
 // local is the person of a sign-in or token: the user is the person's own id, which the gateway itself vouches for.
 func (p *people) local(user channels.UserID) (who workspace.Person, known bool, err error) {
-	a := account{network: apiName, user: user}
+	a := account{user: user} // of no network
 	who, known, age := p.cached(a)
 	if known {
 		return who, true, nil

@@ -22,7 +22,7 @@ const (
 // wrote; in a group by buttons alone, which only those who may decide can press. Else those who may decide are asked
 // where they last wrote directly, and the requester is told so. Pages, the command line and the API show every question.
 func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []workspace.AskedRoom, list []store.NewOutbound) {
-	here := r.room.ID != "" && r.line != nil && !r.line.Local
+	here := r.room.ID != "" && r.line != nil && !r.line.Traits.Local
 	own := a.mayAnswer(*ap, ap.Requester)
 	asked := map[workspace.RoomID]bool{}
 	ask := func(room workspace.RoomID, l *transport.Channel, direct bool) bool {
@@ -62,7 +62,7 @@ func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, a
 		return
 	}
 	for _, who := range a.deciders(ap) {
-		room, err := a.store.DirectRoom(who)
+		room, err := a.store.DirectRoom(who, a.g.channels.Local()...)
 		if errors.Is(err, workspace.ErrNotFound) {
 			continue
 		}
@@ -71,7 +71,7 @@ func (a *approvals) people(ap workspace.Approval, r *recorder, here, own bool, a
 			a.log.Error("where a person is asked is not known", "person", who, "err", err)
 			continue
 		}
-		if l := a.g.channels.Serving(addr); l != nil && !l.Local {
+		if l := a.g.channels.Serving(addr); l != nil && !l.Traits.Local {
 			ask(room, l, true)
 		}
 	}
@@ -83,7 +83,7 @@ func (a *approvals) surfaces(list []string, ask func(workspace.RoomID, *transpor
 		rest, ok := strings.CutPrefix(s, "channel:")
 		name, peer, both := strings.Cut(rest, ":")
 		l := a.g.channels.Named(name)
-		if !ok || !both || l == nil || l.Local {
+		if !ok || !both || l == nil || l.Traits.Local {
 			continue
 		}
 		for _, kind := range []channels.PeerKind{channels.DM, channels.Group, channels.Room} {

@@ -336,7 +336,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		}
 		text += "\n\n(stopped)"
 	}
-	if r.room.ID == "" || r.line != nil && r.line.Local || o.Silent || strings.TrimSpace(text) == "" || r.over.Send == "off" {
+	if r.room.ID == "" || r.line != nil && r.line.Traits.Local || o.Silent || strings.TrimSpace(text) == "" || r.over.Send == "off" {
 		return false
 	}
 	text = r.dress(text, f)

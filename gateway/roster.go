@@ -14,7 +14,6 @@ import (
 	"parley/agentloop/llm/openai"
 	"parley/channels"
 	"parley/configs"
-	"parley/gateway/control"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -195,7 +194,7 @@ func fallbackOf(c *configs.Config) (id workspace.AgentID) {
 }
 
 func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error) {
-	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{webchatName: webchatName, apiName: apiName}, DMScope: routes.DMScope(c.Sessions.DMScope)}
+	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{configs.WebChat: configs.WebChat, configs.API: configs.API}, DMScope: routes.DMScope(c.Sessions.DMScope)}
 	for _, ch := range c.Channels {
 		o.Channels[ch.Name] = channels.Network(ch.Type)
 	}
@@ -213,9 +212,3 @@ func newTable(c *configs.Config, fallback workspace.AgentID) (*routes.Table, err
 	}
 	return routes.NewTable(rules, o)
 }
-
-// The channels that are always there: their people go by their own ids, their sessions are local ones.
-const (
-	webchatName = "webchat"
-	apiName     = control.APINetwork
-)

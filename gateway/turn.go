@@ -288,7 +288,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	over := rec.mem.Stored().Overrides
 	rec.over = over
 	shown := l
-	if l != nil && (l.Local || !l.Serves(room.Address)) || over.Send == "off" {
+	if l != nil && (l.Traits.Local || !l.Serves(room.Address)) || over.Send == "off" {
 		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
 	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)

@@ -142,7 +142,7 @@ func (a *approvals) knows(ap workspace.Approval, id channels.MessageID) bool {
 // In groups only buttons decide.
 func (d *dispatch) quotedAnswer(l *transport.Channel, in channels.Inbound) string {
 	say := yesOrNo(in.Text)
-	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || l.Local {
+	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || l.Traits.Local {
 		return ""
 	}
 	room, err := d.store.RoomByAddress(in.To)

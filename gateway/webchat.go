@@ -22,10 +22,10 @@ import (
 
 // openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
 func (g *Gateway) openLocal() {
-	g.apiLine = transport.New(configs.Channel{Name: apiName, Type: apiName}, nil, true, g.log, g.opt.Now)
-	g.web = webchat.New(webchat.Options{Hide: g.hide().JSON, Desk: desk{g}, Log: g.log.With("channel", webchatName), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
-	l := transport.New(configs.Channel{Name: webchatName, Type: webchatName}, g.web, true, g.log, g.opt.Now)
-	g.channels.Add(l)
+	g.apiLine = transport.New(configs.Channel{Name: configs.API, Type: configs.API}, nil, g.log, g.opt.Now)
+	g.channels.Add(g.apiLine)
+	g.web = webchat.New(webchat.Options{Hide: g.hide().JSON, Desk: desk{g}, Log: g.log.With("channel", configs.WebChat), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
+	g.channels.Add(transport.New(configs.Channel{Name: configs.WebChat, Type: configs.WebChat}, g.web, g.log, g.opt.Now))
 }
 
 // live serves a page's live line. Who asks was judged by the API.
@@ -75,8 +75,8 @@ func (d desk) Place(who webchat.Person, agent, session string) (channels.PeerID,
 }
 
 func (d desk) Stored(who webchat.Person, id channels.MessageID) (webchat.Stored, error) {
-	key := channels.MessageKey(channels.Address{Network: webchatName, Account: channels.AccountID(who.ID)}, id)
-	in, err := d.g.store.InputByKey(webchatName, who.ID, key)
+	key := channels.MessageKey(channels.Address{Network: webchat.Network, Account: channels.AccountID(who.ID)}, id)
+	in, err := d.g.store.InputByKey(configs.WebChat, who.ID, key)
 	if err != nil {
 		return webchat.Stored{}, err
 	}

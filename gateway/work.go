@@ -220,7 +220,7 @@ func (ts *turns) furnishWork(rec *recorder, agent *agent) {
 		t.Folders = agent.Folders
 	}
 	switch {
-	case rec.line == nil || rec.line.Local: // it is read from the transcript
+	case rec.line == nil || rec.line.Traits.Local: // it is read from the transcript
 		t.MaxFile = control.MaxFile
 	case rec.over.Send == "off":
 		t.MaxFile = 0
@@ -261,7 +261,7 @@ func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept,
 // sends are the files of calls that came to their end: an outbound each, in the commit of the result. Who reads the
 // transcript finds them there.
 func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
-	if r.room.ID == "" || r.line != nil && r.line.Local || r.over.Send == "off" {
+	if r.room.ID == "" || r.line != nil && r.line.Traits.Local || r.over.Send == "off" {
 		return nil
 	}
 	for _, st := range steps {
@@ -282,7 +282,7 @@ func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
 
 // hand lets a person fetch what an agent sends into their local session. Owners may fetch every file.
 func (r *recorder) hand(steps []workspace.Step) {
-	if r.line != nil && !r.line.Local || r.turn.Requester.Role == workspace.Owner {
+	if r.line != nil && !r.line.Traits.Local || r.turn.Requester.Role == workspace.Owner {
 		return
 	}
 	now := r.ts.now()

@@ -35,6 +35,7 @@ type Access struct {
 // Facts are what gate and table judge: one inbound event, and what the gateway knows about it.
 type Facts struct {
 	Channel string // configured name that the event came through
+	Local   bool   // it came by the gateway itself, which vouches for who wrote: from a page, a terminal or a program
 	In      channels.Inbound
 	Person  workspace.Person // behind the sender's id; the zero Person: there is no record of them
 	// Addressed says that the message which this event answers, reacts to, edits or deletes is ours, or was
@@ -96,7 +97,7 @@ func Gate(a Access, f Facts) Verdict {
 	default:
 		return refuse("kind", "this kind of event is not known")
 	}
-	if local(in) {
+	if f.Local {
 		return gateLocal(f)
 	}
 	switch {
@@ -173,7 +174,7 @@ func gateGroup(a Access, f Facts) Verdict {
 // Networks often do not say by whom, and nothing can be started with it.
 func gateRoomEvent(a Access, f *Facts) Verdict {
 	in := &f.In
-	if !local(in) && own(in) {
+	if !f.Local && own(in) {
 		return ignore("own", "done by this account itself")
 	}
 	if in.To.Kind == channels.DM {

@@ -8,11 +8,6 @@ import (
 	"parley/workspace"
 )
 
-const webchat channels.Network = "webchat" // its sessions are local ones, shared with the terminal and the API
-
-// local says that a message came by the gateway itself and not by a network: from a page, a terminal or a program.
-func local(in *channels.Inbound) bool { return in.To.Network == webchat || in.To.Network == "api" }
-
 // Fallback is the rule of a message that no rule matched: the default agent, which is no assignment.
 const Fallback = "fallback"
 
@@ -38,7 +33,7 @@ type Considered struct {
 //
 // A local message names its session itself: whoever wrote it chose it, and may write there.
 func (t *Table) Resolve(f Facts) Route {
-	if local(&f.In) {
+	if f.Local {
 		if key, err := workspace.ParseKey(string(f.In.To.Peer)); err == nil {
 			r := Route{Binding: workspace.Binding{Agent: key.Agent, Rule: "local"}}
 			r.seat(key)
@@ -208,7 +203,7 @@ func (t *Table) key(agent workspace.AgentID, name string, f *Facts) workspace.Ke
 	}
 	one := workspace.Key{Agent: agent, Name: name} // for scopes in which the conversation does not count
 	switch {
-	case to.Network == webchat:
+	case f.Local: // sessions of pages, terminals and programs are shared
 		one.Scope, one.Local = workspace.ScopeLocal, string(to.Peer)
 		return one
 	case to.Kind != channels.DM:

@@ -300,7 +300,7 @@ func TestSessionKeyFollowsScope(t *testing.T) {
 	dmThread := said(person(workspace.Guest), func(f *routes.Facts) { f.In.To.Thread = "1.2" })
 	lone := said(person(workspace.Owner), func(f *routes.Facts) { f.Alone = true })
 	guest := said(person(workspace.Guest), func(f *routes.Facts) { f.Alone = true })
-	web := routes.Facts{Channel: "webchat", Person: workspace.Person{ID: "ana", Role: workspace.Owner}, In: channels.Inbound{
+	web := routes.Facts{Channel: "webchat", Local: true, Person: workspace.Person{ID: "ana", Role: workspace.Owner}, In: channels.Inbound{
 		To: channels.Address{Network: "webchat", Account: "ana", Kind: channels.DM, Peer: "first"}}}
 	for _, c := range []struct {
 		name  string

@@ -16,6 +16,7 @@ type intake struct {
 	offers   []offer
 	statuses []channels.Status
 	restarts []error
+	backfill bool // its network says that it is backfilled: of others the gateway keeps no newest message
 	newest   map[channels.PeerID]channels.MessageID
 	// answer decides over an offer; nil: take it. It is called without the lock and may block.
 	answer   func(ctx context.Context, n int, batch []channels.Inbound) error
@@ -48,7 +49,7 @@ func (in *intake) Receive(ctx context.Context, batch ...channels.Inbound) error 
 	in.offers[n].err = err
 	if err == nil {
 		for _, m := range batch {
-			if m.Kind == channels.KindMessage {
+			if in.backfill && m.Kind == channels.KindMessage {
 				in.newest[m.To.Peer] = m.ID
 			}
 		}

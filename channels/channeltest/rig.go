@@ -49,7 +49,7 @@ func (r *rig) open() bool {
 		r.t.Errorf("make the adapter: %v", err)
 		return false
 	}
-	r.ch = ch
+	r.ch, r.in.backfill = ch, traitsOf(ch).Backfill
 	return true
 }
 

@@ -175,6 +175,7 @@ func (c *Channel) Traits() channels.Traits {
 		TypingEvery: 8 * time.Second, // it shows for 10 s
 		MaxFile:     maxUpload,
 		MaxParts:    5,
+		Backfill:    true,
 	}
 }
 

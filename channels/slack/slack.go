@@ -178,7 +178,7 @@ func (c *Channel) Traits() channels.Traits {
 		Unit: channels.UTF16, MaxUnits: maxText, Dialect: channels.Slack,
 		Threads: true, Branches: true, Buttons: true, Handles: true, Ack: "👀",
 		EditEvery: 1500 * time.Millisecond, EditGroup: 3 * time.Second, SendEvery: time.Second,
-		MaxFile: maxFile, MaxParts: 5,
+		MaxFile: maxFile, MaxParts: 5, Backfill: true,
 	}
 }
 

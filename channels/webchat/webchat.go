@@ -138,7 +138,7 @@ func New(o Options) *Channel {
 // Traits implements channels.Describer.
 func (c *Channel) Traits() channels.Traits {
 	return channels.Traits{Idempotent: true, Unit: channels.UTF16, Dialect: channels.Markdown, Buttons: true, EditEvery: 250 * time.Millisecond,
-		TypingEvery: 4 * time.Second, MaxFile: maxFile}
+		TypingEvery: 4 * time.Second, MaxFile: maxFile, Local: true}
 }
 
 // maxFile is the largest file that goes either way, in bytes.

@@ -283,12 +283,12 @@ func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 
 // call is who asks: the token speaks for the owner.
 func (s *server) call(r *http.Request) control.Call {
-	via, borrowed := "api", false
+	via, borrowed := control.ViaAPI, false
 	switch {
 	case r.Header.Get("Authorization") == "":
-		via, borrowed = "webchat", !s.guard.door.fresh(r) // a page that is signed in
+		via, borrowed = control.ViaPage, !s.guard.door.fresh(r) // a page that is signed in
 	case strings.EqualFold(r.Header.Get("Parley-Surface"), "cli"):
-		via = "cli"
+		via = control.ViaTerminal
 	}
 	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via, Borrowed: borrowed}
 }

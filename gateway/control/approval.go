@@ -196,9 +196,9 @@ func (c *Control) decidesHere(call Call, ap workspace.Approval) error {
 // surface is the way of the call in the words of domains[].owner.surfaces.
 func (call Call) surface(c *Control) string {
 	switch {
-	case call.Via == "cli":
+	case call.Via == ViaTerminal:
 		return "cli"
-	case call.Input == nil || call.Room == "" || call.Input.Source == "webchat":
+	case call.Input == nil || call.Room == "" || call.Read:
 		return "http"
 	}
 	r, err := c.Store.Room(call.Room)

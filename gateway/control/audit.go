@@ -169,7 +169,7 @@ func (c Call) via() string {
 	case c.Input == nil && c.Via != "":
 		return c.Via
 	case c.Input == nil:
-		return "api"
+		return ViaAPI
 	case c.Input.Data.Channel != "":
 		return c.Input.Data.Channel
 	}

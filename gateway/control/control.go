@@ -39,7 +39,7 @@ type Call struct {
 	Input *workspace.Input
 	// Pressed says that it is a button of ours, which is all that decides in a group.
 	Pressed bool
-	// Via is the surface of a call without an input: api, webchat, cli.
+	// Via is the surface of a call without an input.
 	Via string
 	// Borrowed says that a browser's sign-in asks that is not fresh: it may be a copy in strange hands, and nothing is done for it
 	// that would outlive the sign-in, or make it stronger (T28).
@@ -53,6 +53,13 @@ type Call struct {
 
 	file string // kept for the reply
 }
+
+// Surfaces of calls without an input, as the audit log has them.
+const (
+	ViaAPI      = "api"
+	ViaPage     = "webchat"
+	ViaTerminal = "cli"
+)
 
 // House is what the running gateway does for the verbs.
 type House interface {

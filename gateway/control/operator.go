@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"parley/configs"
 	"parley/gateway/logbook"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -93,14 +94,12 @@ func (c *Control) AnswerOf(call Call, key string) (Answered, error) {
 	if !errors.Is(err, workspace.ErrNotFound) {
 		return Answered(a), err
 	}
-	if _, merr := c.Store.InputByKey(APINetwork, string(call.Actor.Person), key); !errors.Is(merr, workspace.ErrNotFound) {
+	// the key of a message of the API is its client's idempotency key
+	if _, merr := c.Store.InputByKey(configs.API, string(call.Actor.Person), key); !errors.Is(merr, workspace.ErrNotFound) {
 		return Answered{}, errors.Join(otherBody(), merr)
 	}
 	return Answered{}, err
 }
-
-// APINetwork is where messages of the API come from: their keys are their clients' idempotency keys.
-const APINetwork = "api"
 
 func otherBody() error {
 	return workspace.Say(fmt.Errorf("%w: %w", ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another request.")

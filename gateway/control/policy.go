@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"parley/channels"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -118,7 +119,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 	if p.Channel != "" {
 		all := c.channels()
 		i := slices.IndexFunc(all, func(ch Channel) bool { return ch.Name == p.Channel })
-		if i < 0 && p.Channel != "webchat" && p.Channel != "api" {
+		if i < 0 && !c.Transport.IsLocal(channels.Network(p.Channel)) {
 			return s, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", clip.Runes(p.Channel, 80))
 		}
 		if i >= 0 {

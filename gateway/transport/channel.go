@@ -25,7 +25,6 @@ type Channel struct {
 	Network channels.Network
 	Adapter channels.Channel // nil: messages of HTTP, which have no room
 	Traits  channels.Traits
-	Local   bool // its people go by their own ids and read their transcripts: answers are not sent to it as well
 	Streams bool // answers grow by edits
 	Log     *slog.Logger
 
@@ -47,12 +46,15 @@ type View struct {
 	Cause, Hint            string
 }
 
-// New makes a channel that is not connected yet.
-func New(c configs.Channel, adapter channels.Channel, local bool, log *slog.Logger, now func() time.Time) *Channel {
-	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, Local: local, Streams: c.Stream != "off", Log: log.With("channel", c.Name),
+// New makes a channel that is not connected yet. One without an adapter is that of HTTP, which never is.
+func New(c configs.Channel, adapter channels.Channel, log *slog.Logger, now func() time.Time) *Channel {
+	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, Streams: c.Stream != "off", Log: log.With("channel", c.Name),
 		now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
 	if d, ok := channels.As[channels.Describer](adapter); ok {
 		ch.Traits = d.Traits()
+	}
+	if adapter == nil { // who asks over HTTP was judged by its listener
+		ch.Traits.Local = true
 	}
 	ch.Streams = ch.Streams && !ch.Traits.Whole
 	if ch.Traits.MaxUnits > 0 {
@@ -75,7 +77,7 @@ func (c *Channel) Account() channels.AccountID {
 
 // Serves says whether the address is one of this channel's.
 func (c *Channel) Serves(a channels.Address) bool {
-	return c.Network == a.Network && (c.Local || c.Account() == a.Account && c.duplicateOf() == "")
+	return c.Network == a.Network && (c.Traits.Local || c.Account() == a.Account && c.duplicateOf() == "")
 }
 
 // SetAccess puts who may speak in force, and has the configured people bound to the account once more.

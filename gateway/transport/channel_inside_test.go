@@ -33,7 +33,7 @@ func (runner) Send(context.Context, channels.Post) (channels.MessageID, error) {
 func TestLinkOfARunningChannelIsNotKeptForItsEnd(t *testing.T) {
 	t.Parallel()
 	r := runner{began: make(chan struct{}), end: make(chan error)}
-	l := New(configs.Channel{Name: "wa", Type: "whatsapp"}, r, false, slog.New(slog.DiscardHandler), time.Now)
+	l := New(configs.Channel{Name: "wa", Type: "whatsapp"}, r, slog.New(slog.DiscardHandler), time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan struct{})
 	go func() { defer close(over); l.Supervise(ctx, nil) }()

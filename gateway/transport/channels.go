@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"parley/channels"
@@ -13,7 +14,8 @@ var ErrDuplicateAccount = errors.New("another channel has this account")
 
 // Channels is all channels of the gateway. Its list is complete before anything runs.
 type Channels struct {
-	list []*Channel
+	list   []*Channel
+	direct []*Channel // without an adapter: nothing of it connects
 
 	mu     sync.Mutex
 	owners map[account]string // the channel that an account is on
@@ -26,16 +28,35 @@ type account struct {
 }
 
 // Add appends a channel, before any of them runs.
-func (cs *Channels) Add(c *Channel) { cs.list = append(cs.list, c) }
+func (cs *Channels) Add(c *Channel) {
+	if c.Adapter == nil {
+		cs.direct = append(cs.direct, c)
+		return
+	}
+	cs.list = append(cs.list, c)
+}
 
-// All lists the channels as they are configured.
+// All lists the channels that have connections, as they are configured.
 func (cs *Channels) All() []*Channel { return cs.list }
+
+// Local lists the networks whose people are signed in at the gateway itself.
+func (cs *Channels) Local() (list []channels.Network) {
+	for _, c := range slices.Concat(cs.direct, cs.list) {
+		if c.Traits.Local {
+			list = append(list, c.Network)
+		}
+	}
+	return list
+}
+
+// IsLocal says whether a network is one of them.
+func (cs *Channels) IsLocal(n channels.Network) bool { return slices.Contains(cs.Local(), n) }
 
 // Duplicate says whether another channel has the account that this one turned out to have, and ends its connection then.
 // The first that is connected keeps it until it releases it or the gateway ends.
 func (cs *Channels) Duplicate(c *Channel) bool {
 	id := c.Account()
-	if c.Local || id == "" {
+	if c.Traits.Local || id == "" {
 		return false
 	}
 	cs.mu.Lock()

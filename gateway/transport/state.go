@@ -56,7 +56,7 @@ func (c *Channel) say(s channels.Status) {
 	case channels.Needs, channels.Deaf:
 		log = c.Log.Warn
 	case channels.Ready, channels.Idle:
-		if c.Local { // a page that is opened and closed is no news
+		if c.Traits.Local { // a page that is opened and closed is no news
 			log = c.Log.Debug
 		}
 	}

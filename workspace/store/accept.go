@@ -28,6 +28,8 @@ type Arrival struct {
 	Replies []NewOutbound // RoomID empty: the input's room
 	Pairing *workspace.Pairing
 	Handle  string
+	// Backfill says that after a gap its network is asked for what came behind this message (Newest).
+	Backfill bool
 	// Steered is the text of an edit or delete whose message a turn has taken: what that turn is told.
 	Steered string
 }
@@ -102,7 +104,7 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 	}
 	t.cache().seq++
 	in.Seq, in.Received = t.cache().seq, fromMillis(t.now)
-	stored, err := t.insertInput(&in, a.Handle)
+	stored, err := t.insertInput(&in, a.Handle, a.Backfill)
 	if err != nil {
 		return err
 	}
@@ -170,11 +172,11 @@ func (t *tx) beginOn(b *Begin, guest bool, in *workspace.Input, out *Accepted) (
 	return t.one("queue an input", `UPDATE inputs SET state = 'queued', run_id = '' WHERE seq = ? AND state = 'taken'`, in.Seq)
 }
 
-const insertInput = `INSERT INTO inputs (` + sealedInput + `, session_id, state, reason, run_id, handle, text, data, sum, seal)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+const insertInput = `INSERT INTO inputs (` + sealedInput + `, session_id, state, reason, run_id, handle, backfill, text, data, sum, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (source, account, key) DO NOTHING`
 
-func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err error) {
+func (t *tx) insertInput(in *workspace.Input, handle string, backfill bool) (stored bool, err error) {
 	if !workspace.Inputs.Can("", in.State) {
 		return false, fmt.Errorf("input born %q: %w", in.State, workspace.ErrConflict)
 	}
@@ -191,12 +193,12 @@ func (t *tx) insertInput(in *workspace.Input, handle string) (stored bool, err e
 		return false, err
 	}
 	text := clean(in.Text)
-	args := make([]any, 0, 28)
+	args := make([]any, 0, 29)
 	args = append(args, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
 		string(in.Person), string(in.Role), in.Sender, string(in.Agent), in.Partition, string(decision), string(binding),
 		string(in.Mode), millis(in.Deadline), t.now, millis(in.Sent))
 	check := seal(args...)
-	n, err := t.exec(insertInput, append(args, string(in.SessionID), string(in.State), in.Reason, string(in.RunID), handle,
+	n, err := t.exec(insertInput, append(args, string(in.SessionID), string(in.State), in.Reason, string(in.RunID), handle, bit(backfill),
 		text, string(data), sumInput(text, string(data)), check)...)
 	return n == 1, err
 }
@@ -299,6 +301,13 @@ func (t *tx) endInput(e Ending) error {
 	}
 	return t.one("end an input", `UPDATE inputs SET state = ?, reason = ? WHERE seq = ? AND state = ?`,
 		string(e.To), e.Reason, e.Seq, string(e.From))
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func millis(t time.Time) int64 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"parley/channels"
 	"parley/workspace"
@@ -345,11 +346,15 @@ func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspac
 // lookBack is how many of the newest inputs are looked through for where a person last wrote directly.
 const lookBack = 50_000
 
-// DirectRoom is the room in which a person last wrote to us directly, on any network but the local ones.
+// DirectRoom is the room in which a person last wrote to us directly, on any network but those given.
 // workspace.ErrNotFound: they have not, as far as is known.
-func (s *Store) DirectRoom(person workspace.PersonID) (id workspace.RoomID, err error) {
+func (s *Store) DirectRoom(person workspace.PersonID, but ...channels.Network) (id workspace.RoomID, err error) {
+	args := []any{lookBack, string(person)}
+	for _, n := range but {
+		args = append(args, string(n))
+	}
 	err = s.one(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
-		AND i.state <> 'refused' AND r.peer_kind = 'dm' AND r.network NOT IN ('webchat', 'api') ORDER BY i.seq DESC LIMIT 1`, []any{lookBack, string(person)}, &id)
+		AND i.state <> 'refused' AND r.peer_kind = 'dm'`+strings.Repeat(` AND r.network <> ?`, len(but))+` ORDER BY i.seq DESC LIMIT 1`, args, &id)
 	if !errors.Is(err, workspace.ErrNotFound) {
 		return id, err
 	}

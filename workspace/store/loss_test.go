@@ -423,10 +423,19 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	addRows(t, s, 2)
+	chat := storetest.NewChat(1)
+	chat.Addr.Network = "discord" // one of the two that were backfilled by their names
+	for _, key := range []string{"m:1", "m:2"} {
+		if _, err := s.Accept(chat.Message(s, key, "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	forge(t, dir, `DROP TABLE commits`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
+	forge(t, dir, `DROP INDEX inputs_newest`, `ALTER TABLE inputs DROP COLUMN backfill`,
+		`CREATE INDEX inputs_newest ON inputs (room_id, seq) WHERE source IN ('discord', 'slack') AND kind = 'message'`,
+		`DROP TABLE commits`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
 		`DELETE FROM goose_db_version WHERE version_id > 1`)
 	counted, err := os.ReadFile(filepath.Join(dir, "commits"))
 	if err == nil {
@@ -441,6 +450,9 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	}
 	if r, err := s.VerifyAudit(t.Context(), nil); err != nil || r.Bad != nil || r.Rows != 2 {
 		t.Errorf("audit log: %+v %v", r, err)
+	}
+	if newest, err := s.Newest("discord", chat.Addr.Account); err != nil || newest[chat.Addr.Peer] != "m:2" {
+		t.Errorf("newest messages of rooms: %v %v", newest, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ const (
 	contextInput = `state = 'context'`
 	openApproval = `state IN ('pending', 'approved')`
 	question     = `kind = 'approval'`
-	backfilled   = `source IN ('discord', 'slack') AND kind = 'message'`
+	backfilled   = `backfill = 1`
 )
 
 // one reads one row through the readers' pool.
@@ -559,8 +559,8 @@ func (s *Store) LastPairing(network channels.Network, account channels.AccountID
 	return list[0], nil
 }
 
-// Newest is the newest journalled message of every peer of an account, on networks that are backfilled (Discord,
-// Slack); of others it knows none.
+// Newest is the newest journalled message of every peer of an account, on networks that are backfilled; of others it
+// knows none.
 func (s *Store) Newest(network channels.Network, account channels.AccountID) (map[channels.PeerID]channels.MessageID, error) {
 	out := map[channels.PeerID]channels.MessageID{}
 	err := s.many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -341,14 +340,14 @@ func contextLines(t *testing.T, s *store.Store) {
 }
 
 func newest(t *testing.T, s *store.Store) {
-	c := NewChat(1)
-	c.Addr.Network, c.Addr.Kind = "discord", channels.Group
-	for i := range 3 {
+	c, other := NewChat(1), NewChat(2)
+	for i := range 4 {
 		a := c.Message(s, fmt.Sprintf("m:1:%d", i), "x")
-		a.Input.Source = "discord"
+		a.Backfill = i < 3
 		accept(t, s, a)
 	}
-	got, err := s.Newest("discord", c.Addr.Account)
+	accept(t, s, other.Message(s, "m:2:1", "of a room that nothing is fetched for"))
+	got, err := s.Newest(c.Addr.Network, c.Addr.Account)
 	if err != nil || len(got) != 1 || got[c.Addr.Peer] != "m:1:2" {
 		t.Errorf("newest: %v %v", got, err)
 	}

@@ -332,4 +332,7 @@ func directRooms(t *testing.T, s *store.Store) {
 	if room, err := s.DirectRoom(first.Person); err != nil || room != first.RoomID {
 		t.Errorf("%q of %q, %v", room, first.RoomID, err)
 	}
+	if room, err := s.DirectRoom(first.Person, "webchat", c.Addr.Network); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("%q on a network that is left out, %v", room, err)
+	}
 }
