@@ -276,7 +276,7 @@ func (r *recorder) askFirst(w agentloop.Wanted) (agentloop.Answer, error) {
 		Body: workspace.ApprovalBody{Shown: workspace.Exact(w.Question.Shown), Args: w.Question.Args, Cwd: w.Question.Cwd, Env: w.Question.Env, Sandbox: w.Question.Sandbox,
 			Asked: r.turn.Requester.Name, Grants: w.Grants}}
 	ap.Created = r.ts.now()
-	ap.Expires = ap.Created.Add(r.roster.ttl(w.Domain))
+	ap.Expires = ap.Created.Add(r.snapshot.TTL(w.Domain))
 	unit := store.Ask{Run: r.run, Approval: ap}
 	unit.Approval.Body.Rooms, unit.Questions = a.audience(&unit.Approval, r)
 	got, err := r.ts.store.Ask(unit)

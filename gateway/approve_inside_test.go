@@ -87,7 +87,7 @@ func TestT11_ASessionGrantEndsWithTheSession(t *testing.T) {
 	t.Parallel()
 	p := newPuppet(t, "a")
 	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
-	g.roster().loop.Tools = askAbout{g.roster().loop.Tools, "list_dir"}
+	g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
 	n := 0
 	say := func(text string) {
 		n++
@@ -145,7 +145,7 @@ func TestAQuestionUnderWayIsNotTakenUpAgain(t *testing.T) {
 		return "", nil
 	}
 	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
-	g.roster().loop.Tools = askAbout{g.roster().loop.Tools, "list_dir"}
+	g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
 	p.hear(p.says("7", "1", "tool"))
 	<-sending
 	left, err := g.approvals.left()

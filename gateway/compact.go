@@ -66,20 +66,20 @@ func (s *summaries) cancel(key string, cause error, match func(workspace.Input) 
 // Summarize has the agent's summarizer, or its model, sum up the older part of a session. The room sees that somebody
 // is at work.
 func (h house) Summarize(ctx context.Context, call control.Call, ses workspace.Session, instructions string) (agentloop.Compaction, error) {
-	r := h.g.roster()
+	snap := h.g.snapshot()
 	sum, list, err := h.g.transcripts.History(ses, maxSummed)
 	if err != nil {
 		return agentloop.Compaction{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.turnTimeout)
+	ctx, cancel := context.WithTimeout(ctx, snap.TurnTimeout)
 	defer cancel()
 	ctx, end := h.g.sums.begin(ctx, ses.Key.String(), call.Input)
 	defer end()
 	defer h.g.showWork(ctx, call.Room)()
-	agent := r.agent(ses.Key.Agent)
+	agent := snap.Agent(ses.Key.Agent)
 	t := agentloop.Turn{Session: ses.Key, SessionID: ses.ID, Agent: agent.ID, Requester: call.Actor, PeerKind: string(ses.Key.Kind),
-		Summary: sum.Text, History: list, Models: r.summarizers(agent, ses.Overrides)}
-	got, err := r.loop.Summarize(ctx, t, instructions, nil)
+		Summary: sum.Text, History: list, Models: agent.Summarizers(ses.Overrides)}
+	got, err := snap.Loop.Summarize(ctx, t, instructions, nil)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		for _, known := range []error{agentloop.ErrStopped, agentloop.ErrShutdown, context.DeadlineExceeded} {
 			if errors.Is(cause, known) {
@@ -107,7 +107,7 @@ func (g *Gateway) showWork(ctx context.Context, room workspace.RoomID) (stop fun
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for wait := g.roster().signs.typing; channels.Sleep(ctx, wait); wait = l.Traits.TypingEvery {
+		for wait := g.snapshot().Progress.Typing; channels.Sleep(ctx, wait); wait = l.Traits.TypingEvery {
 			if err := typer.ShowTyping(ctx, addr); err != nil {
 				l.Log.Debug("typing is not shown", "err", err)
 			}
@@ -122,7 +122,7 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	if rec.weighed {
 		return
 	}
-	info, _ := rec.roster.models.Info(rec.turn.Models[0])
+	info, _ := rec.snapshot.Models.Info(rec.turn.Models[0])
 	window := info.ContextWindow
 	if window <= 0 {
 		window = 32 << 10 // as the loop takes it
@@ -131,15 +131,15 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	if rec.weighed = true; !tooLong && rec.mem.Size()/bytesPerToken < window/2 {
 		return
 	}
-	c, err := rec.roster.loop.Compose(rec.turn)
+	c, err := rec.snapshot.Loop.Compose(rec.turn)
 	if err != nil || !tooLong && c.Free() > c.Window/10 {
 		return
 	}
 	began := ts.now()
 	rec.sign.see(agentloop.Event{Type: agentloop.EventWait, Note: "summing up what was said earlier"})
 	t := rec.turn
-	t.Models = rec.roster.summarizers(rec.roster.agent(rec.key.Agent), rec.mem.Stored().Overrides)
-	got, err := rec.roster.loop.Summarize(ctx, t, "", func(trouble workspace.Trouble) {
+	t.Models = rec.snapshot.Agent(rec.key.Agent).Summarizers(rec.mem.Stored().Overrides)
+	got, err := rec.snapshot.Loop.Summarize(ctx, t, "", func(trouble workspace.Trouble) {
 		trouble.At, trouble.Said = ts.now(), ts.hide.Redact(trouble.Said)
 		rec.Trouble(&trouble)
 		rec.emit(agentloop.Event{Run: rec.run.ID, Type: agentloop.EventWait, Note: llm.Progress(trouble), Trouble: &trouble})
@@ -173,8 +173,8 @@ const bytesPerToken = 4
 // Compose weighs the next prompt of a session.
 func (h house) Compose(_ context.Context, call control.Call) (control.Composed, error) {
 	v := control.Composed{Session: call.Session.String(), Files: []control.File{}}
-	r := h.g.roster()
-	agent := r.agent(call.Session.Agent)
+	snap := h.g.snapshot()
+	agent := snap.Agent(call.Session.Agent)
 	t := agentloop.Turn{Session: call.Session, Agent: agent.ID, Requester: call.Actor, PeerKind: string(call.Kind), Models: agent.Models}
 	var over workspace.Overrides
 	if ses, err := h.g.store.SessionByKey(call.Session); err == nil {
@@ -190,14 +190,14 @@ func (h house) Compose(_ context.Context, call control.Call) (control.Composed, 
 	if call.Input != nil {
 		t.Network, channel = call.Input.Source, call.Input.Data.Channel
 	}
-	t.Models = r.chain(agent, over)
+	t.Models = agent.Chain(over)
 	t.System, t.Volatile = agent.Prompt(&t, channel)
 	var err error
-	if v.Composition, err = r.loop.Compose(t); err != nil {
+	if v.Composition, err = snap.Loop.Compose(t); err != nil {
 		return v, err
 	}
 	v.Model = t.Models[0]
-	for _, f := range h.g.prompts.Files(agent.Files) {
+	for _, f := range agent.PromptFiles() {
 		v.Files = append(v.Files, control.File{Name: f.Name, Tokens: (f.Chars + bytesPerToken - 1) / bytesPerToken, Note: f.Note})
 	}
 	return v, nil

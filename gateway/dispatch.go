@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/routes"
@@ -29,7 +30,7 @@ type dispatch struct {
 	moves       *transport.Moves
 	places      *places
 	stale       *parking
-	roster      func() *roster
+	snapshot    func() *snapshot.Snapshot // of the configuration in force
 	commands    *commands
 	pressure    func() bool
 	needs       func()                         // something waits for people
@@ -168,13 +169,13 @@ func (d *dispatch) judge(l *transport.Channel, in channels.Inbound) ([]*arrival,
 			return nil, err
 		}
 	}
-	if _, called := d.roster().table.Called(facts); called { // "@research, look" is said to us
+	if _, called := d.snapshot().Table.Called(facts); called { // "@research, look" is said to us
 		facts.Addressed = true
 	}
 	if facts.Was, err = d.moves.Was(in.To); err != nil {
 		return nil, err
 	}
-	facts.Alone = d.roster().mainScope && d.people.alone()
+	facts.Alone = d.snapshot().MainScope && d.people.alone()
 	var place store.Place
 	if !l.Traits.Local {
 		if place, err = d.places.of(in.To); err != nil {
@@ -242,10 +243,10 @@ func (d *dispatch) draft(l *transport.Channel, in channels.Inbound, v routes.Ver
 // bind asks the routes, decides how the input starts, and adds the copies of a fan-out.
 func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place store.Place) []*arrival {
 	in := a.in
-	r := d.roster()
+	snap := d.snapshot()
 	a.Input.Text = in.Text
 	a.Input.Data.ReplyTo, a.Input.Data.Quote, a.Input.Data.Album, a.Input.Data.Attachments = in.ReplyTo, in.Quote, in.Album, in.Attachments
-	route := switched(r.table.Resolve(facts), place, workspace.Actor{Person: a.Input.Person, Role: a.Input.Role}, in.To.Kind)
+	route := switched(snap.Table.Resolve(facts), place, workspace.Actor{Person: a.Input.Person, Role: a.Input.Role}, in.To.Kind)
 	list := []*arrival{a}
 	for _, f := range route.Fanout {
 		c := *a
@@ -312,7 +313,7 @@ func (d *dispatch) reserve(list []*arrival) {
 			continue
 		}
 		a.reserved = true
-		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role, Deadline: d.now().Add(d.roster().turnTimeout)},
+		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role, Deadline: d.now().Add(d.snapshot().TurnTimeout)},
 			Entries: bodies(d.overheard(a), []workspace.Input{a.Input}, nil)}
 	}
 }
@@ -333,7 +334,7 @@ func (d *dispatch) overheard(a *arrival) []workspace.ContextLine {
 // deletions are a deletion of a message, and of the copies that other agents have of it.
 func (d *dispatch) deletions(a *arrival, by workspace.Person) ([]*arrival, error) {
 	list := []*arrival{a}
-	for _, id := range d.roster().order {
+	for _, id := range d.snapshot().Order {
 		c := *a
 		d.copied(&c, id)
 		switch _, err := d.store.InputByKey(c.Input.Source, c.Input.Account, c.Input.TargetKey); {

@@ -12,8 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"parley/agentloop/llm/price"
 	"parley/channels"
 	"parley/configs"
+	"parley/gateway/snapshot"
 	"parley/tools/sandbox"
 	"parley/workspace/blob"
 	"parley/workspace/disk"
@@ -50,8 +52,8 @@ func (g *Gateway) checkSandbox(ctx context.Context, c *configs.Config) []Finding
 	if c.Sandbox.Backend == "none" {
 		return []Finding{good("commands are off: sandbox.backend is none")}
 	}
-	g.openSandbox(c)
-	r := g.sandbox.Probe(ctx) // which sets itself a limit
+	s := snapshot.NewSandbox(c, snapshot.SandboxOptions{Backend: g.opt.Sandbox, Log: g.log})
+	r := s.Probe(ctx) // which sets itself a limit
 	if r.Tier == sandbox.TierNone {
 		hint := "Agents work without commands; docs/sandbox.md says what one needs. sandbox.backend: none ends this finding."
 		if runtime.GOOS != "linux" {
@@ -245,7 +247,7 @@ func (g *Gateway) checkModels(ctx context.Context, c *configs.Config) []Finding 
 	if len(c.Models) > 0 {
 		return list
 	}
-	d := configs.Discover(ctx, g.opt.Env, g.probe)
+	d := configs.Discover(ctx, g.opt.Env, g.models(nil).Probe)
 	for _, l := range d.Looked {
 		list = append(list, good("looked for a model: %s %s", l.Where, l.Why))
 	}
@@ -289,4 +291,44 @@ func (g *Gateway) checkModel(ctx context.Context, m configs.Model) Finding {
 		return bad("Try again later.", "model %s is in trouble (%d)", m.Name, res.StatusCode)
 	}
 	return good("model %s answers at %s", m.Name, m.BaseURL)
+}
+
+// Trial is one call of a model that went well.
+type Trial = snapshot.Trial
+
+// SetupProbe tries what a configuration would name before there is one. It writes nothing.
+type SetupProbe struct {
+	g      *Gateway
+	models *snapshot.Models
+}
+
+// NewSetupProbe tries with the channels and the environment of the options. Close it.
+func NewSetupProbe(opt Options) (*SetupProbe, error) {
+	g := New(opt)
+	prices, err := price.Load(nil, g.opt.Now)
+	if err != nil {
+		return nil, fmt.Errorf("load prices: %w", err)
+	}
+	return &SetupProbe{g, g.models(prices)}, nil
+}
+
+// Close ends idle connections.
+func (p *SetupProbe) Close() {
+	p.g.http.CloseIdleConnections()
+	p.g.calls.CloseIdleConnections()
+}
+
+// Models lists what an OpenAI-compatible server serves. Its errors are for people.
+func (p *SetupProbe) Models(ctx context.Context, base, key string) ([]string, error) {
+	return p.models.Probe(ctx, base, key)
+}
+
+// Model asks a model for one sentence, with one call. The error is a sentence for people.
+func (p *SetupProbe) Model(ctx context.Context, m configs.Model) (Trial, error) {
+	return p.models.Try(ctx, m)
+}
+
+// Channels asks the network of each channel about its account.
+func (p *SetupProbe) Channels(ctx context.Context, c *configs.Config) []Finding {
+	return p.g.checkChannels(ctx, c)
 }

@@ -22,42 +22,9 @@ import (
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
+	"parley/gateway/snapshot"
 	"parley/workspace"
 )
-
-// domain is a configured domain with how its owner is asked.
-type domain struct {
-	control.Domain
-	handler string // internal, webhook, command, deny
-	url     string
-	secret  configs.Secret
-	command []string
-	ttl     time.Duration
-}
-
-func domainsOf(list []configs.Domain) map[string]domain {
-	all := map[string]domain{}
-	for _, d := range list {
-		one := domain{Domain: control.Domain{Name: d.Name, Surfaces: d.Owner.Surfaces, RequesterMay: d.RequesterMayDecide,
-			Elsewhere: d.Handler == "webhook" || d.Handler == "command"}, handler: d.Handler, url: d.URL, secret: d.Secret, command: d.Command, ttl: d.TTL}
-		for _, p := range d.Owner.People {
-			one.People = append(one.People, workspace.PersonID(p))
-		}
-		for _, r := range d.Owner.Roles {
-			one.Roles = append(one.Roles, workspace.Role(r))
-		}
-		all[d.Name] = one
-	}
-	return all
-}
-
-// ttl is how long a question of a domain stands; empty: one that owners decide.
-func (r *roster) ttl(name string) time.Duration {
-	if d, ok := r.domains[name]; ok && name != "" {
-		return d.ttl
-	}
-	return r.expire
-}
 
 // Bounds of asking a domain's own system.
 const (
@@ -110,7 +77,7 @@ func handedOf(ap workspace.Approval) handed {
 
 // handOver asks a domain's own system, beside everything else. After a restart it is asked again, under the same id.
 func (a *approvals) handOver(ap workspace.Approval) {
-	d, ok := a.g.roster().domains[ap.Domain]
+	d, ok := a.g.snapshot().Domains[ap.Domain]
 	if ap.Domain == "" || !ok || !d.Elsewhere {
 		return
 	}
@@ -118,7 +85,7 @@ func (a *approvals) handOver(ap workspace.Approval) {
 		ctx, cancel := context.WithTimeout(ctx, max(0, ap.Expires.Sub(a.g.opt.Now())))
 		defer cancel()
 		var err error
-		if d.handler == "webhook" {
+		if d.Handler == "webhook" {
 			err = a.webhook(ctx, d, ap)
 		} else {
 			err = a.program(ctx, d, ap)
@@ -133,9 +100,9 @@ func (a *approvals) handOver(ap workspace.Approval) {
 var errRefused = errors.New("refused")
 
 // webhook posts a question until somebody takes it, or nobody can answer it any more.
-func (a *approvals) webhook(ctx context.Context, d domain, ap workspace.Approval) error {
+func (a *approvals) webhook(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
 	h := handedOf(ap)
-	h.Callback = &callback{Path: "/v1/approvals/" + string(ap.ID), Token: scopedToken(d.secret, ap)}
+	h.Callback = &callback{Path: "/v1/approvals/" + string(ap.ID), Token: scopedToken(d.Secret, ap)}
 	body, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -157,15 +124,15 @@ func (a *approvals) webhook(ctx context.Context, d domain, ap workspace.Approval
 }
 
 // post sends a question once, signed: Parley-Signature: t=<seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">.
-func (a *approvals) post(ctx context.Context, d domain, ap workspace.Approval, body []byte) (answer handAnswered, err error) {
+func (a *approvals) post(ctx context.Context, d snapshot.Domain, ap workspace.Approval, body []byte) (answer handAnswered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(body))
 	if err != nil {
 		return answer, fmt.Errorf("%w: %w", errRefused, err)
 	}
 	at := strconv.FormatInt(a.g.opt.Now().Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(d.secret.Reveal()))
+	mac := hmac.New(sha256.New, []byte(d.Secret.Reveal()))
 	mac.Write([]byte(at + "." + string(body)))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", string(ap.ID))
@@ -212,8 +179,8 @@ func (g *Gateway) scoped(id, token string) bool {
 	if err != nil {
 		return false
 	}
-	d, ok := g.roster().domains[ap.Domain]
-	return ok && d.handler == "webhook" && hmac.Equal([]byte(scopedToken(d.secret, ap)), []byte(token))
+	d, ok := g.snapshot().Domains[ap.Domain]
+	return ok && d.Handler == "webhook" && hmac.Equal([]byte(scopedToken(d.Secret, ap)), []byte(token))
 }
 
 // answer takes what a system decided.
@@ -231,12 +198,12 @@ func (a *approvals) answer(ap workspace.Approval, h handAnswered, via string) er
 
 // program runs a domain's program with the question on its input; exit code 0 is a yes. The first line that it prints is
 // kept: the reason of a no, or its own name for a yes. One that the gateway's end cuts short is asked again.
-func (a *approvals) program(ctx context.Context, d domain, ap workspace.Approval) error {
+func (a *approvals) program(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
 	body, err := json.Marshal(handedOf(ap))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, d.command[0], d.command[1:]...)
+	cmd := exec.CommandContext(ctx, d.Command[0], d.Command[1:]...)
 	cmd.Env = nil
 	for _, name := range []string{"PATH", "HOME", "LANG", "TZ"} { // none of the gateway's secrets
 		if v, ok := os.LookupEnv(name); ok {

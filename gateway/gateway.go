@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley/agentloop"
@@ -31,6 +29,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
+	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/tools"
@@ -79,13 +78,8 @@ type Gateway struct {
 	store       *store.Store
 	blobs       *blob.Store
 	disk        *disk.Rule
-	prices      *price.Table
-	prompts     *agentloop.Prompts
-	sandbox     sandbox.Backend
+	sandbox     *snapshot.Sandbox
 	warden      *folder.Warden // of owners' folders
-	probed      chan struct{}  // closed when the sandbox has been tried
-	exec        tools.Tool     // made once: a sandbox changes with a restart only
-	egress      bool           // commands reach hosts, for as long
 	lanes       *lane.Lanes
 	turns       *turns
 	deliver     *deliver
@@ -106,15 +100,13 @@ type Gateway struct {
 	feed        live.Feed
 	control     *control.Control
 	memory      *memory
-	current     atomic.Pointer[roster]
-	renew       sync.Mutex // held while current is replaced
+	snapshots   *snapshot.Source
 	conf        fileState
-	*discovery
-	server  *server
-	stops   stack
-	stopped sync.Once
-	stopErr error
-	failed  chan error // a part that cannot go on
+	server      *server
+	stops       stack
+	stopped     sync.Once
+	stopErr     error
+	failed      chan error // a part that cannot go on
 }
 
 // New prepares a gateway and does no IO.
@@ -134,8 +126,7 @@ func New(opt Options) *Gateway {
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
-	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1), probed: make(chan struct{}),
-		discovery: newDiscovery()}
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1)}
 }
 
 // newHTTPClient is a pooled client: SDKs' own keep two idle connections and spend the processor on new ones. Each
@@ -155,11 +146,11 @@ func (g *Gateway) hide() *workspace.Redactor {
 	return g.opt.Secrets.Redactor
 }
 
-// roster is the configuration in force, for one piece of work.
-func (g *Gateway) roster() *roster { return g.current.Load() }
+// snapshot is the configuration in force, for one piece of work.
+func (g *Gateway) snapshot() *snapshot.Snapshot { return g.snapshots.Current() }
 
 // config is the configuration in force as it was written, with the keys that wait for a restart as the process has them.
-func (g *Gateway) config() *configs.Config { return g.roster().conf }
+func (g *Gateway) config() *configs.Config { return g.snapshot().Config }
 
 // Start opens everything in order — store, agents, routes, lanes, channels, HTTP — and returns when it listens.
 // What is started before a failure is stopped again.
@@ -226,12 +217,12 @@ func (g *Gateway) postgres() string {
 	return dsn
 }
 
-func (g *Gateway) openAgents(c *configs.Config) (err error) {
-	if g.prices, err = g.loadPrices(c); err != nil {
+func (g *Gateway) openAgents(c *configs.Config) error {
+	prices, err := snapshot.LoadPrices(c, g.opt.Now)
+	if err != nil {
 		return fmt.Errorf("load prices: %w", err)
 	}
-	g.prompts = &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()}
-	g.openSandbox(c)
+	g.sandbox = snapshot.NewSandbox(c, snapshot.SandboxOptions{Backend: g.opt.Sandbox, Disk: g.disk, Log: g.log, Refused: g.auditEgress()})
 	g.openWarden(c)
 	g.stops.push("folders", func(context.Context) error {
 		g.warden.Close()
@@ -242,32 +233,22 @@ func (g *Gateway) openAgents(c *configs.Config) (err error) {
 		return nil
 	})
 	g.warn(c)
-	r, err := g.newRoster(c, g.modelsOf(c))
+	g.snapshots = snapshot.New(snapshot.Options{Models: g.models(prices), Tools: g.tools(), Network: g.sandbox.Network, Guards: g.warden.Guard,
+		Prompts: &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()},
+		Loop:    agentloop.Loop{Log: g.log, Now: g.opt.Now, Hide: g.hide(), Budget: g.memory.answers, Disk: g.disk}})
+	p, err := g.snapshots.Prepare(c)
 	if err != nil {
 		return err
 	}
-	for _, id := range r.order {
-		if _, err := r.agents[id].Files.Scaffold(); err != nil {
-			return fmt.Errorf("lay out the files of agent %s: %w", id, err)
-		}
-	}
-	g.current.Store(r)
+	p.Commit()
 	g.loadFolders(c)
 	g.conf.took(c, g.opt.Now())
 	return nil
 }
 
-// loadPrices reads the embedded table with the operator's prices.json over it.
-func (g *Gateway) loadPrices(c *configs.Config) (*price.Table, error) {
-	f, err := os.Open(filepath.Join(c.DataDir, "prices.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return price.Load(nil, g.opt.Now)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return price.Load(io.LimitReader(f, 1<<20), g.opt.Now)
+// models opens models and finds one; with no prices nothing can be priced.
+func (g *Gateway) models(prices *price.Table) *snapshot.Models {
+	return snapshot.NewModels(snapshot.ModelOptions{Calls: g.calls, HTTP: g.http, Env: g.opt.Env, Prices: prices, Blobs: g.readBlob, Log: g.log})
 }
 
 func (g *Gateway) openChannels(c *configs.Config) error {
@@ -320,7 +301,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		agents: g.roster, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
+		snapshot: g.snapshot, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)
@@ -345,7 +326,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.parking, roster: g.roster,
+	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.parking, snapshot: g.snapshot,
 		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 
@@ -374,8 +355,11 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.sweep(ctx) })
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
-	wg.Go(func() { g.discover(ctx) })
-	wg.Go(func() { g.probeSandbox(ctx) })
+	wg.Go(func() { g.snapshots.Discover(ctx) })
+	wg.Go(func() {
+		defer guard(g.log, "sandbox probe")
+		g.sandbox.Try(ctx)
+	})
 	wg.Go(func() { g.missBlobs(ctx) })
 	g.stops.push("intake", func(context.Context) error {
 		stop()

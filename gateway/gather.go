@@ -41,10 +41,10 @@ func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.I
 			}
 		}
 	})()
-	agent := rec.roster.agent(rec.key.Agent)
+	agent := rec.snapshot.Agent(rec.key.Agent)
 	who := workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role}
 	inputs = ts.newest(inputs)
-	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who, ts.at(inputs)), hear: rec.roster.hearing, nth: newestPicture(hist), inputs: inputs})
+	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who, ts.at(inputs)), hear: rec.snapshot.Transcriber, nth: newestPicture(hist), inputs: inputs})
 	if ctx.Err() != nil {
 		return nil, fetched{}, context.Cause(ctx)
 	}
@@ -80,7 +80,7 @@ func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []worksp
 			hist = mem.Append(nil)
 		}
 	}
-	defer ts.typing(ctx, inputs[0].RoomID, rec.roster.signs.typing)()
+	defer ts.typing(ctx, inputs[0].RoomID, rec.snapshot.Progress.Typing)()
 	_, got, err := ts.gather(ctx, rec, inputs, hist)
 	return got, err
 }

@@ -14,6 +14,7 @@ import (
 	"parley/configs"
 	"parley/gateway/control"
 	"parley/gateway/live"
+	"parley/gateway/snapshot"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -90,9 +91,9 @@ func (h house) traits(room workspace.RoomID) channels.Traits {
 
 func (h house) Reload() { h.g.Reload() }
 
-func (h house) Domain(name string) (control.Domain, bool) {
-	d, ok := h.g.roster().domains[name]
-	return d.Domain, ok
+func (h house) Domain(name string) (snapshot.Domain, bool) {
+	d, ok := h.g.snapshot().Domains[name]
+	return d, ok
 }
 
 func (h house) Overdue(id workspace.ApprovalID) bool { return h.g.approvals.Overdue(id) }
@@ -111,21 +112,21 @@ func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
 
 func (h house) Started() time.Time { return h.g.began }
 
-func (h house) Models() []llm.ModelHealth { return h.g.roster().models.Health() }
+func (h house) Models() []llm.ModelHealth { return h.g.snapshot().Models.Health() }
 
 func (h house) Queue(key string) lane.Settings { return h.g.queue(key) }
 
-func (h house) QueueDefault() lane.Settings { return h.g.roster().queue }
+func (h house) QueueDefault() lane.Settings { return h.g.snapshot().Queue }
 
-func (h house) ModelInfo(name string) (llm.Info, bool) { return h.g.roster().models.Info(name) }
+func (h house) ModelInfo(name string) (llm.Info, bool) { return h.g.snapshot().Models.Info(name) }
 
 func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
-	r := h.g.roster()
-	a, ok := r.agents[id]
+	snap := h.g.snapshot()
+	a, ok := snap.Agents[id]
 	if !ok {
 		return control.Agent{ID: id, Name: string(id)}, false
 	}
-	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == r.fallback}, true
+	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == snap.Default}, true
 }
 
 // Output opens a file in the work folder that a turn had.
@@ -143,8 +144,8 @@ func (h house) Output(key workspace.Key, actor workspace.Actor, inputs []workspa
 	return f, err
 }
 
-func (h house) agentOf(key workspace.Key) (*agent, error) {
-	a, ok := h.g.roster().agents[key.Agent]
+func (h house) agentOf(key workspace.Key) (*snapshot.Agent, error) {
+	a, ok := h.g.snapshot().Agents[key.Agent]
 	if !ok {
 		return nil, workspace.Say(fmt.Errorf("agent %s: %w", key.Agent, workspace.ErrNotFound), "The agent of this session is not configured any more.")
 	}
@@ -177,16 +178,16 @@ func (h house) Work(key workspace.Key, actor workspace.Actor, room workspace.Roo
 }
 
 func (h house) Tools(id workspace.AgentID) (tools.Set, bool) {
-	a, ok := h.g.roster().agents[id]
+	a, ok := h.g.snapshot().Agents[id]
 	if !ok {
 		return nil, false
 	}
-	return a.tools, true
+	return a.Tools, true
 }
 
 func (h house) Agents() []control.Agent {
 	var out []control.Agent
-	for _, id := range h.g.roster().order {
+	for _, id := range h.g.snapshot().Order {
 		a, _ := h.Agent(id)
 		out = append(out, a)
 	}
@@ -209,13 +210,13 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 	if err == nil {
 		f.Was, err = h.g.moves.Was(f.In.To)
 	}
-	route, considered := h.g.roster().table.Explain(f)
+	route, considered := h.g.snapshot().Table.Explain(f)
 	return routes.Gate(l.Access(), f), route, considered, err
 }
 
 // queue is how a session handles messages that come during a turn.
 func (g *Gateway) queue(key string) lane.Settings {
-	return control.QueueSettings(g.roster().queue, g.transcripts.Overrides(key))
+	return control.QueueSettings(g.snapshot().Queue, g.transcripts.Overrides(key))
 }
 
 // Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its
@@ -244,7 +245,7 @@ func (h house) Submit(_ context.Context, m control.Submission) (control.Submitte
 func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 	agent := m.Agent
 	if agent == "" {
-		agent = g.roster().fallback
+		agent = g.snapshot().Default
 	}
 	if strings.HasPrefix(m.Session, "agent:") {
 		key, err := workspace.ParseKey(m.Session)
@@ -254,7 +255,7 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 		if !control.Reaches(m.Actor, key) {
 			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
 		}
-		if _, ok := g.roster().agents[key.Agent]; !ok {
+		if _, ok := g.snapshot().Agents[key.Agent]; !ok {
 			return key, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(key.Agent))
 		}
 		return key, nil
@@ -296,20 +297,4 @@ func (g *Gateway) missBlobs(ctx context.Context) {
 	if missing := g.blobs.Missing(refs); len(missing) > 0 {
 		g.log.Error("kept files are missing", "files", len(missing), "first", missing[0], "hint", "parley doctor lists them while no gateway runs; put them back into blobs/ from a backup")
 	}
-}
-
-// owner is the person for whom the gateway's token speaks: the one configured owner, else person local.
-func owner(c *configs.Config) (id workspace.PersonID, name string) {
-	id, name = localOwner, "local"
-	n := 0
-	for _, p := range c.People {
-		if p.Role == string(workspace.Owner) {
-			n++
-			id, name = workspace.PersonID(p.ID), p.Name
-		}
-	}
-	if n != 1 {
-		return localOwner, "local"
-	}
-	return id, name
 }

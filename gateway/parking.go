@@ -67,7 +67,7 @@ func (p *parking) old(sent time.Time, l *transport.Channel) bool {
 
 // aged says that a moment is longer ago than stale_after, as far as this machine's clock can be trusted.
 func (p *parking) aged(t time.Time) bool {
-	after := p.g.roster().staleAfter
+	after := p.g.snapshot().StaleAfter
 	if after <= 0 || p.g.opt.Now().Sub(t) <= after {
 		return false
 	}
@@ -161,7 +161,7 @@ func (p *parking) tell() {
 		}
 	}
 	p.g.log.Warn("old messages and answers are set aside; /resume in their rooms takes them up", "messages", messages, "answers", answers,
-		"older_than", p.g.roster().staleAfter, "now", p.g.opt.Now())
+		"older_than", p.g.snapshot().StaleAfter, "now", p.g.opt.Now())
 }
 
 func (p *parking) tellRoom(room workspace.RoomID, b *backlog) error {

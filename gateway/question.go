@@ -37,10 +37,10 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 		rooms, list = append(rooms, workspace.AskedRoom{Room: room, Whole: whole}), append(list, r.replying(q))
 		return true
 	}
-	surfaces := a.g.roster().domains[ap.Domain].Surfaces
+	surfaces := a.g.snapshot().Domains[ap.Domain].Surfaces
 	if ap.Domain != "" && len(surfaces) > 0 { // it is decided there and nowhere else
 		a.surfaces(surfaces, ask)
-	} else if system := a.g.roster().domains[ap.Domain].Elsewhere; !system {
+	} else if system := a.g.snapshot().Domains[ap.Domain].Elsewhere; !system {
 		a.people(*ap, r, here, own, ask)
 	}
 	if here && !asked[r.room.ID] {

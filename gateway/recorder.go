@@ -13,6 +13,7 @@ import (
 	"parley/channels"
 	"parley/channels/markup"
 	"parley/gateway/live"
+	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/workspace"
@@ -21,19 +22,19 @@ import (
 
 // recorder makes one run durable. It is the loop's only way to the store, and used by the turn's goroutine alone.
 type recorder struct {
-	ts     *turns
-	lane   *lane.Turn
-	key    workspace.Key
-	roster *roster
-	run    workspace.Run
-	mem    *transcript.Session
-	room   workspace.Room
-	line   *transport.Channel
-	sign   *sign
-	open   *workspace.Outbound
-	turn   agentloop.Turn
-	began  time.Time
-	asking int // number that the next answer of the model will have in the journal
+	ts       *turns
+	lane     *lane.Turn
+	key      workspace.Key
+	snapshot *snapshot.Snapshot // that it began with
+	run      workspace.Run
+	mem      *transcript.Session
+	room     workspace.Room
+	line     *transport.Channel
+	sign     *sign
+	open     *workspace.Outbound
+	turn     agentloop.Turn
+	began    time.Time
+	asking   int // number that the next answer of the model will have in the journal
 
 	usage   workspace.Usage // of the steps so far
 	extra   workspace.Usage // of summaries that were made for it
@@ -118,7 +119,7 @@ func (r *recorder) Trouble(t *workspace.Trouble) {
 
 // left is how much of its time the run has. What the clock says is held against the whole: it may have been set.
 func (r *recorder) left() time.Duration {
-	whole, now := r.roster.turnTimeout, r.ts.now()
+	whole, now := r.snapshot.TurnTimeout, r.ts.now()
 	if r.run.Deadline.IsZero() { // begun before deadlines were kept
 		return whole
 	}
@@ -340,14 +341,14 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		return false
 	}
 	text = r.dress(text, f)
-	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.roster.onUnknown}
+	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.snapshot.OnUnknown}
 	if len(o.Content) > 0 && workspace.PlainText(o.Content) == text {
 		f.AnswerEntry = len(f.Entries) - 1
 	} else {
 		out.Text = text
 	}
-	if r.roster.staleAfter > 0 && streamed == nil {
-		out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
+	if r.snapshot.StaleAfter > 0 && streamed == nil {
+		out.NotAfter = r.ts.now().Add(r.snapshot.StaleAfter)
 	}
 	*out = r.replying(*out)
 	var traits channels.Traits

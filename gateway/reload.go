@@ -7,18 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
+	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/workspace"
 )
 
 // prepared is a configuration with all that it means, ready to be put in force.
 type prepared struct {
-	file   *configs.Config // as it was loaded
-	roster *roster
-	renew  map[*transport.Channel]transport.Renewal
+	file  *configs.Config // as it was loaded
+	next  snapshot.Prepared
+	renew map[*transport.Channel]transport.Renewal
 }
 
 // reload is Source.Watch's prepare: it does all that can fail, and what it returns puts the configuration in force. Running
@@ -30,19 +30,12 @@ func (g *Gateway) reload(old, file *configs.Config) (commit func(), err error) {
 			g.log.Info("configuration is as it was again", "path", file.Path)
 		}, nil
 	}
-	g.renew.Lock()
-	defer func() {
-		if err != nil {
-			g.renew.Unlock()
-		}
-	}()
 	g.opt.Secrets.gather(file) // before anything can tell of it
 	p, err := g.prepare(file)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
-		defer g.renew.Unlock()
 		g.commit(p)
 		if need := configs.NeedsRestart(old, file); len(need) > 0 {
 			g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
@@ -54,21 +47,21 @@ func (g *Gateway) reload(old, file *configs.Config) (commit func(), err error) {
 
 // prepare builds everything that a loaded configuration means. Nothing of it is in force before commit, except that the
 // people are known: their unit is the last step that can fail.
-func (g *Gateway) prepare(file *configs.Config) (*prepared, error) {
-	p := &prepared{file: file}
+func (g *Gateway) prepare(file *configs.Config) (_ *prepared, err error) {
 	c := configs.Running(g.config(), file)
-	err := makeToken(c)
-	if err != nil {
+	if err := makeToken(c); err != nil {
 		return nil, fmt.Errorf("make the gateway's token: %w", err)
 	}
-	if p.roster, err = g.newRoster(c, g.modelsOf(c)); err != nil {
+	next, err := g.snapshots.Prepare(c)
+	if err != nil {
 		return nil, err
 	}
-	for _, id := range p.roster.order {
-		if _, err := p.roster.agents[id].Files.Scaffold(); err != nil {
-			return nil, fmt.Errorf("lay out the files of agent %s: %w", id, err)
+	defer func() {
+		if err != nil {
+			next.Drop()
 		}
-	}
+	}()
+	p := &prepared{file: file, next: next}
 	if p.renew, err = g.channels.Renewals(c.Channels, g.adapterIn(c.DataDir)); err != nil {
 		return nil, err
 	}
@@ -81,11 +74,10 @@ func (g *Gateway) prepare(file *configs.Config) (*prepared, error) {
 
 // commit puts what was prepared in force. It cannot fail.
 func (g *Gateway) commit(p *prepared) {
-	g.current.Store(p.roster)
+	p.next.Commit()
 	g.conf.took(p.file, g.opt.Now())
-	c := p.roster.conf
+	c := p.next.Config
 	g.loadFolders(c)
-	p.roster.models.Resize(c.Concurrency.PerModel)
 	for _, conf := range c.Channels {
 		if l := g.channels.Named(conf.Name); l != nil {
 			l.SetAccess(conf.Access)
@@ -95,7 +87,6 @@ func (g *Gateway) commit(p *prepared) {
 		g.channels.Renew(l, r)
 	}
 	g.people.forget()
-	g.lookNow()
 }
 
 // badReload says why the configuration in force stays.
@@ -150,31 +141,14 @@ func (f *fileState) view() (v control.ConfigFile) {
 	return v
 }
 
-// syncPeople makes the configured people known, with rows of the audit log, and person local, the owner at this machine, if nobody owns it.
+// syncPeople makes the configured people known, with rows of the audit log.
 func (g *Gateway) syncPeople(c *configs.Config, audit ...workspace.AuditRow) error {
-	var list []workspace.Person
-	for _, p := range c.People {
-		list = append(list, workspace.Person{ID: workspace.PersonID(p.ID), Role: workspace.Role(p.Role), Name: p.Name, TZ: p.TZ})
-	}
-	if id, _ := owner(c); id == localOwner {
-		list = append(list, workspace.Person{ID: localOwner, Role: workspace.Owner, Name: "local"})
-	}
-	return g.store.SyncPeople(list, audit...)
+	return g.store.SyncPeople(snapshot.People(c), audit...)
 }
-
-const localOwner = "local"
 
 // learnAccounts binds the configured people to a channel's users, once the network has told the account.
 func (g *Gateway) learnAccounts(l *transport.Channel) error {
-	c := g.config()
-	var accounts []workspace.Account
-	for _, p := range c.People {
-		for _, a := range p.Accounts {
-			if a.Channel == l.Name {
-				accounts = append(accounts, workspace.Account{User: channels.UserID(a.User), Person: workspace.PersonID(p.ID)})
-			}
-		}
-	}
+	accounts := snapshot.Accounts(g.config(), l.Name)
 	if l.Account() == "" {
 		if len(accounts) == 0 {
 			return nil

@@ -17,6 +17,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/snapshot"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -125,10 +126,7 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 		Scoped:  g.scoped,
 		Hosts:   func() []string { return g.config().Gateway.AllowedHosts },
 		Writes:  func() int { return g.config().Gateway.WritesPerSecond },
-		Owner: func() workspace.Actor {
-			id, name := owner(g.config())
-			return workspace.Actor{Person: id, Role: workspace.Owner, Name: name}
-		}})
+		Owner:   func() workspace.Actor { return snapshot.Owner(g.config()) }})
 }
 
 // network is what serves a channel's own HTTP calls; nil where it takes none.

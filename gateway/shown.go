@@ -39,16 +39,16 @@ func (h house) Config() (control.Config, error) {
 
 // Routes lists the rules in the order in which they are asked.
 func (h house) Routes() []control.RouteRow {
-	r := h.g.roster()
+	snap := h.g.snapshot()
 	var out []control.RouteRow
-	for i, l := range r.table.List() {
+	for i, l := range snap.Table.List() {
 		row := control.RouteRow{Precedence: i + 1, N: l.N, Rule: l.Label, Agent: string(l.Agent), Session: l.Session, Match: matchOf(l.Rule)}
 		for _, f := range l.Fanout {
 			row.Fanout = append(row.Fanout, string(f))
 		}
 		out = append(out, row)
 	}
-	return append(out, control.RouteRow{Precedence: len(out) + 1, Rule: routes.Fallback, Agent: string(r.fallback), Fallback: true})
+	return append(out, control.RouteRow{Precedence: len(out) + 1, Rule: routes.Fallback, Agent: string(snap.Default), Fallback: true})
 }
 
 func matchOf(r routes.Rule) control.Match {

@@ -11,6 +11,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -30,7 +31,7 @@ type sign struct {
 	room workspace.Room
 	run  workspace.RunID
 	turn *lane.Turn
-	when signTimes
+	when snapshot.Progress
 
 	thinks bool            // it is shown that the model thinks
 	asked  workspace.Input // the message that is worked on
@@ -51,10 +52,8 @@ type sign struct {
 	done   chan struct{}
 }
 
-type signTimes struct{ typing, placeholder time.Duration }
-
 // newSign makes the signs of a turn; none is shown before watch.
-func newSign(d *deliver, l *transport.Channel, room workspace.Room, run workspace.RunID, t *lane.Turn, when signTimes, open *workspace.Outbound) *sign {
+func newSign(d *deliver, l *transport.Channel, room workspace.Room, run workspace.RunID, t *lane.Turn, when snapshot.Progress, open *workspace.Outbound) *sign {
 	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
 	if len(t.Inputs) > 0 {
 		s.asked = t.Inputs[0]
@@ -70,7 +69,7 @@ func newSign(d *deliver, l *transport.Channel, room workspace.Room, run workspac
 // watch lets the signs begin once they are due. What stands above the lock in sign does not change any more.
 func (s *sign) watch() {
 	if s.line != nil {
-		s.timer = time.AfterFunc(s.when.typing, s.start)
+		s.timer = time.AfterFunc(s.when.Typing, s.start)
 	}
 }
 
@@ -162,7 +161,7 @@ func (s *sign) show(ctx context.Context) {
 				s.line.Log.Debug("typing is not shown", "err", err)
 			}
 		}
-		if canEdit && now.Sub(s.began) >= s.when.placeholder {
+		if canEdit && now.Sub(s.began) >= s.when.Placeholder {
 			if !s.placed(ctx) {
 				canEdit = false
 			} else if now.Sub(lastEdit) >= pace {
@@ -207,7 +206,7 @@ func (s *sign) next(now, lastType, lastEdit time.Time, canType, canEdit bool, pa
 		wait = min(wait, lastType.Add(every).Sub(now))
 	}
 	if canEdit {
-		at := s.began.Add(s.when.placeholder)
+		at := s.began.Add(s.when.Placeholder)
 		if next := lastEdit.Add(pace); next.After(at) {
 			at = next
 		}

@@ -14,6 +14,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/gateway/live"
+	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/workspace"
@@ -32,7 +33,7 @@ type turns struct {
 	now         func() time.Time
 	log         *slog.Logger
 	hide        *workspace.Redactor
-	agents      func() *roster // agents with their prompts, swapped by a reload
+	snapshot    func() *snapshot.Snapshot // of the configuration in force
 	commands    func(ctx context.Context, in workspace.Input)
 	putBlob     func([]byte) (string, error)
 	files       *fetcher
@@ -159,7 +160,7 @@ func (ts *turns) attempt(ctx context.Context, rec *recorder) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	err = rec.roster.loop.Run(ctx, rec.turn, rec, rec.emit)
+	err = rec.snapshot.Loop.Run(ctx, rec.turn, rec, rec.emit)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !rec.ended {
 		for _, known := range []error{agentloop.ErrRestart, agentloop.ErrShutdown} {
 			if errors.Is(cause, known) {
@@ -177,7 +178,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 		return nil, err
 	}
 	in := t.Inputs[0]
-	rec := &recorder{ts: ts, lane: t, key: key, roster: ts.agents(), began: ts.now()}
+	rec := &recorder{ts: ts, lane: t, key: key, snapshot: ts.snapshot(), began: ts.now()}
 	var entries []workspace.Entry
 	var files fetched
 	switch begun := t.Begun.(type) {
@@ -253,7 +254,7 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 }
 
 func (ts *turns) newRun(in workspace.Input) workspace.Run {
-	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role, Deadline: ts.now().Add(ts.agents().turnTimeout)}
+	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role, Deadline: ts.now().Add(ts.snapshot().TurnTimeout)}
 }
 
 // bodies are what the transcript holds beside the inputs' texts: what others said, quotes, files that were fetched.
@@ -275,7 +276,7 @@ func bodies(said []workspace.ContextLine, inputs []workspace.Input, files map[wo
 
 // furnish fills in what the loop needs to know.
 func (ts *turns) furnish(rec *recorder, in workspace.Input) {
-	agent := rec.roster.agent(rec.key.Agent)
+	agent := rec.snapshot.Agent(rec.key.Agent)
 	room := workspace.Room{ID: rec.run.RoomID}
 	var l *transport.Channel
 	if room.ID != "" {
@@ -291,7 +292,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	if l != nil && (l.Traits.Local || !l.Serves(room.Address)) || over.Send == "off" {
 		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
-	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.roster.signs, rec.open)
+	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.snapshot.Progress, rec.open)
 	rec.sign.job, rec.sign.thinks = rec.job, over.Reasoning == "on"
 	rec.sign.watch()
 	t := &rec.turn
@@ -302,7 +303,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	}
 	t.Trouble = rec.run.Trouble
 	t.Network, t.PeerKind, t.Started = string(room.Network), string(room.Kind), rec.run.Started
-	t.Models, t.MaxSteps, t.Think = rec.roster.chain(agent, over), agent.MaxSteps, over.Think
+	t.Models, t.MaxSteps, t.Think = agent.Chain(over), agent.MaxSteps, over.Think
 	t.Summary, t.Known = rec.mem.Summary(), &rec.mem.Known
 	t.Channel, t.Route = in.Data.Channel, in.Binding.Rule
 	ts.furnishWork(rec, agent)

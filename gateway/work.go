@@ -8,17 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
-	"parley/routes"
+	"parley/gateway/snapshot"
 	"parley/tools"
 	"parley/tools/builtin"
-	"parley/tools/sandbox"
-	"parley/tools/sandbox/egress"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/disk"
@@ -29,7 +26,7 @@ import (
 
 // tools are those that exist in this gateway.
 func (g *Gateway) tools() []tools.Tool {
-	return append(append(builtin.Files(), builtin.SendFile(g.keepSent), g.exec), g.opt.Tools...)
+	return append(append(builtin.Files(), builtin.SendFile(g.keepSent), g.sandbox.Exec), g.opt.Tools...)
 }
 
 // openDisk makes the rule of disk space, and tells where the disk is too small for the usual one.
@@ -53,55 +50,8 @@ func diskOf(c *configs.Config, log *slog.Logger) *disk.Rule {
 	return disk.New(disk.Options{Floor: int64(c.Sandbox.DiskFloor), Size: int64(c.Sandbox.WorkSize), Files: int64(c.Sandbox.WorkFiles), Log: log})
 }
 
-// openSandbox makes the backend that a configuration names, and the tool on it; it does no IO. Nothing of ours is visible
-// in it.
-func (g *Gateway) openSandbox(c *configs.Config) {
-	if g.sandbox = g.opt.Sandbox; g.sandbox == nil {
-		cfg := sandbox.Config{Backend: c.Sandbox.Backend, Limits: limitsOf(c), Concurrent: c.Concurrency.Exec,
-			Scratch: filepath.Join(c.DataDir, "probe"), Disk: g.disk, Hide: []string{c.DataDir}}
-		if c.Path != "" {
-			cfg.Hide = append(cfg.Hide, c.Path)
-		}
-		g.sandbox = sandbox.New(cfg, sandbox.Deps{Log: g.log, Egress: g.wayOut(c)})
-	}
-	g.egress = c.Sandbox.Network == "egress"
-	g.exec = builtin.Exec(builtin.ExecOptions{Sandbox: g.sandbox, Limits: limitsOf(c), Egress: g.egress, Profile: profileOf(c), Resolve: builtin.FindProgram, Tried: g.probed})
-}
-
-// wayOut is the proxy that commands have in place of a network; nil: they have none.
-func (g *Gateway) wayOut(c *configs.Config) sandbox.Server {
-	if c.Sandbox.Network != "egress" {
-		return nil
-	}
-	p, err := egress.New(c.Sandbox.Egress, g.log, nil)
-	if err != nil {
-		g.log.Error("commands have no network", "err", err) // the rules of the configuration have passed what this refuses
-		return nil
-	}
-	p.Refused = g.auditEgress()
-	return p
-}
-
-// probeSandbox tries the sandbox beside the start: until it has held, every command waits.
-func (g *Gateway) probeSandbox(ctx context.Context) {
-	defer guard(g.log, "sandbox probe")
-	defer close(g.probed)
-	report := g.sandbox.Probe(ctx)
-	if report.Tier == sandbox.TierNone {
-		g.log.Warn("no commands", "why", report.String())
-		return
-	}
-	g.log.Info("sandbox is proven", "tier", string(report.Tier), "report", report.String())
-}
-
 // Warnings are what a configuration allows and probably does not mean, with what is known of its programs.
-func Warnings(c *configs.Config) []configs.Problem {
-	return c.Warnings(func(r configs.ExecRule) string { return execRule(r).Warning() })
-}
-
-func execRule(r configs.ExecRule) tools.ExecRule {
-	return tools.ExecRule{Program: r.Program, Args: r.Args, Trusted: r.Trusted}
-}
+func Warnings(c *configs.Config) []configs.Problem { return snapshot.Warnings(c) }
 
 // warn tells the log what a configuration says that does nothing, as config check does.
 func (g *Gateway) warn(c *configs.Config) {
@@ -110,75 +60,13 @@ func (g *Gateway) warn(c *configs.Config) {
 	}
 }
 
-func limitsOf(c *configs.Config) sandbox.Limits {
-	return sandbox.Limits{Timeout: c.Sandbox.Timeout, Memory: int64(c.Sandbox.Memory), Processes: c.Sandbox.Processes}
-}
-
-// profileOf names the sandbox with all that the operator has set for it: an approval is bound to it.
-func profileOf(c *configs.Config) string {
-	s := fmt.Sprintf("%s, network %s", c.Sandbox.Backend, c.Sandbox.Network)
-	if c.Sandbox.Network == "egress" {
-		s += " (" + strings.Join(c.Sandbox.Egress, " ") + ")"
-	}
-	return fmt.Sprintf("%s, %s, %d MiB, %d processes", s, c.Sandbox.Timeout, int64(c.Sandbox.Memory)>>20, c.Sandbox.Processes)
-}
-
-// policy is what a configuration says of tools.
-func (g *Gateway) policy(c *configs.Config, table *routes.Table) tools.PolicyConfig {
-	p := tools.PolicyConfig{Global: filterOf(c.Tools), Agents: map[workspace.AgentID]tools.AgentPolicy{}, Channels: map[string]tools.Rules{},
-		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: g.egress}
-	for _, a := range c.Agents {
-		p.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
-	}
-	for _, ch := range c.Channels {
-		p.Channels[ch.Name] = filterOf(ch.Tools)
-	}
-	for _, r := range table.List() {
-		if rules := filterOf(c.Routes[r.N-1].Tools); rules.Allow != nil || rules.Deny != nil {
-			p.Routes[r.Label], p.Routes[r.Inherited] = rules, rules
-		}
-	}
-	for _, d := range c.Domains {
-		p.Domains = append(p.Domains, tools.Domain{Name: d.Name, Tools: d.Match.Tools, Programs: d.Match.Programs, Hosts: d.Match.Hosts, MCP: d.Match.MCP, Disabled: d.Handler == "deny"})
-	}
-	return p
-}
-
-// filterOf is a layer whose empty list of allowed tools does not narrow.
-func filterOf(f configs.ToolFilter) tools.Rules {
-	r := tools.Rules{Deny: f.Deny}
-	if len(f.Allow) > 0 {
-		r.Allow = f.Allow
-	}
-	return r
-}
-
-func agentPolicy(a configs.Agent) tools.AgentPolicy {
-	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, Profile: a.Tools.Profile, Exec: tools.Level(a.Tools.Exec),
-		ByRole: map[workspace.Role]tools.RoleRules{}, Helper: filterOf(a.Tools.Subagents.Tools)}
-	for _, r := range a.Tools.ExecAllow {
-		p.ExecAllow = append(p.ExecAllow, execRule(r))
-	}
-	for role, rt := range a.Tools.ByRole {
-		p.ByRole[workspace.Role(role)] = tools.RoleRules{Rules: tools.Rules{Allow: rt.Allow, Deny: rt.Deny}, Exec: tools.Level(rt.Exec)}
-	}
-	return p
-}
-
-func (g *Gateway) foldersOf(a configs.Agent) (list []workspace.Folder) {
-	for _, f := range a.Folders {
-		list = append(list, workspace.Folder{Dir: f.Path, As: f.As, Write: f.Mode == "rw", Guards: g.warden.Guard})
-	}
-	return list
-}
-
 // ownFolders are the folders of owners that agents may write, for the verbs.
 type ownFolders struct{ g *Gateway }
 
 func (o ownFolders) Writable() (list []control.OwnerFolder) {
-	r := o.g.roster()
-	for _, id := range r.order {
-		for _, f := range r.agents[id].Folders {
+	snap := o.g.snapshot()
+	for _, id := range snap.Order {
+		for _, f := range snap.Agents[id].Folders {
 			if f.Write {
 				list = append(list, control.OwnerFolder{Agent: id, Folder: f})
 			}
@@ -212,7 +100,7 @@ func (g *Gateway) loadFolders(c *configs.Config) {
 }
 
 // furnishWork says where the tools of a turn work, and what its conversation takes.
-func (ts *turns) furnishWork(rec *recorder, agent *agent) {
+func (ts *turns) furnishWork(rec *recorder, agent *snapshot.Agent) {
 	t := &rec.turn
 	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester, rec.room.Address)
 	t.Control, t.Folders = agent.Files.Dir, nil
@@ -270,9 +158,9 @@ func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
 		}
 		for i, f := range st.Body.Files {
 			out := store.NewOutbound{Key: fmt.Sprintf("run:%s:file:%s:%d", r.run.ID, st.CallID, i), RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutFile,
-				Text: f.Name, Spans: []store.Span{{Blob: f.Blob}}, OnUnknown: r.roster.onUnknown}
-			if r.roster.staleAfter > 0 {
-				out.NotAfter = r.ts.now().Add(r.roster.staleAfter)
+				Text: f.Name, Spans: []store.Span{{Blob: f.Blob}}, OnUnknown: r.snapshot.OnUnknown}
+			if r.snapshot.StaleAfter > 0 {
+				out.NotAfter = r.ts.now().Add(r.snapshot.StaleAfter)
 			}
 			list = append(list, r.replying(out))
 		}

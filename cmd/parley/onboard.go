@@ -21,7 +21,7 @@ import (
 type onboard struct {
 	*app
 	ask *asker // nil: nobody can be asked, the flags say all
-	try *gateway.Trier
+	try *gateway.SetupProbe
 
 	provider, baseURL, modelName, keyFile string
 	replace, untested, noChat             bool
@@ -59,7 +59,7 @@ func (o *onboard) run(ctx context.Context) (err error) {
 	if o.file, err = o.place(); err != nil {
 		return err
 	}
-	if o.try, err = gateway.NewTrier(gateway.Options{Channels: all.Factories()}); err != nil {
+	if o.try, err = gateway.NewSetupProbe(gateway.Options{Channels: all.Factories()}); err != nil {
 		return err
 	}
 	defer o.try.Close()

@@ -15,18 +15,6 @@ import (
 	"parley/workspace/store"
 )
 
-// Domain is a kind of action that keeps an owner of its own, as configured.
-type Domain struct {
-	Name     string
-	People   []workspace.PersonID
-	Roles    []workspace.Role
-	Surfaces []string // http, cli, channel:NAME:PEER; empty: anywhere
-	// RequesterMay says that who asked may approve.
-	RequesterMay bool
-	// Elsewhere says that its own system is asked, and no person here.
-	Elsewhere bool
-}
-
 // Approval is a question with what its readers want to know beside.
 type Approval struct {
 	workspace.Approval

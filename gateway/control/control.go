@@ -19,6 +19,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/logbook"
+	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/routes"
 	"parley/tools"
@@ -104,7 +105,7 @@ type House interface {
 	Started() time.Time
 	// Domain is a configured domain. Overdue says that a question can be answered no more, Expire ends such a one, and
 	// Resolved does what follows from an answer.
-	Domain(name string) (Domain, bool)
+	Domain(name string) (snapshot.Domain, bool)
 	// ConfigFile is how the configuration in force and its file stand to one another.
 	ConfigFile() ConfigFile
 	Overdue(id workspace.ApprovalID) bool

@@ -1,4 +1,4 @@
-package gateway
+package snapshot
 
 import (
 	"context"
@@ -8,45 +8,9 @@ import (
 	"time"
 
 	"parley/agentloop/llm"
-	"parley/agentloop/llm/price"
 	"parley/configs"
 	"parley/workspace"
 )
-
-// Trier tries what a configuration would name before there is one. It writes nothing.
-type Trier struct{ g *Gateway }
-
-// NewTrier tries with the channels and the environment of the options. Close it.
-func NewTrier(opt Options) (*Trier, error) {
-	g := New(opt)
-	prices, err := price.Load(nil, g.opt.Now)
-	if err != nil {
-		return nil, fmt.Errorf("load prices: %w", err)
-	}
-	g.prices = prices
-	return &Trier{g}, nil
-}
-
-// Close ends idle connections.
-func (t *Trier) Close() {
-	t.g.http.CloseIdleConnections()
-	t.g.calls.CloseIdleConnections()
-}
-
-// Discover looks for a model that needs no configuration.
-func (t *Trier) Discover(ctx context.Context) configs.Discovery {
-	return configs.Discover(ctx, t.g.opt.Env, t.g.probe)
-}
-
-// Models lists what an OpenAI-compatible server serves. Its errors are for people.
-func (t *Trier) Models(ctx context.Context, base, key string) ([]string, error) {
-	return t.g.probe(ctx, base, key)
-}
-
-// Channels asks the network of each channel about its account.
-func (t *Trier) Channels(ctx context.Context, c *configs.Config) []Finding {
-	return t.g.checkChannels(ctx, c)
-}
 
 // Trial is one call of a model that went well.
 type Trial struct {
@@ -59,10 +23,10 @@ type Trial struct {
 // tryWithin is how long a model may take for one sentence: a local one may have to be loaded first.
 const tryWithin = 2 * time.Minute
 
-// Model asks a model for one sentence, with one call. The error is what is wrong and what to do, in one sentence, without
-// the credential.
-func (t *Trier) Model(ctx context.Context, m configs.Model) (Trial, error) {
-	model, err := t.g.newModel(m)
+// Try asks a model for one sentence, with one call. The error is what is wrong and what to do, in one sentence, without the
+// credential.
+func (m *Models) Try(ctx context.Context, conf configs.Model) (Trial, error) {
+	model, err := m.open(conf)
 	if err != nil {
 		return Trial{}, err
 	}
@@ -72,9 +36,9 @@ func (t *Trier) Model(ctx context.Context, m configs.Model) (Trial, error) {
 	res, err := model.Stream(ctx, llm.Request{System: "You are being set up as somebody's assistant.", Messages: []llm.Message{{Role: llm.User,
 		Content: []workspace.Content{{Kind: workspace.Text, Text: "Say hello in one short sentence."}}}}}, nil)
 	if err != nil {
-		return Trial{}, t.sentence(m, err)
+		return Trial{}, sentence(conf, err)
 	}
-	out := Trial{Took: time.Since(begun), Usage: res.Usage, Offline: m.API == "offline"}
+	out := Trial{Took: time.Since(begun), Usage: res.Usage, Offline: conf.API == "offline"}
 	for _, c := range res.Content {
 		if c.Kind == workspace.Text {
 			out.Answer += c.Text
@@ -87,7 +51,7 @@ func (t *Trier) Model(ctx context.Context, m configs.Model) (Trial, error) {
 }
 
 // sentence says what a failed call means.
-func (t *Trier) sentence(m configs.Model, err error) error {
+func sentence(m configs.Model, err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) {
 		return err
