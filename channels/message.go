@@ -1,6 +1,8 @@
 package channels
 
 import (
+	"context"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -165,12 +167,14 @@ type Post struct {
 	Silent  bool
 }
 
-// File is a file to send. Open is called once per try.
+// File is a file to send. It has no path: what is kept may lie anywhere.
 type File struct {
 	Name string
 	MIME string
-	Size int64
-	Path string // a content-addressed file of the gateway's own store
+	Size int64  // bytes that Open gives, exactly
+	Ref  string // what the gateway calls it; no network is told
+	// Open reads it from its beginning. It is called once for each try, and whoever called it closes what it gives.
+	Open func(ctx context.Context) (io.ReadCloser, error)
 }
 
 // Action is a button. Value is opaque to the network and at most 64 bytes.

@@ -13,6 +13,7 @@ import (
 	"parley/channels"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/blob"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
@@ -58,7 +59,7 @@ type deliver struct {
 }
 
 type blobs interface {
-	Path(ref string) (string, error)
+	Open(ref string) (*blob.File, error)
 }
 
 // room is one conversation's queue. Its fields are guarded by deliver.mu, but for what only its goroutine uses.

@@ -209,7 +209,7 @@ func checkBlobs(ctx context.Context, c *configs.Config) []Finding {
 	if err != nil {
 		return []Finding{bad("Restore a backup into an empty data directory: parley restore FILE", "kept files: %v", err)}
 	}
-	wrong := blob.New(filepath.Join(c.DataDir, "blobs")).Verify(refs)
+	wrong := blob.In(c.DataDir).Verify(refs)
 	if len(wrong) == 0 {
 		return []Finding{good("kept files are sound, all %d of them", len(refs))}
 	}

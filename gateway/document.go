@@ -1,30 +1,48 @@
 package gateway
 
 import (
-	"os"
+	"context"
+	"io"
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/media"
 )
 
-// document is an answer's file: one that an agent sends, or a text that goes as one: a long answer, or what a command hands
-// out, which is Markdown or JSON.
-func document(o *workspace.Outbound, path string) channels.File {
+// document is a part's kept file as a network gets it. Each try of a send opens it for itself.
+func (d *deliver) document(o *workspace.Outbound, ref string) (channels.File, error) {
+	kept, err := d.blobs.Open(ref)
+	if err != nil {
+		return channels.File{}, err
+	}
+	defer kept.Close()
+	head, err := kept.Head()
+	if err != nil {
+		return channels.File{}, err
+	}
+	name, mime := titled(o, head)
+	return channels.File{Name: name, MIME: mime, Size: kept.Size(), Ref: ref, Open: func(context.Context) (io.ReadCloser, error) {
+		f, err := d.blobs.Open(ref)
+		if err != nil { // no reader, and not one that is nil
+			return nil, err
+		}
+		return f, nil
+	}}, nil
+}
+
+// titled is the name and type of an answer's file that begins so: one that an agent sends, or a text that goes as one: a
+// long answer, or what a command hands out, which is Markdown or JSON.
+func titled(o *workspace.Outbound, head []byte) (name, mime string) {
 	switch o.Kind {
 	case workspace.OutFile:
-		return sentFile(o.Text, path)
+		return o.Text, media.Type(head)
 	case workspace.OutApproval:
-		return channels.File{Name: "call.txt", MIME: "text/plain", Path: path}
+		return "call.txt", "text/plain"
 	case workspace.OutReply:
-	default:
-		return channels.File{Name: "answer.md", MIME: "text/markdown", Path: path}
-	}
-	if f, err := os.Open(path); err == nil { // else the send itself will say so
-		defer f.Close()
-		first := make([]byte, 1)
-		if n, _ := f.Read(first); n == 1 && first[0] == '{' { // an empty file is no JSON
-			return channels.File{Name: "session.json", MIME: "application/json", Path: path}
+		if len(head) > 0 && head[0] == '{' {
+			return "session.json", "application/json"
 		}
+		return "session.md", "text/markdown"
 	}
-	return channels.File{Name: "session.md", MIME: "text/markdown", Path: path}
+	return "answer.md", "text/markdown"
 }

@@ -195,7 +195,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	}
 	g.stops.push("store", func(context.Context) error { return g.store.Close() })
 	g.openDisk(c)
-	g.blobs = blob.New(filepath.Join(c.DataDir, "blobs")).Under(g.disk)
+	g.blobs = blob.In(c.DataDir).Under(g.disk)
 	if err := g.blobs.Tidy(); err != nil {
 		g.log.Warn("half files of an earlier start are left", "err", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"parley/agentloop"
 	"parley/agentloop/llm"
@@ -52,11 +51,7 @@ func (f *fetcher) listen(ctx context.Context, h hearing, it *item) (text string,
 }
 
 func (f *fetcher) transcribe(ctx context.Context, h hearing, c workspace.Content) (string, error) {
-	name, err := f.blobs.Path(c.Blob)
-	if err != nil {
-		return "", err
-	}
-	file, err := os.Open(name)
+	file, err := f.blobs.Open(c.Blob)
 	if err != nil {
 		return "", err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -336,11 +335,11 @@ func (f *fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
 	if it.in.RoomID != "" {
 		return nil, errNoOpener
 	}
-	path, err := f.blobs.Path(it.a.ID)
-	if err != nil {
+	kept, err := f.blobs.Open(it.a.ID)
+	if err != nil { // no reader, and not one that is nil
 		return nil, err
 	}
-	return os.Open(path)
+	return kept, nil
 }
 
 // reason is what people are told of a failure; the log has the rest.
@@ -370,11 +369,7 @@ func (f *fetcher) copied(workDir string, c workspace.Content) string {
 }
 
 func (f *fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
-	name, err := f.blobs.Path(c.Blob)
-	if err != nil {
-		return "", err
-	}
-	src, err := os.Open(name)
+	src, err := f.blobs.Open(c.Blob)
 	if err != nil {
 		return "", err
 	}

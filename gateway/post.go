@@ -27,11 +27,11 @@ func (d *deliver) post(line *transport.Channel, r *room, o *workspace.Outbound, 
 		post.Private = post.To.Kind != channels.DM
 	}
 	if p.Blob != "" {
-		path, err := d.blobs.Path(p.Blob)
+		file, err := d.document(o, p.Blob)
 		if err != nil {
 			return post, &channels.Error{Class: channels.BadMessage, Err: err}
 		}
-		post.Files = []channels.File{document(o, path)}
+		post.Files = []channels.File{file}
 		return post, nil
 	}
 	asks := asking(o)

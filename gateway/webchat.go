@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 
 	"parley/channels"
 	"parley/channels/webchat"
@@ -108,25 +106,23 @@ func (d desk) File(who webchat.Person, ref string) (channels.Attachment, error) 
 
 // Open reads what a message carries: its reference was checked when the message was taken.
 func (d desk) Open(_ context.Context, a channels.Attachment) (io.ReadCloser, error) {
-	path, err := d.g.blobs.Path(a.ID)
+	f, err := d.g.blobs.Open(a.ID)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	if info, err := f.Stat(); err != nil || a.Size > 0 && info.Size() > a.Size {
-		return nil, errors.Join(fmt.Errorf("open attachment: %w", channels.ErrTooLarge), err, f.Close())
+	if a.Size > 0 && f.Size() > a.Size {
+		return nil, errors.Join(fmt.Errorf("open attachment: %w", channels.ErrTooLarge), f.Close())
 	}
 	return f, nil
 }
 
 // Offer gives the reference under which owners fetch a kept file.
 func (d desk) Offer(_ webchat.Person, f channels.File) (string, error) {
-	ref := filepath.Base(f.Path)
-	_, err := d.g.blobs.Path(ref)
-	return ref, err
+	kept, err := d.g.blobs.Open(f.Ref)
+	if err != nil {
+		return "", err
+	}
+	return f.Ref, kept.Close()
 }
 
 // localActor is a person who came by a sign-in or the token, with the role that they have now.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -182,22 +181,4 @@ func (r *recorder) hand(steps []workspace.Step) {
 			}
 		}
 	}
-}
-
-// sentFile is a file in the store of files as a network gets it.
-func sentFile(name, path string) channels.File {
-	f := channels.File{Name: name, MIME: "application/octet-stream", Path: path}
-	file, err := os.Open(path)
-	if err != nil {
-		return f // the send itself will say so
-	}
-	defer file.Close()
-	head := make([]byte, media.HeadSize)
-	if n, err := file.ReadAt(head, 0); err == nil || errors.Is(err, io.EOF) {
-		f.MIME = media.Type(head[:n])
-	}
-	if info, err := file.Stat(); err == nil {
-		f.Size = info.Size()
-	}
-	return f
 }

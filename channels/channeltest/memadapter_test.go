@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -225,13 +224,13 @@ func (a *memAdapter) Send(ctx context.Context, p channels.Post) (channels.Messag
 	}
 	text, files, err := p.Text, []File(nil), error(nil)
 	for _, f := range p.Files {
-		data, err := os.ReadFile(f.Path)
+		data, err := a.read(ctx, f)
 		if err != nil {
 			return "", &channels.Error{Class: channels.BadMessage, Err: err}
 		}
 		name := f.Name
-		if a.is("tells the path of files") {
-			name = f.Path
+		if a.is("tells the reference of files") {
+			name = f.Ref
 		}
 		files = append(files, File{Name: name, MIME: f.MIME, Data: data})
 	}
@@ -305,6 +304,18 @@ func (a *memAdapter) classify(err error) error {
 }
 
 func (a *memAdapter) Account() channels.AccountID { return a.net.Account() }
+
+// read reads a file to send.
+func (a *memAdapter) read(ctx context.Context, f channels.File) ([]byte, error) {
+	r, err := f.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !a.is("leaves files open") {
+		defer r.Close()
+	}
+	return io.ReadAll(r)
+}
 
 func (a *memAdapter) Traits() channels.Traits {
 	t := channels.Traits{Idempotent: a.net.idempotent, Unit: channels.Runes, MaxUnits: memMax, Dialect: channels.Plain, Threads: true, Buttons: true,

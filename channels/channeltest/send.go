@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -250,18 +249,13 @@ func typingShown(r *rig) {
 
 func fileGoesOut(r *rig) {
 	r.start()
-	dir, err := os.MkdirTemp("", "channeltest")
-	if err != nil {
-		r.t.Fatalf("%v", err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "0a1b2c") // content-addressed: the name is not in the path
-	if err := os.WriteFile(path, []byte("a,b\n1,2\n"), 0o600); err != nil {
-		r.t.Fatalf("%v", err)
-	}
 	p := r.post(DM, "the table")
-	p.Files = []channels.File{{Name: "table.csv", MIME: "text/csv", Size: 8, Path: path}}
+	var left atomic.Int64
+	p.Files = []channels.File{counted(Outgoing("table.csv", "text/csv", []byte("a,b\n1,2\n")), &left)}
 	s := r.shown(DM, r.send(p))
+	if n := left.Load(); n > 0 {
+		r.t.Errorf("the file was left open %d times", n)
+	}
 	r.equal("text", s.Text, "the table")
 	if len(s.Files) != 1 || s.Files[0].Name != "table.csv" || string(s.Files[0].Data) != "a,b\n1,2\n" {
 		r.t.Errorf("people see the files %+v", s.Files)

@@ -89,7 +89,7 @@ func saboteurs() map[string][]string {
 		"deleting what is gone succeeds":                        {"fails on what is gone"},
 		"a reaction is put and taken":                           {"keeps its reactions"},
 		"typing is shown where it is meant":                     {"types elsewhere", "never repeats typing"},
-		"a file goes out with its text":                         {"tells the path of files"},
+		"a file goes out with its text":                         {"tells the reference of files", "leaves files open"},
 		"the menu shows the commands":                           {"shows one command"},
 		"a stream grows and is never rewritten":                 {"rewrites its stream"},
 		"R05 a post that may have been sent is not doubled":     {"finds everything", "tries again by itself", "sends without its token"},

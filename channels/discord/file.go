@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/bwmarrin/discordgo"
@@ -25,19 +24,15 @@ func (c *Channel) upload(ctx context.Context, act, method, path string, m outgoi
 	var list []*discordgo.File
 	total := int64(0)
 	for _, f := range files {
-		opened, err := os.Open(f.Path)
+		if total += f.Size; total > maxUpload {
+			return bad("the files have %d bytes, Discord takes %d", total, maxUpload)
+		}
+		opened, err := f.Open(ctx)
 		if err != nil {
 			return bad("open the file to send: %v", err)
 		}
 		defer opened.Close()
-		info, err := opened.Stat()
-		if err != nil {
-			return bad("look at the file to send: %v", err)
-		}
-		if total += info.Size(); total > maxUpload {
-			return bad("the files have %d bytes, Discord takes %d", total, maxUpload)
-		}
-		list = append(list, &discordgo.File{Name: f.Name, ContentType: f.MIME, Reader: io.LimitReader(opened, info.Size())}) // it may be growing
+		list = append(list, &discordgo.File{Name: f.Name, ContentType: f.MIME, Reader: io.LimitReader(opened, f.Size)})
 	}
 	kind, body, err := discordgo.MultipartBodyWithJSON(m, list)
 	if err != nil {

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/discord/discordtest"
 )
 
@@ -177,11 +176,7 @@ func TestT18_FilesComeFromDiscordAlone(t *testing.T) {
 func TestFilesGoOut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, discordtest.Options{NoLimits: true})
-	path := filepath.Join(t.TempDir(), "blob")
-	if err := os.WriteFile(path, []byte("a,b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := channels.Post{To: r.at(thread), Token: "f", Text: "here", Files: []channels.File{{Name: "t.csv", MIME: "text/csv", Path: path}}}
+	p := channels.Post{To: r.at(thread), Token: "f", Text: "here", Files: []channels.File{channeltest.Outgoing("t.csv", "text/csv", []byte("a,b\n"))}}
 	for range 2 { // the second is the same message
 		if _, err := r.c.Send(r.ctx(), p); err != nil {
 			t.Fatal(err)
@@ -190,9 +185,7 @@ func TestFilesGoOut(t *testing.T) {
 	if sent := r.fake.Sent(thread); len(sent) != 1 || sent[0].Text != "here" || string(sent[0].Files[0].Data) != "a,b\n" {
 		t.Errorf("people see %+v", sent)
 	}
-	if err := os.Truncate(path, maxUpload+1); err != nil {
-		t.Fatal(err)
-	}
+	p.Files[0] = channeltest.Unopened("t.csv", maxUpload+1, nil)
 	if _, err := r.c.Send(r.ctx(), p); channels.ClassOf(err) != channels.BadMessage {
 		t.Errorf("too large: %v", err)
 	}

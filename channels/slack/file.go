@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 
 	slackgo "github.com/slack-go/slack"
@@ -23,22 +22,21 @@ func (c *Channel) sendFile(ctx context.Context, p channels.Post) (channels.Messa
 		return "", bad("%d files in one message: one goes at a time", len(p.Files))
 	}
 	file := p.Files[0]
-	f, err := os.Open(file.Path)
+	if file.Size == 0 || file.Size > maxFile {
+		return "", bad("the file has %d bytes, Slack takes 1 to %d", file.Size, maxFile)
+	}
+	f, err := file.Open(ctx)
 	if err != nil {
-		return "", bad("open the file to send: %v", errors.Unwrap(err))
+		return "", bad("open the file to send: %v", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 || info.Size() > maxFile {
-		return "", bad("the file has %d bytes, Slack takes 1 to %d", sizeOf(info), maxFile)
-	}
 	var up *slackgo.GetUploadURLExternalResponse
 	err = c.do(ctx, "files.getUploadURLExternal", func(ctx context.Context, api *slackgo.Client) (err error) {
-		up, err = api.GetUploadURLExternalContext(ctx, slackgo.GetUploadURLExternalParameters{FileName: file.Name, FileSize: int(info.Size())})
+		up, err = api.GetUploadURLExternalContext(ctx, slackgo.GetUploadURLExternalParameters{FileName: file.Name, FileSize: int(file.Size)})
 		return err
 	})
 	if err == nil {
-		err = c.upload(ctx, up.UploadURL, f, info.Size())
+		err = c.upload(ctx, up.UploadURL, f, file.Size)
 	}
 	if err != nil {
 		return "", unsent(err)
@@ -69,20 +67,13 @@ func unsent(err error) error {
 	return err
 }
 
-func sizeOf(info os.FileInfo) int64 {
-	if info == nil {
-		return 0
-	}
-	return info.Size()
-}
-
 // upload puts the bytes at the address that Slack gave, which is a secret and takes no token.
 func (c *Channel) upload(ctx context.Context, address string, f io.Reader, size int64) error {
 	if !c.ours(address) {
 		return bad("slack gave an upload address that is not its own")
 	}
 	ctx, a := watched(ctx)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, io.NopCloser(io.LimitReader(f, size))) // it may be growing
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, io.NopCloser(io.LimitReader(f, size)))
 	if err != nil {
 		return bad("slack gave an upload address that is none")
 	}

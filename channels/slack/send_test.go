@@ -3,6 +3,7 @@ package slack_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -185,17 +186,13 @@ func TestFindTellsWhatWasSent(t *testing.T) {
 	s := newFake(t, slacktest.Options{})
 	b := start(t, s, nil)
 	root := s.Say(slacktest.Say{Channel: groupID, User: anaID, Text: "root"})
-	file := filepath.Join(t.TempDir(), "0a1b")
-	if err := os.WriteFile(file, []byte("a,b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	since := time.Now()
 	for name, p := range map[string]channels.Post{
 		"direct":    {To: b.dm(), Token: "tok-direct", Text: "x"},
 		"in a room": {To: b.room(""), Token: "tok-room", Text: "x", ReplyTo: channels.MessageID(root)},
 		"in thread": {To: b.room(root), Token: "tok-thread", Text: "x"},
 		"buttons":   {To: b.dm(), Token: "tok-buttons", Text: "x", Actions: [][]channels.Action{{{Label: "Y", Value: "y"}}}},
-		"a file":    {To: b.dm(), Token: "tok-file", Text: "x", Files: []channels.File{{Name: "t.csv", Size: 4, Path: file}}},
+		"a file":    {To: b.dm(), Token: "tok-file", Text: "x", Files: []channels.File{channeltest.Outgoing("t.csv", "text/csv", []byte("a,b\n"))}},
 	} {
 		if _, found, sure, err := as[channels.Finder](b).Find(t.Context(), p, since); err != nil || found || !sure {
 			t.Errorf("%s, before: found %v, sure %v, %v", name, found, sure, err)
@@ -312,7 +309,7 @@ func TestFailuresAreClassified(t *testing.T) {
 		}
 	}
 	for _, p := range []channels.Post{{To: b.dm()}, {To: b.dm(), Text: strings.Repeat("a", 12001)}, {To: b.dm(), Text: "x", Actions: [][]channels.Action{{{Label: "Y"}}}},
-		{To: b.dm(), Text: "x", Files: []channels.File{{Name: "x", Path: "/does/not/exist"}}}} {
+		{To: b.dm(), Text: "x", Files: []channels.File{channeltest.Unopened("x", 1, errors.New("gone"))}}} {
 		if _, err := b.ch.Send(t.Context(), p); channels.ClassOf(err) != channels.BadMessage {
 			t.Errorf("%+v: %v", p, err)
 		}

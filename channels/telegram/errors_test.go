@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 )
 
 // answering is a server that says the same to every call.
@@ -73,7 +74,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 			if name == "flood" || name == "moved" || name == "blocked" || name == "too long" {
 				// The SDK leaves the code out on uploads.
 				withFile := post
-				withFile.Files = []channels.File{{Name: "f", Path: sparse(t, 3)}}
+				withFile.Files = []channels.File{channeltest.Outgoing("f", "", []byte("abc"))}
 				if _, err := ch.Send(t.Context(), withFile); channels.ClassOf(err) != c.want {
 					t.Errorf("upload: %v, want %s", err, c.want)
 				}
@@ -106,7 +107,7 @@ func TestNeverConnectedIsRetry(t *testing.T) {
 	if _, err := c.Send(t.Context(), channels.Post{To: dm(), Text: "x"}); channels.ClassOf(err) != channels.Retry {
 		t.Errorf("refused connection: %v", err)
 	}
-	file := channels.Post{To: dm(), Files: []channels.File{{Name: "f", Path: sparse(t, 3)}}}
+	file := channels.Post{To: dm(), Files: []channels.File{channeltest.Outgoing("f", "", []byte("abc"))}}
 	if _, err := c.Send(t.Context(), file); channels.ClassOf(err) != channels.Retry {
 		t.Errorf("refused connection on upload: %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
@@ -31,23 +30,18 @@ func (c *Channel) sendFile(ctx context.Context, base params, p channels.Post) (s
 }
 
 func (c *Channel) uploadDocument(ctx context.Context, base params, file channels.File) (sent, error) {
-	// Closed by us: the SDK closes what it reads only when all went well.
-	f, err := os.Open(file.Path)
+	if file.Size > maxUpload {
+		return sent{}, bad("the file has %d bytes, Telegram takes %d", file.Size, maxUpload)
+	}
+	f, err := file.Open(ctx)
 	if err != nil {
 		return sent{}, bad("open the file to send: %v", err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return sent{}, bad("look at the file to send: %v", err)
-	}
-	if info.Size() > maxUpload {
-		return sent{}, bad("the file has %d bytes, Telegram takes %d", info.Size(), maxUpload)
-	}
+	defer f.Close() // the SDK closes what it reads only when all went well
 	var m sent
 	err = c.api.upload(ctx, "sendDocument", base.sdk(), tgbotapi.RequestFile{
 		Name: "document",
-		Data: tgbotapi.FileReader{Name: file.Name, Reader: io.LimitReader(f, info.Size())}, // it may be growing
+		Data: tgbotapi.FileReader{Name: file.Name, Reader: io.LimitReader(f, file.Size)},
 	}, &m)
 	return m, err
 }

@@ -1,18 +1,18 @@
 package telegram
 
 import (
+	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 )
 
 func dm() channels.Address {
@@ -145,8 +145,8 @@ func TestWhatTelegramCannotTakeIsRefusedUnsent(t *testing.T) {
 		"long action":   {To: dm(), Text: "x", Actions: button(strings.Repeat("v", 65))},
 		"empty action":  {To: dm(), Text: "x", Actions: button("")},
 		"many files":    {To: dm(), Files: make([]channels.File, 2)},
-		"missing file":  {To: dm(), Files: []channels.File{{Name: "a", Path: filepath.Join(t.TempDir(), "gone")}}},
-		"oversize file": {To: dm(), Files: []channels.File{{Name: "a", Path: sparse(t, maxUpload+1)}}},
+		"missing file":  {To: dm(), Files: []channels.File{channeltest.Unopened("a", 1, errors.New("gone"))}},
+		"oversize file": {To: dm(), Files: []channels.File{channeltest.Unopened("a", maxUpload+1, nil)}},
 	} {
 		if _, err := c.Send(t.Context(), p); channels.ClassOf(err) != channels.BadMessage {
 			t.Errorf("%s: %v", name, err)
@@ -161,18 +161,6 @@ func TestWhatTelegramCannotTakeIsRefusedUnsent(t *testing.T) {
 	if len(s.calls) != 0 {
 		t.Errorf("calls were made: %v", s.calls)
 	}
-}
-
-func sparse(t *testing.T, size int64) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, size); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 func TestReactionIsPutAndTaken(t *testing.T) {
@@ -213,10 +201,6 @@ func TestMenuLeavesOutWhatWouldCostIt(t *testing.T) {
 
 func TestFileIsADocumentWithCaption(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "0a1b")
-	if err := os.WriteFile(path, []byte("a,b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var tries atomic.Int64
 	c := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -249,7 +233,7 @@ func TestFileIsADocumentWithCaption(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, ok(`{"message_id":77}`).body)
 	}))
-	m, err := c.Send(t.Context(), channels.Post{To: dm(), Text: "<the table", Plain: "the table", Files: []channels.File{{Name: "table.csv", Path: path}}})
+	m, err := c.Send(t.Context(), channels.Post{To: dm(), Text: "<the table", Plain: "the table", Files: []channels.File{channeltest.Outgoing("table.csv", "text/csv", []byte("a,b\n"))}})
 	if err != nil || m != "77" || tries.Load() != 2 {
 		t.Errorf("%q, %v, %d tries", m, err, tries.Load())
 	}

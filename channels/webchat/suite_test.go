@@ -381,7 +381,7 @@ func (d *fakeDesk) Open(_ context.Context, a channels.Attachment) (io.ReadCloser
 }
 
 func (d *fakeDesk) Offer(_ Person, f channels.File) (string, error) {
-	data, err := os.ReadFile(f.Path)
+	data, err := channeltest.Contents(context.Background(), f)
 	if err != nil {
 		return "", err
 	}

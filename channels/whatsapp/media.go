@@ -1,6 +1,7 @@
 package whatsapp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -23,6 +24,7 @@ const (
 	maxDownload = 64 << 20 // bytes of a file whose size nobody said
 	maxInline   = 16 << 20 // bytes of what is shown in the chat; WhatsApp takes larger files as documents
 	overhead    = 64       // bytes by which an encrypted file is larger, at most
+	headSize    = 64 << 10 // bytes of a picture in which its size is looked for
 )
 
 // Open opens an attachment: it is downloaded, held to its announced size, and decrypted into a file that has no name any
@@ -105,21 +107,23 @@ func openError(err error) error {
 // composeFile uploads a file and makes its message. Pictures, films and recordings of the usual kinds are shown in the
 // chat, the rest are documents, which keep their names.
 func (s *session) composeFile(ctx context.Context, file channels.File, text string, info *waE2E.ContextInfo) (*waE2E.Message, error) {
-	f, err := os.Open(file.Path)
+	if file.Size > maxUpload {
+		return nil, bad("the file has %d bytes, %d are taken", file.Size, maxUpload)
+	}
+	f, err := file.Open(ctx)
 	if err != nil {
 		return nil, bad("open the file to send: %v", err)
 	}
 	defer f.Close()
-	stat, err := f.Stat()
-	if err != nil {
-		return nil, bad("look at the file to send: %v", err)
-	}
-	if stat.Size() > maxUpload {
-		return nil, bad("the file has %d bytes, %d are taken", stat.Size(), maxUpload)
+	from := bufio.NewReaderSize(io.LimitReader(f, file.Size), headSize)
+	head, err := from.Peek(headSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, bad("read the file to send: %v", err)
 	}
 	mime := mimeOf(file.MIME, "application/octet-stream")
-	kind := kindOf(mime, stat.Size(), text)
-	up, err := s.upload(ctx, io.LimitReader(f, stat.Size()), kind) // it may be growing
+	kind := kindOf(mime, file.Size, text)
+	width, height := sizeOf(head) // before the upload, which reads over them
+	up, err := s.upload(ctx, from, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +135,8 @@ func (s *session) composeFile(ctx context.Context, file channels.File, text stri
 	case whatsmeow.MediaImage:
 		m := &waE2E.ImageMessage{URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
 			FileLength: &up.FileLength, Mimetype: &mime, Caption: caption, ContextInfo: info}
-		if w, h := sizeOf(f); w > 0 {
-			m.Width, m.Height = proto.Uint32(w), proto.Uint32(h)
+		if width > 0 {
+			m.Width, m.Height = proto.Uint32(width), proto.Uint32(height)
 		}
 		return &waE2E.Message{ImageMessage: m}, nil
 	case whatsmeow.MediaVideo:
@@ -188,14 +192,9 @@ func (s *session) upload(ctx context.Context, from io.Reader, kind whatsmeow.Med
 	return up, nil
 }
 
-// sizeOf is a picture's width and height; 0: it cannot be read as one.
-func sizeOf(f *os.File) (w, h uint32) {
-	head := make([]byte, 64<<10)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, 0
-	}
-	c, _, err := image.DecodeConfig(bytes.NewReader(head[:n]))
+// sizeOf is the width and height of a picture that begins so; 0: it cannot be read as one.
+func sizeOf(head []byte) (w, h uint32) {
+	c, _, err := image.DecodeConfig(bytes.NewReader(head))
 	if err != nil || c.Width <= 0 || c.Height <= 0 {
 		return 0, 0
 	}

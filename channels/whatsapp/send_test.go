@@ -1,11 +1,11 @@
 package whatsapp_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"image"
 	"image/png"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -14,6 +14,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 
 	"parley/channels"
+	"parley/channels/channeltest"
 	"parley/channels/whatsapp/whatsapptest"
 )
 
@@ -99,25 +100,20 @@ func TestFilesAreShownAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)
 	r.ready()
-	picture := filepath.Join(r.dir, "picture")
-	f, err := os.Create(picture)
-	if err != nil {
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
 		t.Fatal(err)
 	}
-	if err := png.Encode(f, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
-		t.Fatal(err)
-	}
-	f.Close()
-	if err := os.WriteFile(filepath.Join(r.dir, "voice"), []byte("OggS"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range []struct{ path, mime, text, want string }{
-		{picture, "image/png", "look", "image"},
-		{filepath.Join(r.dir, "voice"), "audio/ogg", "", "voice"},
-		{filepath.Join(r.dir, "voice"), "audio/ogg", "a recording with words", "file"},
-		{picture, "application/x-unknown", "", "file"},
+	for i, c := range []struct {
+		data             []byte
+		mime, text, want string
+	}{
+		{picture.Bytes(), "image/png", "look", "image"},
+		{[]byte("OggS"), "audio/ogg", "", "voice"},
+		{[]byte("OggS"), "audio/ogg", "a recording with words", "file"},
+		{picture.Bytes(), "application/x-unknown", "", "file"},
 	} {
-		r.send(channels.Post{To: r.dm(ana), Token: c.want + c.text + c.mime, Text: c.text, Files: []channels.File{{Name: "name.bin", MIME: c.mime, Path: c.path}}})
+		r.send(channels.Post{To: r.dm(ana), Token: c.want + c.text + c.mime, Text: c.text, Files: []channels.File{channeltest.Outgoing("name.bin", c.mime, c.data)}})
 		m := r.net.Sent(ana.PN())[i]
 		if m.File == nil || m.File.Kind != c.want || m.Text != c.text {
 			t.Errorf("%s with %q is shown as %+v", c.mime, c.text, m)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -87,7 +86,7 @@ func (c *Control) Attachment(_ context.Context, call Call, ref string) (channels
 
 // OpenFile reads a kept file: a person's own upload, or, since they read every session, any for owners. name is what to
 // call it when the record does not say. The caller closes it.
-func (c *Control) OpenFile(_ context.Context, call Call, ref, name string) (workspace.Upload, *os.File, error) {
+func (c *Control) OpenFile(_ context.Context, call Call, ref, name string) (workspace.Upload, *blob.File, error) {
 	if err := c.may(call, "file.get"); err != nil {
 		return workspace.Upload{}, nil, err
 	}
@@ -99,24 +98,19 @@ func (c *Control) OpenFile(_ context.Context, call Call, ref, name string) (work
 	case err != nil && !errors.Is(err, workspace.ErrNotFound):
 		return workspace.Upload{}, nil, err
 	}
-	path, err := c.Blobs.Path(ref)
+	f, err := c.Blobs.Open(ref)
 	switch {
 	case errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrInvalid):
 		return workspace.Upload{}, nil, missing
 	case err != nil:
 		return workspace.Upload{}, nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return workspace.Upload{}, nil, fmt.Errorf("open blob: %w", err)
-	}
 	if u.Ref == "" {
-		head := make([]byte, media.HeadSize)
-		n, err := f.ReadAt(head, 0)
-		if err != nil && !errors.Is(err, io.EOF) {
+		head, err := f.Head()
+		if err != nil {
 			return workspace.Upload{}, nil, errors.Join(fmt.Errorf("read blob: %w", err), f.Close())
 		}
-		u = workspace.Upload{Ref: ref, MIME: media.Type(head[:n])}
+		u = workspace.Upload{Ref: ref, MIME: media.Type(head)}
 		u.Kind = kindOf(u.MIME, "")
 	}
 	if u.Name == "" || name != "" {

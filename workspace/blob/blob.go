@@ -41,6 +41,9 @@ const soundMost = 10_000
 // ErrDamaged says that a file is not what was kept: it was cut, changed or emptied.
 var ErrDamaged = errors.New("the file is not what was kept")
 
+// In is the store of a data directory.
+func In(dataDir string) *Store { return New(filepath.Join(dataDir, "blobs")) }
+
 // New uses dir, which is made with mode 0700 by the first Put.
 func New(dir string) *Store { return &Store{dir: dir, sound: map[string]stamp{}} }
 
@@ -75,8 +78,8 @@ var refPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 func (s *Store) Put(data []byte) (ref string, err error) {
 	sum := sha256.Sum256(data)
 	ref = hex.EncodeToString(sum[:])
-	if _, err := s.Path(ref); err == nil { // a damaged one is written again
-		return ref, nil
+	if f, err := s.Open(ref); err == nil { // a damaged one is written again
+		return ref, f.Close()
 	}
 	kept, err := s.Take(bytes.NewReader(data), int64(len(data)))
 	return kept.Ref, err
@@ -148,22 +151,21 @@ func (s *Store) remember(ref string, info fs.FileInfo) {
 	s.sound[ref] = stamp{info.Size(), info.ModTime()}
 }
 
-// check reads a file that was not read since it changed, and holds it against its name.
-func (s *Store) check(ref, name string, info fs.FileInfo) error {
+// check reads a file that was not read since it changed, and holds it against its reference. It leaves it at its beginning.
+func (s *Store) check(ref string, f *os.File, info fs.FileInfo) error {
 	s.mu.Lock()
 	was, known := s.sound[ref]
 	s.mu.Unlock()
 	if known && was.size == info.Size() && was.at.Equal(info.ModTime()) {
 		return nil
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("check blob: %w", err)
-	}
-	defer f.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return fmt.Errorf("check blob: %w", err)
+	_, err := io.Copy(hash, f)
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return fmt.Errorf("check blob %s: %w", ref, nameless(err))
 	}
 	if hex.EncodeToString(hash.Sum(nil)) != ref {
 		return workspace.Say(fmt.Errorf("blob %s, %d bytes: %w", ref, info.Size(), ErrDamaged), "That file is damaged where it is kept. Send it again.")
@@ -209,26 +211,36 @@ func (b *beginning) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Path is the file of a reference, which holds what was kept. It is workspace.ErrInvalid for what is none,
+// Open opens the file of a reference, which holds what was kept. It is workspace.ErrInvalid for what is none,
 // workspace.ErrNotFound, and ErrDamaged.
-func (s *Store) Path(ref string) (string, error) {
+func (s *Store) Open(ref string) (*File, error) {
 	if !refPattern.MatchString(ref) {
-		return "", fmt.Errorf("blob %.70q: %w", ref, workspace.ErrInvalid)
+		return nil, fmt.Errorf("blob %.70q: %w", ref, workspace.ErrInvalid)
 	}
-	name := s.path(ref)
-	info, err := os.Stat(name)
+	f, err := os.Open(s.path(ref))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("blob %s: %w", ref, workspace.ErrNotFound)
+		return nil, fmt.Errorf("blob %s: %w", ref, workspace.ErrNotFound)
 	} else if err != nil {
-		return "", fmt.Errorf("find blob: %w", err)
+		return nil, fmt.Errorf("open blob %s: %w", ref, nameless(err))
 	}
-	return name, s.check(ref, name, info)
+	info, err := f.Stat()
+	if err == nil {
+		err = s.check(ref, f, info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{file: f, size: info.Size()}, nil
 }
 
 // Verify reads the files of references and returns why some cannot be had as they were kept.
 func (s *Store) Verify(refs []string) (bad []error) {
 	for _, ref := range refs {
-		if _, err := s.Path(ref); err != nil {
+		f, err := s.Open(ref)
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
 			bad = append(bad, err)
 		}
 	}
@@ -251,11 +263,16 @@ const emptyRef = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b8
 
 // Read returns the data of a reference.
 func (s *Store) Read(ref string) ([]byte, error) {
-	name, err := s.Path(ref)
+	f, err := s.Open(ref)
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(name)
+	defer f.Close()
+	data := make([]byte, f.size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("read blob %s: %w", ref, err)
+	}
+	return data, nil
 }
 
 func (s *Store) path(ref string) string { return filepath.Join(s.dir, ref[:2], ref) }
