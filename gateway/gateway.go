@@ -318,7 +318,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.parking = newParking(g)
 	g.deliver.parking = g.parking
 	g.logins = transport.NewLogins(g.base, g.channels)
-	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log}
+	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
 	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, local: g.channels.IsLocal, stray: g.approvals.stray, private: g.deliver.private}
 	g.stops.push("commands", func(context.Context) error {
 		g.parking.stop()

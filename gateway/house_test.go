@@ -30,7 +30,7 @@ const module = "parley/"
 // one element of a path, "..." any number of them. A leaf may be imported by all.
 const arrows = `
 cmd/echobot               ->
-cmd/*                     -> gateway gateway/client configs channels/all tools/sandbox workspace/disk
+cmd/*                     -> gateway gateway/client gateway/control configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
 gateway/benchtest         ->
 gateway/live              -> agentloop workspace
@@ -38,7 +38,8 @@ gateway/transport         -> routes workspace workspace/store channels configs
 gateway/transcript        -> agentloop channels workspace
 gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/disk channels configs
 gateway/logbook           ->
-gateway/control           -> gateway/live gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/rights            -> workspace
+gateway/control           -> gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
 gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace

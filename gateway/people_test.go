@@ -58,13 +58,13 @@ func TestT09_PairingFromStrangerToGuest(t *testing.T) {
 		t.Error("the second code is the first one")
 	}
 	ctl := r.g.Control()
-	if _, _, err := ctl.ApprovePairing(t.Context(), operator(), first, ""); err == nil {
+	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: first}); err == nil {
 		t.Error("a code that was replaced opened the door")
 	}
-	if _, _, err := ctl.ApprovePairing(t.Context(), operator(), hers, ""); err == nil {
+	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: hers}); err == nil {
 		t.Error("a code of eleven minutes ago opened the door")
 	}
-	p, _, err := ctl.ApprovePairing(t.Context(), operator(), strings.ToLower(second), "")
+	p, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: strings.ToLower(second)})
 	if err != nil || p.User != "66" {
 		t.Fatalf("approve: %v, user %q", err, p.User)
 	}
@@ -75,7 +75,7 @@ func TestT09_PairingFromStrangerToGuest(t *testing.T) {
 	if got := r.wait(eve, 4)[3].Text; !strings.Contains(got, "role guest") {
 		t.Errorf("who: %q", got)
 	}
-	if _, _, err := ctl.ApprovePairing(t.Context(), operator(), second, "owner"); err == nil {
+	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: second, As: workspace.Owner}); err == nil {
 		t.Error("a code was used twice")
 	}
 	if n := r.llm.Count(); n != 0 {
@@ -95,18 +95,18 @@ func TestT09_FiveWrongCodesShutTheDoorButNotTheRequest(t *testing.T) {
 	right := code(t, r.wait(eve, 1)[0].Text)
 	ctl := r.g.Control()
 	for i := range 5 {
-		if _, _, err := ctl.ApprovePairing(t.Context(), operator(), fmt.Sprintf("AAAA-AAA%c", 'B'+i), ""); err == nil {
+		if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: fmt.Sprintf("AAAA-AAA%c", 'B'+i)}); err == nil {
 			t.Fatal("a wrong code opened the door")
 		}
 	}
-	if _, _, err := ctl.ApprovePairing(t.Context(), operator(), right, ""); err == nil {
+	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: right}); err == nil {
 		t.Error("the right code still opens after five wrong ones")
 	}
-	list, err := ctl.Pairings(t.Context(), operator())
-	if err != nil || len(list) != 1 {
+	list, err := control.ListPairings.Call(t.Context(), ctl, operator(), struct{}{})
+	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("requests %+v, %v", list, err)
 	}
-	if _, _, err := ctl.ApprovePairing(t.Context(), operator(), workspace.Short(list[0].ID), ""); err != nil {
+	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: workspace.Short(list.Items[0].ID)}); err != nil {
 		t.Errorf("by its id: %v", err)
 	}
 	r.wait(eve, 2)
@@ -129,12 +129,12 @@ func TestT09_RequestIsApprovedByIdUntilItIsAWeekOld(t *testing.T) {
 	r.wait(mallory, 1)
 	c.Move(7*24*time.Hour - time.Hour)
 	ctl := r.g.Control()
-	list, err := ctl.Pairings(t.Context(), operator())
-	if err != nil || len(list) != 2 {
+	list, err := control.ListPairings.Call(t.Context(), ctl, operator(), struct{}{})
+	if err != nil || len(list.Items) != 2 {
 		t.Fatalf("requests %+v, %v", list, err)
 	}
-	for _, p := range list {
-		_, _, err := ctl.ApprovePairing(t.Context(), operator(), p.ID, "")
+	for _, p := range list.Items {
+		_, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: p.ID})
 		if old := p.User == "66"; old != (err != nil) {
 			t.Errorf("user %s: %v", p.User, err)
 		}

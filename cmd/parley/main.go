@@ -75,9 +75,10 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.onboardCommand(), a.gatewayCommand(), a.serviceCommand(), a.doctorCommand(), a.configCommand(),
 		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
-		a.statusCommand(), a.logsCommand(), a.usageCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(), a.peopleCommand(),
-		a.channelCommand(), a.routeCommand(), a.pairingCommand(), a.folderCommand(), a.filesCommand(), a.approvalCommand(), a.outboundCommand(), a.auditCommand(),
+		a.statusCommand(), a.logsCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
+		a.channelCommand(), a.routeCommand(), a.filesCommand(), a.approvalCommand(), a.auditCommand(),
 		a.backupCommand(), a.restoreCommand(), a.versionCommand())
+	root.AddCommand(a.verbCommands()...)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {

@@ -52,6 +52,14 @@ func (a *app) show(v any) error {
 	return e.Encode(v)
 }
 
+// orShow prints a value as JSON, or hands on the error.
+func (a *app) orShow(v any, err error) error {
+	if err != nil {
+		return err
+	}
+	return a.show(v)
+}
+
 // line prints a value as JSON on one line.
 func (a *app) line(v any) error {
 	e := json.NewEncoder(a.out)

@@ -83,7 +83,10 @@ type route struct {
 }
 
 // routes are all endpoints.
-func routes() []route {
+func routes() []route { return append(ownRoutes(), verbRoutes()...) }
+
+// ownRoutes are those that no verb's value describes: streams, uploads, sign-in, and verbs that are functions.
+func ownRoutes() []route {
 	return []route{
 		{"GET /healthz", true, (*server).healthz},
 		{"GET /readyz", false, (*server).readyz},
@@ -132,21 +135,10 @@ func routes() []route {
 		{"POST /v1/channels/{name}/logout", false, (*server).logout},
 		{"GET /v1/routes", false, (*server).listRoutes},
 		{"POST /v1/routes/explain", false, (*server).explainRoute},
-		{"GET /v1/pairings", false, (*server).listPairings},
-		{"POST /v1/pairings/{id}/approve", false, (*server).approvePairing},
-		{"POST /v1/pairings/{id}/deny", false, (*server).denyPairing},
-		{"GET /v1/folders", false, (*server).listFolders},
-		{"POST /v1/folders/{name}/accept", false, (*server).acceptHeld},
-		{"GET /v1/people", false, (*server).listPeople},
-		{"GET /v1/people/{id}", false, (*server).getPerson},
-		{"GET /v1/usage", false, (*server).usage},
 		{"GET /v1/logs", false, (*server).logs},
 		{"GET /v1/logs/events", false, (*server).logEvents},
 		{"GET /openapi.json", false, (*server).openapi},
 		{"GET /v1/config", false, (*server).config},
-		{"GET /v1/outbound", false, (*server).listOutbound},
-		{"POST /v1/outbound/{id}/retry", false, (*server).retryOutbound},
-		{"POST /v1/outbound/{id}/drop", false, (*server).dropOutbound},
 		{"GET /v1/audit", false, (*server).listAudit},
 		{"GET /v1/audit/verify", false, (*server).verifyAudit},
 		{"POST /v1/config/reload", false, (*server).reload},

@@ -8,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // strictly reads a real answer into a client's type: a name that the client does not know is a drift.
@@ -32,9 +33,7 @@ func TestTheClientKnowsWhatTheGatewaySays(t *testing.T) {
 	strictly[client.Session](t, r, "/v1/sessions/"+key)
 	strictly[client.List[client.Generation]](t, r, "/v1/sessions/"+key+"/generations")
 	strictly[client.List[client.RunItem]](t, r, "/v1/runs")
-	strictly[client.List[client.Person]](t, r, "/v1/people")
 	strictly[client.List[client.Route]](t, r, "/v1/routes")
-	strictly[client.UsageSum](t, r, "/v1/usage")
 	strictly[client.Config](t, r, "/v1/config")
 	strictly[client.List[client.LogItem]](t, r, "/v1/logs?level=debug")
 
@@ -57,10 +56,10 @@ func TestTheClientKnowsWhatTheGatewaySays(t *testing.T) {
 	if l, err := r.c.Sessions(ctx, client.Query{"q": "no such thing"}); err != nil || len(l.Items) != 0 {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if u, err := r.c.Usage(ctx, client.Query{"by": "model"}); err != nil || u.Total.Runs != 1 {
+	if u, err := control.SumUsage.Ask(ctx, r.c, control.UsageIn{By: "model"}); err != nil || u.Total.Runs != 1 {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if p, err := r.c.Person(ctx, "local"); err != nil || p.Role != "owner" {
+	if p, err := control.ShowPerson.Ask(ctx, r.c, control.ByID{ID: "local"}); err != nil || p.Role != "owner" {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -29,13 +29,13 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
-	"Problem": problem{}, "Usage": usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
+	"Problem": problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": sessionView{}, "NewSession": newSession{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
 	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
-	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": usageItem{}, "UsageSum": usageView{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
+	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
-	"PersonItem": personItem{}, "Account": accountItem{}, "Pairing": pairingView{}, "ApproveRequest": approveRequest{}, "CodeRequest": codeRequest{}, "Code": codeView{},
+	"PersonItem": control.PersonItem{}, "Account": control.AccountItem{}, "Pairing": control.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Trouble": troubleView{}, "Part": part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
 }
@@ -48,16 +48,12 @@ var parameters = map[string]*jsonschema.Schema{
 	"agent": text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
 	"state":     {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
 	"approvals": {Type: "string", Enum: []any{"pending", "approved", "consumed", "denied", "expired", "cancelled", "unknown"}, Description: "only in this state"},
-	"letters":   {Type: "string", Enum: []any{"dead", "unknown", "parked"}, Description: "only in this state"},
 	"q":         text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
 	"step": number0("the step that is known; with it the answer waits for a later one", 0, 1<<31),
 	"name": text("what to call the file"), "head": text("a row that must be there, as its number, a colon and its hash"),
 	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
-	"by":    {Type: "string", Enum: []any{"day", "agent", "person", "model"}, Description: "what each item sums; day when left out"},
-	"from":  {Type: "string", Format: "date", Description: "first day, UTC; 30 days back when left out"}, "to": {Type: "string", Format: "date", Description: "last day, UTC; today when left out"},
-	"path": text("file or folder, relative to the work folder"), "folder": {Type: "string", Enum: []any{"true", "false"}, Description: "true: a folder with all that is in it; the path . is then everything"},
+	"path":  text("file or folder, relative to the work folder"), "folder": {Type: "string", Enum: []any{"true", "false"}, Description: "true: a folder with all that is in it; the path . is then everything"},
 	"inside": text("only what is in this folder, relative to the work folder"),
-	"person": text("only of this person, by id"), "model": text("only of this model"),
 }
 
 func text(what string) *jsonschema.Schema {
@@ -167,6 +163,12 @@ func operationView(rt route, op operation, types *types) object {
 		plain.Description = ""
 		params = append(params, object{"name": name, "in": "query", "description": s.Description, "schema": &plain})
 	}
+	fields := fieldsOf(rt.pattern)
+	for _, f := range fields {
+		if f.From == control.InQuery {
+			params = append(params, object{"name": f.Name, "in": "query", "description": f.Plain(), "schema": fieldSchema(f)})
+		}
+	}
 	if !safe(method) && !unkept(rt.pattern) {
 		most := 200
 		params = append(params, object{"name": "Idempotency-Key", "in": "header", "description": "a repeat with the same key gives the first answer again", "schema": &jsonschema.Schema{Type: "string", MaxLength: &most}})
@@ -181,6 +183,9 @@ func operationView(rt route, op operation, types *types) object {
 		v["requestBody"] = object{"required": true, "content": object{anyMedia: binary}}
 	default:
 		v["requestBody"] = object{"required": types.needed(op.body), "content": object{"application/json": object{"schema": types.of(reflect.TypeOf(op.body), false)}}}
+	}
+	if body := bodySchema(fields); body != nil {
+		v["requestBody"] = object{"required": len(body.Required) > 0, "content": object{"application/json": object{"schema": body}}}
 	}
 	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[problem](), false)}}}}
 	for status, reply := range op.good {
@@ -205,6 +210,54 @@ func operationView(rt route, op operation, types *types) object {
 		v["security"] = []object{}
 	}
 	return v
+}
+
+// fieldsOf are those of the verb behind a route; nil: no verb's value is.
+func fieldsOf(pattern string) []control.Field {
+	for _, v := range control.Verbs() {
+		if s := v.Spec(); s.Method+" "+s.Path == pattern {
+			return s.Fields
+		}
+	}
+	return nil
+}
+
+// bodySchema is the object that a verb's body is; nil: it has none.
+func bodySchema(fields []control.Field) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
+	for _, f := range fields {
+		if f.From != control.InBody {
+			continue
+		}
+		one := fieldSchema(f)
+		one.Description = f.Plain()
+		s.Properties[f.Name] = one
+		if f.Needed {
+			s.Required = append(s.Required, f.Name)
+		}
+	}
+	if len(s.Properties) == 0 {
+		return nil
+	}
+	return s
+}
+
+func fieldSchema(f control.Field) *jsonschema.Schema {
+	s := &jsonschema.Schema{Type: map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Bool: "boolean"}[f.Type.Kind()], Format: f.Format}
+	for _, c := range f.Choices {
+		s.Enum = append(s.Enum, c)
+	}
+	if f.Default != "" {
+		s.Default = json.RawMessage(f.Default)
+		if s.Type == "string" {
+			s.Default = fmt.Appendf(nil, "%q", f.Default)
+		}
+	}
+	if f.Max > 0 {
+		least, most := float64(f.Min), float64(f.Max)
+		s.Minimum, s.Maximum = &least, &most
+	}
+	return s
 }
 
 // operationID is such as getRunsIdLog.

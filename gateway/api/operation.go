@@ -2,7 +2,6 @@ package api
 
 import (
 	"parley/gateway/control"
-	"parley/workspace"
 )
 
 // operation is what openapi.json says of an endpoint beside its path. Types are given by a zero value.
@@ -19,9 +18,6 @@ type (
 	emptyRequest struct{}
 	statusDoc    struct {
 		Status string `json:"status"`
-	}
-	approveRequest struct {
-		As string `json:"as,omitempty"` // guest, member or owner; left out: guest
 	}
 	loginRequest struct {
 		Phone string `json:"phone,omitempty"` // number with country code, for a code to type; left out: a code to scan
@@ -44,7 +40,7 @@ type rawBody struct{}
 // operations are by the pattern of their route. A test holds them and the routes together.
 func operations() map[string]operation {
 	all := map[string]operation{}
-	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), letterOperations(), channelOperations(), peopleOperations(), pageOperations(), approvalOperations()} {
+	for _, some := range []map[string]operation{talk(), sessionOperations(), gatewayOperations(), channelOperations(), pageOperations(), approvalOperations(), verbOperations()} {
 		for pattern, op := range some {
 			all[pattern] = op
 		}
@@ -89,12 +85,9 @@ func gatewayOperations() map[string]operation {
 		"GET /v1/status":                      {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
 		"GET /v1/agents":                      {"agents", "List the configured agents", "", nil, one(200, list[control.Agent]{}), ""},
 		"POST /v1/agents/{id}/policy/explain": {"agents", "Say what tool policy would do with a call", "", policyRequest{}, one(200, control.PolicyExplained{}), ""},
-		"GET /v1/folders":                     {"agents", "List the folders of owners that agents may write", "", nil, one(200, list[control.FolderItem]{}), ""},
-		"POST /v1/folders/{name}/accept":      {"agents", "Give what a command made in a folder its own name again", "", acceptRequest{}, one(200, workspace.Held{}), ""},
 		"GET /v1/commands":                    {"messages", "List the slash commands that the caller may use", "", nil, one(200, list[Command]{}), ""},
 		"GET /v1/routes":                      {"routes", "List the routes in the order in which they are asked", "", nil, one(200, list[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain":             {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},
-		"GET /v1/usage":                       {"usage", "Sum what runs cost", "by from to agent person model", nil, one(200, usageView{}), ""},
 		"GET /v1/logs":                        {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, list[logItem]{}), ""},
 		"GET /v1/logs/events":                 {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
 		"GET /v1/audit":                       {"gateway", "List rows of the audit log, oldest first, the newest when after is left out; newest first with before or kind", "limit after before=rows kind", nil, one(200, list[control.AuditItem]{}), ""},
@@ -114,24 +107,6 @@ func channelOperations() map[string]operation {
 		"GET /v1/channels/{name}/login":    {"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, control.Login{}), ""},
 		"DELETE /v1/channels/{name}/login": {"channels", "Give a login up", "", emptyRequest{}, one(204, nil), ""},
 		"POST /v1/channels/{name}/logout":  {"channels", "Unlink one from its account", "", emptyRequest{}, one(200, control.Channel{}), ""},
-	}
-}
-
-func letterOperations() map[string]operation {
-	return map[string]operation{
-		"GET /v1/outbound":             {"outbound", "List answers that could not be delivered", "state=letters limit after", nil, one(200, list[control.Letter]{}), ""},
-		"POST /v1/outbound/{id}/retry": {"outbound", "Send one again", "", emptyRequest{}, one(200, control.Letter{}), ""},
-		"POST /v1/outbound/{id}/drop":  {"outbound", "Give one up", "", emptyRequest{}, one(200, control.Letter{}), ""},
-	}
-}
-
-func peopleOperations() map[string]operation {
-	return map[string]operation{
-		"GET /v1/people":                 {"people", "List those who are known", "limit after", nil, one(200, list[personItem]{}), ""},
-		"GET /v1/people/{id}":            {"people", "Read one of them", "", nil, one(200, personItem{}), ""},
-		"GET /v1/pairings":               {"people", "List the requests of strangers", "", nil, one(200, list[pairingView]{}), ""},
-		"POST /v1/pairings/{id}/approve": {"people", "Let a stranger in", "", approveRequest{}, one(200, pairingView{}), ""},
-		"POST /v1/pairings/{id}/deny":    {"people", "Send a stranger away", "", emptyRequest{}, one(200, pairingView{}), ""},
 	}
 }
 

@@ -13,21 +13,21 @@ import (
 
 // runView is a run as people and programs see it. State is the run's, or the input's while no run has taken it.
 type runView struct {
-	ID        string     `json:"id"`
-	RunID     string     `json:"run_id,omitempty"`
-	InputID   string     `json:"input_id,omitempty"`
-	Session   string     `json:"session"`
-	State     string     `json:"state"`
-	Reason    string     `json:"reason,omitempty"`
-	Text      string     `json:"text"`
-	Model     string     `json:"model,omitempty"`
-	Requester string     `json:"requester,omitempty"`
-	Started   *time.Time `json:"started,omitempty"`
-	Ended     *time.Time `json:"ended,omitempty"`
-	Tries     int        `json:"tries,omitempty"`
-	Inputs    []string   `json:"inputs"`
-	Usage     usage      `json:"usage"`
-	Log       []logLine  `json:"log,omitempty"`
+	ID        string        `json:"id"`
+	RunID     string        `json:"run_id,omitempty"`
+	InputID   string        `json:"input_id,omitempty"`
+	Session   string        `json:"session"`
+	State     string        `json:"state"`
+	Reason    string        `json:"reason,omitempty"`
+	Text      string        `json:"text"`
+	Model     string        `json:"model,omitempty"`
+	Requester string        `json:"requester,omitempty"`
+	Started   *time.Time    `json:"started,omitempty"`
+	Ended     *time.Time    `json:"ended,omitempty"`
+	Tries     int           `json:"tries,omitempty"`
+	Inputs    []string      `json:"inputs"`
+	Usage     control.Usage `json:"usage"`
+	Log       []logLine     `json:"log,omitempty"`
 	// Trouble is what a model fails the run with now, or failed it with at its end.
 	Trouble *troubleView `json:"trouble,omitempty"`
 }
@@ -55,20 +55,6 @@ func troubleOf(t *workspace.Trouble, goesOn bool) *troubleView {
 		v.Sentence, v.NextTry = llm.Progress(*t), moment(t.At.Add(t.Wait))
 	}
 	return v
-}
-
-// usage in the words of the contract.
-type usage struct {
-	InputTokens      int      `json:"inputTokens"`
-	OutputTokens     int      `json:"outputTokens"`
-	CacheReadTokens  int      `json:"cacheReadTokens"`
-	CacheWriteTokens int      `json:"cacheWriteTokens"`
-	TotalCostUSD     *float64 `json:"totalCostUsd"` // null: a model without a known price was asked
-	DurationMS       int64    `json:"durationMs"`
-}
-
-func usageOf(u workspace.Usage) usage {
-	return usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CostUSD, u.DurationMS}
 }
 
 // logLine is one line of a run's log.
@@ -99,7 +85,7 @@ func (s *server) view(ctx context.Context, call control.Call, id string) (runVie
 // viewOfRun shows a run that was asked for by an id of its own or of an input.
 func viewOfRun(v control.RunView, id string) runView {
 	out := runView{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason, Text: v.Text, Model: v.Run.Model,
-		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: usageOf(v.Run.Usage), Inputs: []string{},
+		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: control.UsageOf(v.Run.Usage), Inputs: []string{},
 		Trouble: troubleOf(v.Run.Trouble, v.Run.State.Live())}
 	for _, in := range v.Inputs {
 		out.Inputs = append(out.Inputs, string(in.ID))

@@ -31,33 +31,33 @@ func (s *server) runOutput(w http.ResponseWriter, r *http.Request) error {
 
 // runItem is a run in a list, with whose it is.
 type runItem struct {
-	ID            string     `json:"id"`
-	Agent         string     `json:"agent"`
-	Session       string     `json:"session"` // key
-	SessionID     string     `json:"session_id"`
-	Generation    int        `json:"generation"`
-	Source        string     `json:"source"` // the network, or local
-	Requester     string     `json:"requester"`
-	RequesterName string     `json:"requester_name"`
-	AskedBy       string     `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
-	Role          string     `json:"role"`
-	State         string     `json:"state"`
-	Reason        string     `json:"reason,omitempty"`
-	Model         string     `json:"model,omitempty"`
-	Said          string     `json:"said"` // the beginning of what it was asked
-	Started       time.Time  `json:"started"`
-	Ended         *time.Time `json:"ended,omitempty"`
-	Tries         int        `json:"tries"`
-	TaskID        string     `json:"task_id,omitempty"`
-	ParentRun     string     `json:"parent_run,omitempty"`
-	Usage         usage      `json:"usage"`
+	ID            string        `json:"id"`
+	Agent         string        `json:"agent"`
+	Session       string        `json:"session"` // key
+	SessionID     string        `json:"session_id"`
+	Generation    int           `json:"generation"`
+	Source        string        `json:"source"` // the network, or local
+	Requester     string        `json:"requester"`
+	RequesterName string        `json:"requester_name"`
+	AskedBy       string        `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
+	Role          string        `json:"role"`
+	State         string        `json:"state"`
+	Reason        string        `json:"reason,omitempty"`
+	Model         string        `json:"model,omitempty"`
+	Said          string        `json:"said"` // the beginning of what it was asked
+	Started       time.Time     `json:"started"`
+	Ended         *time.Time    `json:"ended,omitempty"`
+	Tries         int           `json:"tries"`
+	TaskID        string        `json:"task_id,omitempty"`
+	ParentRun     string        `json:"parent_run,omitempty"`
+	Usage         control.Usage `json:"usage"`
 }
 
 func runItemOf(r control.RunItem) runItem {
 	return runItem{ID: string(r.Run.ID), Agent: string(r.Key.Agent), Session: r.Key.String(), SessionID: string(r.Run.SessionID), Generation: r.Generation,
 		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, AskedBy: workspace.Who(r.Run.Requester, r.Run.Role, r.Name), Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
 		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: moment(r.Run.Ended), Tries: r.Run.Tries, TaskID: r.Run.TaskID,
-		ParentRun: string(r.Run.ParentRun), Usage: usageOf(r.Run.Usage)}
+		ParentRun: string(r.Run.ParentRun), Usage: control.UsageOf(r.Run.Usage)}
 }
 
 // sourceOf is where a session lives: a network, or here.
@@ -159,7 +159,7 @@ type runStep struct {
 	Started    time.Time       `json:"started"`
 	Ended      *time.Time      `json:"ended,omitempty"`
 	DurationMS int64           `json:"duration_ms"`
-	Usage      *usage          `json:"usage,omitempty"` // of a model's call
+	Usage      *control.Usage  `json:"usage,omitempty"` // of a model's call
 }
 
 // runMoment is one line of a run's timeline.
@@ -228,7 +228,7 @@ func stepsOf(steps []workspace.Step) []runStep {
 			v.Args, v.Decision, v.Policy, v.Sandbox = args[st.CallID], decisionOf(st.State), policyOf(st.Body.Decision), st.Body.Sandbox
 		}
 		if u := st.Body.Usage; u != nil {
-			sum := usageOf(*u)
+			sum := control.UsageOf(*u)
 			v.Usage = &sum
 			if v.DurationMS == 0 {
 				v.DurationMS = u.DurationMS
@@ -270,7 +270,7 @@ func lastCall(steps []runStep, v control.RunView) []runStep {
 	if v.Run.Ended.IsZero() || rest.Calls <= 0 && rest.OutputTokens <= 0 {
 		return steps
 	}
-	sum := usageOf(rest)
+	sum := control.UsageOf(rest)
 	last := runStep{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text, Started: ended.UTC(), Ended: moment(v.Run.Ended),
 		DurationMS: max(0, rest.DurationMS), Usage: &sum}
 	if v.Run.State != workspace.RunCompleted {

@@ -11,33 +11,33 @@ import (
 
 // sessionView is a session as lists show it: the newest generation of its key.
 type sessionView struct {
-	Key         string    `json:"key"`
-	SessionID   string    `json:"session_id"` // of the generation
-	Generation  int       `json:"generation"`
-	Generations int       `json:"generations"`
-	Agent       string    `json:"agent"`
-	Name        string    `json:"name"`              // the title to show
-	Given       string    `json:"given,omitempty"`   // that a person gave it
-	Local       bool      `json:"local"`             // of WebChat, the terminal or the API
-	Channel     string    `json:"channel,omitempty"` // configured name
-	Network     string    `json:"network,omitempty"`
-	Kind        string    `json:"kind,omitempty"` // dm, group, room
-	Peer        string    `json:"peer,omitempty"`
-	Thread      string    `json:"thread,omitempty"`
-	Person      string    `json:"person,omitempty"` // whose it is; left out: several people's, or nobody known
-	Sequence    int64     `json:"sequence"`         // of its newest event
-	Preview     string    `json:"preview"`
-	Created     time.Time `json:"created"`
-	Updated     time.Time `json:"updated"`
-	Running     bool      `json:"running"`
-	Waiting     int       `json:"waiting"` // messages behind the running turn
-	Usage       usage     `json:"usage"`
+	Key         string        `json:"key"`
+	SessionID   string        `json:"session_id"` // of the generation
+	Generation  int           `json:"generation"`
+	Generations int           `json:"generations"`
+	Agent       string        `json:"agent"`
+	Name        string        `json:"name"`              // the title to show
+	Given       string        `json:"given,omitempty"`   // that a person gave it
+	Local       bool          `json:"local"`             // of WebChat, the terminal or the API
+	Channel     string        `json:"channel,omitempty"` // configured name
+	Network     string        `json:"network,omitempty"`
+	Kind        string        `json:"kind,omitempty"` // dm, group, room
+	Peer        string        `json:"peer,omitempty"`
+	Thread      string        `json:"thread,omitempty"`
+	Person      string        `json:"person,omitempty"` // whose it is; left out: several people's, or nobody known
+	Sequence    int64         `json:"sequence"`         // of its newest event
+	Preview     string        `json:"preview"`
+	Created     time.Time     `json:"created"`
+	Updated     time.Time     `json:"updated"`
+	Running     bool          `json:"running"`
+	Waiting     int           `json:"waiting"` // messages behind the running turn
+	Usage       control.Usage `json:"usage"`
 }
 
 func sessionViewOf(it control.SessionItem) sessionView {
 	return sessionView{Key: it.Key, SessionID: it.SessionID, Generation: it.Generation, Generations: it.Generations, Agent: it.Agent, Name: it.Name, Given: it.Given,
 		Local: it.Local, Channel: it.Channel, Network: it.Network, Kind: it.Kind, Peer: it.Peer, Thread: it.Thread, Person: string(it.Person), Sequence: it.Sequence,
-		Preview: it.Preview, Created: it.Created.UTC(), Updated: it.Updated.UTC(), Running: it.Running, Waiting: it.Waiting, Usage: usageOf(it.Usage)}
+		Preview: it.Preview, Created: it.Created.UTC(), Updated: it.Updated.UTC(), Running: it.Running, Waiting: it.Waiting, Usage: control.UsageOf(it.Usage)}
 }
 
 func (s *server) listSessions(w http.ResponseWriter, r *http.Request) error {
@@ -137,13 +137,13 @@ func (s *server) forkSession(w http.ResponseWriter, r *http.Request) error {
 
 // generationView is one life of a session.
 type generationView struct {
-	SessionID  string     `json:"session_id"`
-	Generation int        `json:"generation"`
-	Created    time.Time  `json:"created"`
-	Ended      *time.Time `json:"ended,omitempty"` // left out: the present one
-	Sequence   int64      `json:"sequence"`        // of its newest event
-	Preview    string     `json:"preview"`
-	Usage      usage      `json:"usage"`
+	SessionID  string        `json:"session_id"`
+	Generation int           `json:"generation"`
+	Created    time.Time     `json:"created"`
+	Ended      *time.Time    `json:"ended,omitempty"` // left out: the present one
+	Sequence   int64         `json:"sequence"`        // of its newest event
+	Preview    string        `json:"preview"`
+	Usage      control.Usage `json:"usage"`
 	// ForkedFrom is the generation that this one parted from, before its event ForkedBefore; left out: it began with nothing.
 	ForkedFrom   string `json:"forked_from,omitempty"`
 	ForkedBefore int64  `json:"forked_before,omitempty"`
@@ -156,7 +156,7 @@ func (s *server) listGenerations(w http.ResponseWriter, r *http.Request) error {
 	}
 	var views []generationView
 	for _, g := range found {
-		v := generationView{SessionID: g.SessionID, Generation: g.Generation, Created: g.Created.UTC(), Sequence: g.Sequence, Preview: g.Preview, Usage: usageOf(g.Usage),
+		v := generationView{SessionID: g.SessionID, Generation: g.Generation, Created: g.Created.UTC(), Sequence: g.Sequence, Preview: g.Preview, Usage: control.UsageOf(g.Usage),
 			ForkedFrom: g.ForkedFrom, ForkedBefore: g.ForkedBefore}
 		if g.Ended != nil {
 			v.Ended = moment(*g.Ended)

@@ -94,6 +94,11 @@ func (c *Client) Delete(ctx context.Context, path string) error {
 	return c.do(ctx, http.MethodDelete, path, nil, nil, nil)
 }
 
+// Do sends body to path and reads the answer into out; both may be nil.
+func (c *Client) Do(ctx context.Context, method, path string, body, out any) error {
+	return c.do(ctx, method, path, nil, body, out)
+}
+
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body, out any) error {
 	res, err := c.request(ctx, method, path, header, body)
 	if err != nil {

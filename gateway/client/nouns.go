@@ -85,23 +85,6 @@ type RunItem struct {
 	Usage         Usage      `json:"usage"`
 }
 
-// Person is somebody who is known.
-type Person struct {
-	ID         string     `json:"id"`
-	Name       string     `json:"name"`
-	Role       string     `json:"role"`
-	TZ         string     `json:"tz"`
-	Configured bool       `json:"configured"`
-	Created    *time.Time `json:"created"`
-	Accounts   []struct {
-		Network    string `json:"network"`
-		Account    string `json:"account"`
-		User       string `json:"user"`
-		Name       string `json:"name"`
-		Configured bool   `json:"configured"`
-	} `json:"accounts"`
-}
-
 // Route is a rule, in the order in which they are asked; the last is the default agent, which is no assignment.
 type Route struct {
 	Precedence int             `json:"precedence"`
@@ -112,27 +95,6 @@ type Route struct {
 	Session    string          `json:"session"`
 	Fanout     []string        `json:"fanout"`
 	Fallback   bool            `json:"fallback"`
-}
-
-// UsageItem is what the runs of one day, agent, person or model cost.
-type UsageItem struct {
-	Key       string  `json:"key"`
-	Name      string  `json:"name"`
-	Runs      int     `json:"runs"`
-	Failed    int     `json:"failed"`
-	Unpriced  int     `json:"unpriced"`
-	KnownCost float64 `json:"knownCostUsd"`
-	Usage     Usage   `json:"usage"`
-}
-
-// UsageSum is a sum over whole days, UTC.
-type UsageSum struct {
-	By    string      `json:"by"`
-	From  string      `json:"from"`
-	To    string      `json:"to"`
-	Items []UsageItem `json:"items"`
-	Next  *string     `json:"next"`
-	Total UsageItem   `json:"total"`
 }
 
 // LogItem is a line of the daemon's own log.
@@ -307,24 +269,9 @@ func (c *Client) Runs(ctx context.Context, q Query) (List[RunItem], error) {
 	return get[List[RunItem]](ctx, c, q.path("/v1/runs"))
 }
 
-// People lists those who are known; q: limit, after.
-func (c *Client) People(ctx context.Context, q Query) (List[Person], error) {
-	return get[List[Person]](ctx, c, q.path("/v1/people"))
-}
-
-// Person reads one of them.
-func (c *Client) Person(ctx context.Context, id string) (Person, error) {
-	return get[Person](ctx, c, "/v1/people/"+url.PathEscape(id))
-}
-
 // Routes lists the rules in the order in which they are asked.
 func (c *Client) Routes(ctx context.Context) (List[Route], error) {
 	return get[List[Route]](ctx, c, "/v1/routes")
-}
-
-// Usage sums what runs cost; q: by, from, to, agent, person, model.
-func (c *Client) Usage(ctx context.Context, q Query) (UsageSum, error) {
-	return get[UsageSum](ctx, c, q.path("/v1/usage"))
 }
 
 // Config is what the gateway runs with.

@@ -19,6 +19,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/logbook"
+	"parley/gateway/rights"
 	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/routes"
@@ -143,6 +144,7 @@ type Control struct {
 	Folders   Folders
 	Logger    *slog.Logger        // nil: nobody reads it
 	Hide      *workspace.Redactor // takes secrets out of replies; nil: none are known
+	Verbs     []Any               // the verbs that are values, of all nouns
 
 	usage spent
 }
@@ -150,52 +152,56 @@ type Control struct {
 // verb names what is asked for, as docs/rights.md does.
 type verb string
 
-// rights is the least role per verb, and the least in a group; nobody there uses an operator's verbs (T10).
-// docs/rights.md is this table for people; a test holds them together.
-func rights(v verb) (least, inGroup workspace.Role) {
+// row is what docs/rights.md says of a verb; a test holds them together. Verbs that are values (verb.go) have their own.
+// What is not listed is refused.
+func row(v verb) rights.Row {
 	switch v {
-	case "help", "commands", "status", "whoami", "stop", "why", "resume", "session.current":
-		return workspace.Guest, workspace.Guest
-	case "models":
-		return workspace.Guest, workspace.Guest
+	case "help", "commands":
+		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
+	case "whoami", "status", "why", "stop", "resume", "models", "session.current":
+		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
+	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage", "session.new", "session.switch", "session.rename":
+		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
+	case "sessions", "session.export", "files", "files.remove", "link":
+		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
 	case "model", "think", "verbose", "context":
-		return workspace.Member, workspace.Owner
-	case "send", "activation":
-		return workspace.Owner, workspace.Owner
+		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}
 	case "approve.button":
-		return workspace.Member, workspace.Member
-	case "new", "reset", "queue", "compact", "retry", "undo", "usage", "reasoning", "session.new", "session.switch", "session.rename":
-		return workspace.Guest, workspace.Owner
-	case "sessions", "session.export", "link", "files", "files.remove":
-		return workspace.Guest, workspace.Nobody
-	case "message", "session.read", "run.read", "me", "describe", "approve", "approval.list", "pause", "session.create", "session.fork", "session.delete", "file.put", "file.get":
-		return workspace.Member, workspace.Nobody
+		return rights.Row{Owner: rights.Yes, Member: rights.Own}
+	case "message", "run.read", "session.read", "session.create", "session.fork", "session.delete", "pause", "approval.list", "approve",
+		"describe", "file.put", "file.get", "me":
+		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
+	case "send", "activation":
+		return rights.Row{Owner: rights.Yes}
+	case "stop.all", "runs", "run.output", "channels", "channel.test", "channel.login", "channel.logout", "routes", "route.explain",
+		"policy.explain", "logs", "audit", "audit.verify", "config.show", "config.reload", "backup", "metrics", "sign-in.code":
+		return rights.Owners
 	}
-	return workspace.Owner, workspace.Nobody
+	return rights.Row{}
 }
 
 // may refuses what the actor's role does not reach.
-func (c *Control) may(call Call, v verb) error {
-	least, inGroup := rights(v)
-	if !call.Actor.Role.AtLeast(least) {
-		if v == "approve" || v == "approve.button" {
-			return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "You may not decide this.")
+func (c *Control) may(call Call, v verb) error { return c.allow(call, v, c.row(v)) }
+
+// row is that of a verb of either kind.
+func (c *Control) row(v verb) rights.Row {
+	for _, one := range c.Verbs {
+		if name, row := one.Right(); name == string(v) {
+			return row
 		}
-		return workspace.Say(fmt.Errorf("%s by %s: %w", v, call.Actor.Role, workspace.ErrDenied), "Only %ss may do that.", least)
 	}
-	if err := c.lasting(call, v); err != nil {
-		return err
+	return row(v)
+}
+
+func (c *Control) allow(call Call, v verb, r rights.Row) error {
+	group := call.Kind == channels.Group || call.Kind == channels.Room
+	if err := r.Refuse(call.Actor.Role, group); err != nil {
+		if (v == "approve" || v == "approve.button") && r.Of(call.Actor.Role) == rights.No {
+			return workspace.Say(fmt.Errorf("%s: %w", v, err), "You may not decide this.")
+		}
+		return fmt.Errorf("%s: %w", v, err)
 	}
-	if call.Kind != channels.Group && call.Kind != channels.Room {
-		return nil
-	}
-	if inGroup == workspace.Nobody {
-		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "Not in a group. Write to me directly.")
-	}
-	if !call.Actor.Role.AtLeast(inGroup) {
-		return workspace.Say(fmt.Errorf("%s in a group: %w", v, workspace.ErrDenied), "In a group only an owner may do that.")
-	}
-	return nil
+	return lasting(call, v)
 }
 
 // ErrBorrowed says that an act wants the gateway's token or a fresh sign-in.
@@ -206,7 +212,7 @@ const pairingOwner verb = "pairing.approve owner"
 
 // lasting refuses a borrowed call what would outlive it: a copy of the data with its token, another way in, another owner. Whatever
 // comes to be of this kind is named here.
-func (c *Control) lasting(call Call, v verb) error {
+func lasting(call Call, v verb) error {
 	if !call.Borrowed {
 		return nil
 	}

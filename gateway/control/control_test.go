@@ -120,7 +120,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now}
+	w.Control = &control.Control{Store: st, House: w.house, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)
@@ -219,13 +219,6 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Context(ctx, c, ""); return err }
 	case "runs":
 		return func(c control.Call) error { _, _, err := w.Runs(ctx, c, control.RunQuery{Limit: 5}); return err }
-	case "people":
-		return func(c control.Call) error { _, err := w.People(ctx, c, "", 5); return err }
-	case "usage.list":
-		return func(c control.Call) error {
-			_, _, err := w.Spending(ctx, c, control.SpendQuery{By: "day", From: time.Now().Add(-24 * time.Hour), To: time.Now()})
-			return err
-		}
 	case "routes":
 		return func(c control.Call) error { _, err := w.Routes(ctx, c); return err }
 	case "config.show":
@@ -242,20 +235,42 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Files(ctx, c, "", ""); return err }
 	case "files.remove":
 		return func(c control.Call) error { _, err := w.RemoveFile(ctx, c, "", "x", false); return err }
-	case "folder.list":
-		return func(c control.Call) error { _, err := w.ListFolders(ctx, c); return err }
-	case "folder.accept":
-		return func(c control.Call) error { _, err := w.AcceptHeld(ctx, c, "proj", "", ".git"); return err }
-	case "pairing.list":
-		return func(c control.Call) error { _, err := w.Pairings(ctx, c); return err }
-	case "pairing.approve":
-		return func(c control.Call) error { _, _, err := w.ApprovePairing(ctx, c, "nobody's", ""); return err }
-	case "pairing.deny":
-		return func(c control.Call) error { _, err := w.DenyPairing(ctx, c, "nobody's"); return err }
 	case "config.reload":
 		return func(c control.Call) error { return w.Reload(ctx, c) }
 	}
-	return w.doSession(t, verb)
+	if do := w.doSession(t, verb); do != nil {
+		return do
+	}
+	return w.doValue(t, verb)
+}
+
+// doValue is do for the verbs that are values: all of the name, with what they are told left out as far as it may be.
+func (w *world) doValue(t *testing.T, verb string) (do func(control.Call) error) {
+	for _, v := range control.Verbs() {
+		if name, _ := v.Right(); name != verb {
+			continue
+		}
+		before := do
+		do = func(c control.Call) error {
+			if before != nil {
+				if err := before(c); err != nil {
+					return err
+				}
+			}
+			_, err := v.Run(t.Context(), w.Control, c, func(in any) error {
+				for _, f := range v.Spec().Fields {
+					if f.Needed {
+						if err := f.Set(in, "ana"); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			})
+			return err
+		}
+	}
+	return do
 }
 
 // noFolders is an owner without any.

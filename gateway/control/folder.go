@@ -1,11 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
+	"strconv"
 	"strings"
 
+	"parley/gateway/rights"
 	"parley/workspace"
 )
 
@@ -41,51 +44,79 @@ type FolderItem struct {
 	Held     []workspace.Held `json:"held"`                // what commands made, under another name until it is accepted
 }
 
-// ListFolders lists the folders that agents may write.
-func (c *Control) ListFolders(_ context.Context, call Call) ([]FolderItem, error) {
-	if err := c.may(call, "folder.list"); err != nil {
-		return nil, err
-	}
-	list := []FolderItem{}
-	for _, f := range c.Folders.Writable() {
-		it := FolderItem{Name: f.As, Agent: string(f.Agent), Held: []workspace.Held{}}
-		if s, err := c.Folders.Look(f.Dir); err != nil {
-			it.ReadOnly = "it cannot be opened"
-		} else {
-			it.Control, it.ReadOnly, it.Held = s.Control, s.Closed, append(it.Held, s.Held...)
+var ListFolders = Verb[struct{}, List[FolderItem]]{
+	Name: "folder.list", Help: "List the folders of owners that agents may write, and what is held back in them", Rights: rights.Owners,
+	HTTP: "GET /v1/folders", Group: "agents", CLI: "folder list",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (List[FolderItem], error) {
+		var list []FolderItem
+		for _, f := range c.Folders.Writable() {
+			it := FolderItem{Name: f.As, Agent: string(f.Agent), Held: []workspace.Held{}}
+			if s, err := c.Folders.Look(f.Dir); err != nil {
+				it.ReadOnly = "it cannot be opened"
+			} else {
+				it.Control, it.ReadOnly, it.Held = s.Control, s.Closed, append(it.Held, s.Held...)
+			}
+			list = append(list, it)
 		}
-		list = append(list, it)
-	}
-	return list, nil
+		return whole(list), nil
+	},
+	Show: func(l List[FolderItem]) Shown {
+		s := Shown{Heads: []string{"FOLDER", "AGENT", "STATE OR PATH", "RENAMED TO"}}
+		for _, f := range l.Items {
+			s.Rows = append(s.Rows, []any{f.Name, f.Agent, cmp.Or(f.ReadOnly, strconv.Itoa(f.Control)+" protected"), ""})
+			for _, h := range f.Held {
+				s.Rows = append(s.Rows, []any{f.Name, f.Agent, h.Path, h.Now})
+			}
+		}
+		return s
+	},
 }
 
-// AcceptHeld makes a control path that a command made the owner's: programs of the host obey it from then on. which is its own
-// path in the folder, or the one that it has now. agent says whose folder is meant; empty: there is one of that name.
-func (c *Control) AcceptHeld(_ context.Context, call Call, name string, agent workspace.AgentID, which string) (workspace.Held, error) {
-	if err := c.may(call, "folder.accept"); err != nil {
-		return workspace.Held{}, err
-	}
-	var dir string
+// AcceptIn names what a command made in a folder.
+type AcceptIn struct {
+	Name  string            `path:"name"`
+	Path  string            `json:"path" help:"in the folder: its own, or the one that it has now"`
+	Agent workspace.AgentID `json:"agent,omitempty" help:"*id* of the agent whose folder it is; left out: there is one of that name"`
+}
+
+// AcceptHeld makes a control path that a command made the owner's: programs of the host obey it from then on.
+var AcceptHeld = Verb[AcceptIn, workspace.Held]{
+	Name: "folder.accept", Help: "Give what a command made in a folder its own name again", Rights: rights.Owners,
+	Long: "Give what a command made in the folder NAME, and was renamed since programs of this machine take orders from it, its own name again.\n" +
+		"Look at it first: from then on git, shells and editors obey it.",
+	HTTP: "POST /v1/folders/{name}/accept", Group: "agents", CLI: "folder accept <name> <path>",
+	Do: func(_ context.Context, c *Control, call Call, in AcceptIn) (workspace.Held, error) {
+		dir, err := c.ownFolder(in.Name, in.Agent)
+		if err != nil {
+			return workspace.Held{}, err
+		}
+		held, err := c.Folders.Accept(dir, strings.TrimPrefix(path.Clean("/"+in.Path), "/"))
+		switch {
+		case errors.Is(err, workspace.ErrNotFound):
+			return held, workspace.Say(err, "Nothing at %q in folder %q was renamed.", workspace.Line(in.Path, 200), in.Name)
+		case errors.Is(err, workspace.ErrConflict):
+			return held, workspace.Say(err, "Something else has the name %q by now.", workspace.Line(in.Path, 200))
+		case err != nil:
+			return held, err
+		}
+		return held, c.Store.Audit(c.auditRow(call, workspace.AuditControlAccepted, map[string]any{"folder": dir, "path": held.Path, "was": held.Now}))
+	},
+	Show: func(h workspace.Held) Shown { return Shown{Line: h.Path + " has its name again"} },
+}
+
+// ownFolder is where an owner's folder lies. agent says whose is meant; empty: there is one of that name.
+func (c *Control) ownFolder(name string, agent workspace.AgentID) (dir string, err error) {
 	for _, f := range c.Folders.Writable() {
 		if f.As != name || agent != "" && f.Agent != agent {
 			continue
 		}
 		if dir != "" && dir != f.Dir {
-			return workspace.Held{}, workspace.Say(workspace.ErrInvalid, "Several agents have a folder %q; say which agent's.", workspace.Line(name, 60))
+			return "", workspace.Say(workspace.ErrInvalid, "Several agents have a folder %q; say which agent's.", workspace.Line(name, 60))
 		}
 		dir = f.Dir
 	}
 	if dir == "" {
-		return workspace.Held{}, workspace.Say(workspace.ErrNotFound, "No agent may write a folder %q.", workspace.Line(name, 60))
+		return "", workspace.Say(workspace.ErrNotFound, "No agent may write a folder %q.", workspace.Line(name, 60))
 	}
-	held, err := c.Folders.Accept(dir, strings.TrimPrefix(path.Clean("/"+which), "/"))
-	switch {
-	case errors.Is(err, workspace.ErrNotFound):
-		return held, workspace.Say(err, "Nothing at %q in folder %q was renamed.", workspace.Line(which, 200), name)
-	case errors.Is(err, workspace.ErrConflict):
-		return held, workspace.Say(err, "Something else has the name %q by now.", workspace.Line(which, 200))
-	case err != nil:
-		return held, err
-	}
-	return held, c.Store.Audit(c.auditRow(call, workspace.AuditControlAccepted, map[string]any{"folder": dir, "path": held.Path, "was": held.Now}))
+	return dir, nil
 }

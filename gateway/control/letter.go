@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"parley/gateway/rights"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -100,28 +102,34 @@ func lying() []workspace.PartState {
 	return []workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}
 }
 
-// Letters lists what could not be delivered, the newest first: of one state, or of all that are listed. after is the id
-// of the last one of the page before.
-func (c *Control) Letters(_ context.Context, call Call, state, after string, limit int) ([]Letter, error) {
-	if err := c.may(call, "outbound.list"); err != nil {
-		return nil, err
-	}
-	states := lying()
-	if state != "" {
-		if !slices.Contains(states, workspace.PartState(state)) {
-			return nil, workspace.Say(workspace.ErrInvalid, "There is no state %q. States are dead, unknown and parked.", state)
+// LettersIn asks for a page of them.
+type LettersIn struct {
+	State workspace.PartState `query:"state" help:"only those in this *state*" enum:"dead,unknown,parked"`
+	Page
+}
+
+var ListLetters = Verb[LettersIn, List[Letter]]{
+	Name: "outbound.list", Help: "List answers that are dead, in doubt (unknown) or too late (parked), the newest first", Rights: rights.Owners,
+	HTTP: "GET /v1/outbound", Group: "outbound", CLI: "outbound list",
+	Do: func(_ context.Context, c *Control, _ Call, in LettersIn) (List[Letter], error) {
+		states := lying()
+		if in.State != "" {
+			states = []workspace.PartState{in.State}
 		}
-		states = []workspace.PartState{workspace.PartState(state)}
-	}
-	found, err := c.Store.Letters(states, workspace.OutboundID(after), limit)
-	if err != nil {
-		return nil, err
-	}
-	list := []Letter{}
-	for _, o := range found {
-		list = append(list, c.letter(o))
-	}
-	return list, nil
+		found, err := c.Store.Letters(states, workspace.OutboundID(in.After), in.Limit+1)
+		list := make([]Letter, 0, len(found))
+		for _, o := range found {
+			list = append(list, c.letter(o))
+		}
+		return pageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
+	},
+	Show: func(l List[Letter]) Shown {
+		s := Shown{Heads: []string{"ID", "STATE", "ROOM", "MADE", "ANSWER", "WHY"}, Next: l.Next}
+		for _, x := range l.Items {
+			s.Rows = append(s.Rows, []any{x.Short, x.State, x.Room, x.Created, beginning(x.Text, 40), x.Error})
+		}
+		return s
+	},
 }
 
 func (c *Control) letter(o workspace.Outbound) Letter {
@@ -140,43 +148,55 @@ func (c *Control) letter(o workspace.Outbound) Letter {
 	return l
 }
 
-// RetryLetter sends an answer that lies after all, from the part that lies on. What may have been sent says so.
-func (c *Control) RetryLetter(_ context.Context, call Call, which string) (Letter, error) {
-	if err := c.may(call, "outbound.retry"); err != nil {
-		return Letter{}, err
-	}
-	l, err := c.findLetter(which)
-	if err != nil {
-		return Letter{}, err
-	}
-	o, err := c.Store.Retry(l.ID, func(p workspace.Part) string {
-		if p.Doubted() {
-			return workspace.DoubtMarked
+// RetryLetter sends from the part that lies on. What may have been sent says so.
+var RetryLetter = Verb[ByID, Letter]{
+	Name: "outbound.retry", Help: "Send an answer after all; one that may have been sent says so", Rights: rights.Owners,
+	HTTP: "POST /v1/outbound/{id}/retry", Group: "outbound", CLI: "outbound retry <id>",
+	Do: func(_ context.Context, c *Control, _ Call, in ByID) (Letter, error) {
+		l, err := c.findLetter(in.ID)
+		if err != nil {
+			return Letter{}, err
 		}
-		return ""
-	})
-	if err != nil {
-		return Letter{}, moved(err)
-	}
-	c.House.Push([]workspace.Outbound{o})
-	l.State, l.Error = workspace.PartReady, ""
-	return l, nil
+		o, err := c.Store.Retry(l.ID, func(p workspace.Part) string {
+			if p.Doubted() {
+				return workspace.DoubtMarked
+			}
+			return ""
+		})
+		if err != nil {
+			return Letter{}, moved(err)
+		}
+		c.House.Push([]workspace.Outbound{o})
+		l.State, l.Error = workspace.PartReady, ""
+		return l, nil
+	},
+	Show: func(l Letter) Shown { return Shown{Line: "answer " + l.Short + " to " + l.Room + " goes out now"} },
 }
 
-// DropLetter ends an answer that lies for good.
-func (c *Control) DropLetter(_ context.Context, call Call, which string) (Letter, error) {
-	if err := c.may(call, "outbound.drop"); err != nil {
-		return Letter{}, err
+var DropLetter = Verb[ByID, Letter]{
+	Name: "outbound.drop", Help: "End an answer for good", Rights: rights.Owners,
+	HTTP: "POST /v1/outbound/{id}/drop", Group: "outbound", CLI: "outbound drop <id>",
+	Do: func(_ context.Context, c *Control, call Call, in ByID) (Letter, error) {
+		l, err := c.findLetter(in.ID)
+		if err != nil {
+			return Letter{}, err
+		}
+		if err := c.Store.Drop(l.ID, "dropped by "+string(call.Actor.Person)); err != nil {
+			return Letter{}, moved(err)
+		}
+		l.State = workspace.PartCancelled
+		return l, nil
+	},
+	Show: func(l Letter) Shown { return Shown{Line: "answer " + l.Short + " to " + l.Room + " is dropped"} },
+}
+
+// beginning is the first n characters of a text's first line.
+func beginning(text string, n int) string {
+	text, _, cut := strings.Cut(strings.TrimSpace(text), "\n")
+	if cut {
+		text += "…"
 	}
-	l, err := c.findLetter(which)
-	if err != nil {
-		return Letter{}, err
-	}
-	if err := c.Store.Drop(l.ID, "dropped by "+string(call.Actor.Person)); err != nil {
-		return Letter{}, moved(err)
-	}
-	l.State = workspace.PartCancelled
-	return l, nil
+	return clip.Runes(text, n+1)
 }
 
 func moved(err error) error {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
+	"parley/gateway/rights"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -12,75 +14,113 @@ import (
 
 const pairingsShown = 200
 
-// Pairings lists the newest requests.
-func (c *Control) Pairings(_ context.Context, call Call) ([]workspace.Pairing, error) {
-	if err := c.may(call, "pairing.list"); err != nil {
-		return nil, err
-	}
-	return c.Store.Pairings(pairingsShown)
+// Pairing is a stranger's request. The code is known to the stranger only.
+type Pairing struct {
+	ID        string     `json:"id"`
+	Short     string     `json:"short"`
+	Channel   string     `json:"channel"`
+	Network   string     `json:"type"`
+	User      string     `json:"user"`
+	Name      string     `json:"name,omitempty"` // as they call themselves: a label
+	AskedBy   string     `json:"asked_by"`       // the network, its id of the sender and, in quotes, the name: what to show
+	State     string     `json:"state"`
+	Requested time.Time  `json:"requested"`
+	Decided   *time.Time `json:"decided,omitempty"`
+	DecidedBy string     `json:"decided_by,omitempty"`
+	Person    string     `json:"person,omitempty"` // whom an approval made
+	Role      string     `json:"role,omitempty"`
 }
 
-// ApprovePairing makes the sender of a request a person of the role. which is the code that they were sent, or the
-// request's id, whole or short.
-func (c *Control) ApprovePairing(_ context.Context, call Call, which string, as workspace.Role) (workspace.Pairing, workspace.Account, error) {
-	if err := c.may(call, "pairing.approve"); err != nil {
-		return workspace.Pairing{}, workspace.Account{}, err
-	}
-	if as == workspace.Nobody {
-		as = workspace.Guest
-	}
-	if as != workspace.Guest && as != workspace.Member && as != workspace.Owner {
-		return workspace.Pairing{}, workspace.Account{}, workspace.Say(workspace.ErrInvalid, "There is no role %q. Roles are guest, member and owner.", string(as))
-	}
-	if as == workspace.Owner {
-		if err := c.lasting(call, pairingOwner); err != nil {
-			return workspace.Pairing{}, workspace.Account{}, err
+func pairingItem(p workspace.Pairing) Pairing {
+	return Pairing{ID: p.ID, Short: workspace.Short(p.ID), Channel: p.Channel, Network: string(p.Network), User: string(p.User), Name: p.Name,
+		AskedBy: workspace.Stranger(string(p.Network), string(p.User), p.Name), State: string(p.State),
+		Requested: p.Requested.UTC(), Decided: moment(p.Decided), DecidedBy: string(p.DecidedBy)}
+}
+
+var ListPairings = Verb[struct{}, List[Pairing]]{
+	Name: "pairing.list", Help: "List the newest requests of strangers", Rights: rights.Owners,
+	HTTP: "GET /v1/pairings", Group: "people", CLI: "pairing list",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (List[Pairing], error) {
+		found, err := c.Store.Pairings(pairingsShown)
+		list := make([]Pairing, 0, len(found))
+		for _, p := range found {
+			list = append(list, pairingItem(p))
 		}
-	}
-	list, err := c.Store.Pairings(pairingsShown)
-	if err != nil {
-		return workspace.Pairing{}, workspace.Account{}, err
-	}
-	var p workspace.Pairing
-	if found, ok := byID(list, which); ok {
-		p, err = routes.DecidePairing(found, workspace.PairingApproved, call.Actor.Person, c.Now())
-	} else {
-		var changed []workspace.Pairing
-		p, changed, err = routes.RedeemCode(list, which, call.Actor.Person, c.Now())
-		if err != nil && len(changed) > 0 {
-			if storeErr := c.Store.PutPairings(changed...); storeErr != nil {
-				return workspace.Pairing{}, workspace.Account{}, errors.Join(err, storeErr)
+		return whole(list), err
+	},
+	Show: func(l List[Pairing]) Shown {
+		s := Shown{Heads: []string{"ID", "CHANNEL", "ASKED BY", "STATE", "ASKED"}}
+		for _, p := range l.Items {
+			s.Rows = append(s.Rows, []any{p.Short, p.Channel, p.AskedBy, p.State, p.Requested})
+		}
+		return s
+	},
+}
+
+// ApproveIn names a stranger's request and what the stranger becomes.
+type ApproveIn struct {
+	ID string         `path:"id" help:"the code that the sender was given, or the request's id, whole or short"`
+	As workspace.Role `json:"as,omitempty" help:"the person's *role*" enum:"guest,member,owner" default:"guest"`
+}
+
+var ApprovePairing = Verb[ApproveIn, Pairing]{
+	Name: "pairing.approve", Help: "Let the sender of a code, or of a request's id, speak", Rights: rights.Owners,
+	HTTP: "POST /v1/pairings/{id}/approve", Group: "people", CLI: "pairing approve <id>",
+	Do: func(_ context.Context, c *Control, call Call, in ApproveIn) (Pairing, error) {
+		if in.As == workspace.Owner {
+			if err := lasting(call, pairingOwner); err != nil {
+				return Pairing{}, err
 			}
 		}
-	}
-	if err != nil {
-		return workspace.Pairing{}, workspace.Account{}, err
-	}
-	welcome := "You are approved. Write to me as you like; /help says what I can do."
-	acc, err := c.decide(call, p, as, &store.NewOutbound{Key: "send:pairing:" + p.ID, Kind: workspace.OutMessage, Text: welcome,
-		Spans: []store.Span{{To: len(welcome)}}})
-	return p, acc, err
+		p, err := c.foundPairing(call, in.ID)
+		if err != nil {
+			return Pairing{}, err
+		}
+		const welcome = "You are approved. Write to me as you like; /help says what I can do."
+		acc, err := c.decide(call, p, in.As, &store.NewOutbound{Key: "send:pairing:" + p.ID, Kind: workspace.OutMessage, Text: welcome,
+			Spans: []store.Span{{To: len(welcome)}}})
+		v := pairingItem(p)
+		v.Person, v.Role = string(acc.Person), string(in.As)
+		return v, err
+	},
+	Show: func(p Pairing) Shown { return Shown{Line: p.AskedBy + " may speak on " + p.Channel + " as " + p.Role} },
 }
 
-// DenyPairing ends a request; its sender hears nothing.
-func (c *Control) DenyPairing(_ context.Context, call Call, which string) (workspace.Pairing, error) {
-	if err := c.may(call, "pairing.deny"); err != nil {
-		return workspace.Pairing{}, err
-	}
+// foundPairing is the request that somebody approves, by its code or id. A wrong code is a try, and kept.
+func (c *Control) foundPairing(call Call, which string) (workspace.Pairing, error) {
 	list, err := c.Store.Pairings(pairingsShown)
 	if err != nil {
 		return workspace.Pairing{}, err
 	}
-	found, ok := byID(list, which)
-	if !ok {
-		return workspace.Pairing{}, workspace.Say(workspace.ErrNotFound, "There is no request %q.", which)
+	if found, ok := byID(list, which); ok {
+		return routes.DecidePairing(found, workspace.PairingApproved, call.Actor.Person, c.Now())
 	}
-	p, err := routes.DecidePairing(found, workspace.PairingDenied, call.Actor.Person, c.Now())
-	if err != nil {
-		return workspace.Pairing{}, err
+	p, changed, err := routes.RedeemCode(list, which, call.Actor.Person, c.Now())
+	if err != nil && len(changed) > 0 {
+		err = errors.Join(err, c.Store.PutPairings(changed...))
 	}
-	_, err = c.decide(call, p, workspace.Nobody, nil)
 	return p, err
+}
+
+var DenyPairing = Verb[ByID, Pairing]{
+	Name: "pairing.deny", Help: "End a request; its sender hears nothing", Rights: rights.Owners,
+	HTTP: "POST /v1/pairings/{id}/deny", Group: "people", CLI: "pairing deny <id>",
+	Do: func(_ context.Context, c *Control, call Call, in ByID) (Pairing, error) {
+		list, err := c.Store.Pairings(pairingsShown)
+		if err != nil {
+			return Pairing{}, err
+		}
+		found, ok := byID(list, in.ID)
+		if !ok {
+			return Pairing{}, workspace.Say(workspace.ErrNotFound, "There is no request %q.", in.ID)
+		}
+		p, err := routes.DecidePairing(found, workspace.PairingDenied, call.Actor.Person, c.Now())
+		if err == nil {
+			_, err = c.decide(call, p, workspace.Nobody, nil)
+		}
+		return pairingItem(p), err
+	},
+	Show: func(p Pairing) Shown { return Shown{Line: p.AskedBy + " is denied"} },
 }
 
 func (c *Control) decide(call Call, p workspace.Pairing, as workspace.Role, notice *store.NewOutbound) (workspace.Account, error) {

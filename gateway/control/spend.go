@@ -3,107 +3,180 @@ package control
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"parley/gateway/rights"
 	"parley/workspace"
-	"parley/workspace/clip"
 )
 
-// SpendQuery says what is summed. Times are whole days, UTC: From the first, To the one behind the last.
-type SpendQuery struct {
-	By       string // day, agent, person, model
-	From, To time.Time
-	Agent    workspace.AgentID // only of these, where they are given
-	Person   workspace.PersonID
-	Model    string
+// Usage of model calls, in the words of the contract.
+type Usage struct {
+	InputTokens      int      `json:"inputTokens"`
+	OutputTokens     int      `json:"outputTokens"`
+	CacheReadTokens  int      `json:"cacheReadTokens"`
+	CacheWriteTokens int      `json:"cacheWriteTokens"`
+	TotalCostUSD     *float64 `json:"totalCostUsd"` // null: a model without a known price was asked
+	DurationMS       int64    `json:"durationMs"`
 }
 
-// Spend is what the runs of one day, agent, person or model cost.
-type Spend struct {
-	Key      string // the day as 2006-01-02, or an id; empty: none is known
-	Name     string // of the agent or person
-	Runs     int
-	Failed   int             // of them
-	Unpriced int             // of them, with a model whose price is not known
-	Known    float64         // US dollars of those that are priced
-	Usage    workspace.Usage // its cost is nil when any is unpriced
+// UsageOf is what was measured, as people read it.
+func UsageOf(u workspace.Usage) Usage {
+	return Usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CostUSD, u.DurationMS}
+}
+
+// UsageItem is what the runs of one day, agent, person or model cost.
+type UsageItem struct {
+	Key          string  `json:"key"`            // the day as 2006-01-02, or an id
+	Name         string  `json:"name,omitempty"` // of the agent or person
+	Runs         int     `json:"runs"`
+	Failed       int     `json:"failed"`
+	Unpriced     int     `json:"unpriced"`     // runs with a model whose price is not known
+	KnownCostUSD float64 `json:"knownCostUsd"` // of the runs that are priced
+	Usage        Usage   `json:"usage"`
+
+	all workspace.Usage
+}
+
+// UsageIn says what is summed, over whole days, UTC.
+type UsageIn struct {
+	By     string             `query:"by" help:"*what* each item sums" enum:"day,agent,person,model" default:"day"`
+	From   string             `query:"from" help:"first *day*, as 2006-01-31; 30 days back when left out" format:"date"`
+	To     string             `query:"to" help:"last *day*; today when left out" format:"date"`
+	Agent  workspace.AgentID  `query:"agent" help:"only of this agent, by *id*"`
+	Person workspace.PersonID `query:"person" help:"only of this person, by *id*"`
+	Model  string             `query:"model" help:"only of this model, by *name*"`
+}
+
+// UsageSum is a sum over whole days, UTC.
+type UsageSum struct {
+	By    string      `json:"by"`
+	From  string      `json:"from"` // the first day
+	To    string      `json:"to"`   // the last one
+	Items []UsageItem `json:"items"`
+	Next  *string     `json:"next"` // null: a sum has one page
+	Total UsageItem   `json:"total"`
 }
 
 // Limits of one question.
 const (
+	spendSpan  = 30 // days, when nothing is said
 	spendDays  = 366
 	spendChunk = 2000
 )
 
-// Spending sums the runs that started within some days.
-func (c *Control) Spending(ctx context.Context, call Call, q SpendQuery) (items []Spend, total Spend, err error) {
-	if err := c.may(call, "usage.list"); err != nil {
-		return nil, Spend{}, err
+var SumUsage = Verb[UsageIn, UsageSum]{
+	Name: "usage.list", Help: "Sum what runs used and cost, by day, agent, person or model", Rights: rights.Owners,
+	Long: "Sum what runs used and cost over whole days, UTC; the last 30 when nothing is said. A model without a known price counts as unpriced, not as free.",
+	HTTP: "GET /v1/usage", Group: "usage", CLI: "usage",
+	Do: func(ctx context.Context, c *Control, _ Call, in UsageIn) (UsageSum, error) {
+		to, err := day("to", in.To, c.Now().UTC().Truncate(24*time.Hour))
+		if err != nil {
+			return UsageSum{}, err
+		}
+		from, err := day("from", in.From, to.AddDate(0, 0, 1-spendSpan))
+		if err != nil {
+			return UsageSum{}, err
+		}
+		sum := UsageSum{By: in.By, From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), Items: []UsageItem{}}
+		return c.sumUsage(ctx, in, sum, from, to.AddDate(0, 0, 1))
+	},
+	Show: func(u UsageSum) Shown {
+		s := Shown{Heads: []string{strings.ToUpper(u.By), "NAME", "RUNS", "FAILED", "IN", "CACHED", "OUT", "COST", "UNPRICED"}}
+		if len(u.Items) == 0 {
+			return s
+		}
+		u.Total.Key = "total"
+		for _, x := range append(u.Items, u.Total) {
+			cost := ""
+			if x.Runs > x.Unpriced {
+				cost = fmt.Sprintf("$%.4f", x.KnownCostUSD)
+			}
+			s.Rows = append(s.Rows, []any{x.Key, x.Name, x.Runs, x.Failed, x.Usage.InputTokens, x.Usage.CacheReadTokens + x.Usage.CacheWriteTokens,
+				x.Usage.OutputTokens, cost, x.Unpriced})
+		}
+		return s
+	},
+}
+
+// day reads a day; empty is another one.
+func day(name, text string, otherwise time.Time) (time.Time, error) {
+	if text == "" {
+		return otherwise, nil
 	}
-	if !slices.Contains([]string{"day", "agent", "person", "model"}, q.By) {
-		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "Usage is summed by day, agent, person or model, not by %q.", clip.Runes(q.By, 40))
+	d, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		return d, workspace.Say(workspace.ErrInvalid, "%s is a day, such as 2026-01-31.", name)
 	}
-	if days := q.To.Sub(q.From).Hours() / 24; days <= 0 || days > spendDays {
-		return nil, Spend{}, workspace.Say(workspace.ErrInvalid, "From must lie before to, by at most %d days.", spendDays)
+	return d, nil
+}
+
+// sumUsage adds the runs that started from one time on and before another.
+func (c *Control) sumUsage(ctx context.Context, in UsageIn, sum UsageSum, from, to time.Time) (UsageSum, error) {
+	if days := to.Sub(from).Hours() / 24; days <= 0 || days > spendDays {
+		return sum, workspace.Say(workspace.ErrInvalid, "From must lie before to, by at most %d days.", spendDays)
 	}
-	sums := map[string]*Spend{}
+	sums := map[string]*UsageItem{}
 	var after workspace.RunID
 	for more := true; more; {
-		list, last, again, err := c.Store.SpentBetween(q.From, q.To, after, spendChunk)
+		list, last, again, err := c.Store.SpentBetween(from, to, after, spendChunk)
 		if err != nil {
-			return nil, Spend{}, err
+			return sum, err
 		}
 		for _, sp := range list {
-			if q.Agent != "" && q.Agent != sp.Agent || q.Person != "" && q.Person != sp.Person || q.Model != "" && q.Model != sp.Model {
+			if in.Agent != "" && in.Agent != sp.Agent || in.Person != "" && in.Person != sp.Person || in.Model != "" && in.Model != sp.Model {
 				continue
 			}
-			key := map[string]string{"day": sp.Started.UTC().Format(time.DateOnly), "agent": string(sp.Agent), "person": string(sp.Person), "model": sp.Model}[q.By]
+			key := map[string]string{"day": sp.Started.UTC().Format(time.DateOnly), "agent": string(sp.Agent), "person": string(sp.Person), "model": sp.Model}[in.By]
 			if sums[key] == nil {
-				sums[key] = &Spend{Key: key}
+				sums[key] = &UsageItem{Key: key}
 			}
 			sums[key].add(sp.State, sp.Usage)
-			total.add(sp.State, sp.Usage)
+			sum.Total.add(sp.State, sp.Usage)
 		}
 		after, more = last, again
 		if err := ctx.Err(); err != nil {
-			return nil, Spend{}, err
+			return sum, err
 		}
 	}
+	var err error
 	names := map[workspace.PersonID]string{}
 	for _, s := range sums {
-		switch q.By {
+		switch in.By {
 		case "agent":
 			a, _ := c.House.Agent(workspace.AgentID(s.Key)) // one that is configured no more has its id for a name
 			s.Name = a.Name
 		case "person":
 			if s.Name, err = c.nameOf(names, workspace.PersonID(s.Key)); err != nil {
-				return nil, Spend{}, err
+				return sum, err
 			}
 		}
-		items = append(items, *s)
+		sum.Items = append(sum.Items, *s)
 	}
-	slices.SortFunc(items, func(a, b Spend) int {
-		if q.By == "day" {
+	slices.SortFunc(sum.Items, func(a, b UsageItem) int {
+		if in.By == "day" {
 			return cmp.Compare(a.Key, b.Key)
 		}
-		return cmp.Or(cmp.Compare(b.Known, a.Known), cmp.Compare(b.tokens(), a.tokens()), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.KnownCostUSD, a.KnownCostUSD), cmp.Compare(b.tokens(), a.tokens()), cmp.Compare(a.Key, b.Key))
 	})
-	return items, total, nil
+	return sum, nil
 }
 
-func (s *Spend) add(state workspace.RunState, u workspace.Usage) {
+func (s *UsageItem) add(state workspace.RunState, u workspace.Usage) {
 	s.Runs++
 	if state == workspace.RunFailed || state == workspace.RunTimeout {
 		s.Failed++
 	}
 	switch {
 	case u.CostUSD != nil:
-		s.Known += *u.CostUSD
+		s.KnownCostUSD += *u.CostUSD
 	case u.Calls > 0:
 		s.Unpriced++
 	}
-	s.Usage = s.Usage.Add(u)
+	s.all = s.all.Add(u)
+	s.Usage = UsageOf(s.all)
 }
 
-func (s Spend) tokens() int { return s.Usage.InputTokens + s.Usage.OutputTokens }
+func (s UsageItem) tokens() int { return s.Usage.InputTokens + s.Usage.OutputTokens }

@@ -69,11 +69,6 @@ export type Approval = {
   external_ref?: string
 }
 
-export type ApproveRequest = {
-  /** guest, member or owner; left out: guest */
-  as?: string
-}
-
 export type AuditCheck = {
   ok: boolean
   rows: number

@@ -1,0 +1,12 @@
+package control
+
+// Verbs are the verbs of this package, as values. Wiring hands them to Control and to the surfaces.
+func Verbs() []Any {
+	return []Any{
+		ListPairings, ApprovePairing, DenyPairing,
+		ListPeople, ShowPerson,
+		ListLetters, RetryLetter, DropLetter,
+		SumUsage,
+		ListFolders, AcceptHeld,
+	}
+}
