@@ -97,9 +97,7 @@ type pass struct {
 	held    bool              // a stop came before the last step: it was not stored
 }
 
-// Run runs a turn to its end and records it with exactly one Finish. It returns nil after that commit, and
-// otherwise says why there is none: the context ended with ErrRestart, ErrShutdown or a plain cancel, the run waits or
-// pauses (ErrWaiting, ErrPaused), or the recorder failed. emit may be nil.
+// Run implements Runner.
 func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 	if emit == nil {
 		emit = func(Event) {}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"parley/agentloop"
 	"parley/channels"
 	"parley/tools"
 	"parley/workspace"
@@ -181,6 +182,40 @@ func TestT11_AQuestionWarnsOfBlanks(t *testing.T) {
 		head := (&approvals{}).head(workspace.Approval{Tool: "exec", Requester: "ana", Body: workspace.ApprovalBody{Shown: line}}, nil)
 		if strings.Contains(head, "long stretch of blanks") != want {
 			t.Errorf("%.40q: %s", line, head)
+		}
+	}
+}
+
+// other carries runs out without a model.
+type other func(t agentloop.Turn) agentloop.Outcome
+
+func (o other) Run(ctx context.Context, t agentloop.Turn, rec agentloop.Recorder, emit agentloop.Emit) error {
+	out := o(t)
+	emit(agentloop.Event{Type: agentloop.EventText, Text: out.Text})
+	return rec.Finish(ctx, out)
+}
+
+// A turn is queued, recorded and answered alike, whoever carries its run out; one that panics ends its run alone.
+func TestATurnIsCarriedOutByAnyRunner(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, "a")
+	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
+	g.snapshot().Runner = other(func(t agentloop.Turn) agentloop.Outcome {
+		heard := t.History[len(t.History)-1].Body.Content[0].Text
+		if heard == "fall" {
+			panic("over")
+		}
+		text := "I did this: " + heard
+		return agentloop.Outcome{State: workspace.RunCompleted, Text: text, Content: []workspace.Content{{Kind: workspace.Text, Text: text}}}
+	})
+	for i, c := range []struct{ say, hear, state string }{{"sweep the stairs", "I did this: sweep the stairs", "completed"}, {"fall", "Something went wrong", "failed"},
+		{"get up", "I did this: get up", "completed"}} {
+		p.hear(p.says("7", fmt.Sprint(i+1), c.say))
+		if got := p.next(); !strings.Contains(got, c.hear) {
+			t.Errorf("%s: heard %q, want %q", c.say, got, c.hear)
+		}
+		if got := query(t, g, `SELECT state FROM runs ORDER BY started DESC, id DESC LIMIT 1`); got[0] != c.state {
+			t.Errorf("%s: the run is %s, want %s", c.say, got[0], c.state)
 		}
 	}
 }

@@ -184,7 +184,7 @@ var named = map[string]string{
 	"cmd/parley/webchat.go":                        "the command that prints the page's link",
 }
 
-func TestTheCoreNamesNoNetwork(t *testing.T) {
+func TestSourcesOfTheCoreNameNoNetwork(t *testing.T) {
 	t.Parallel()
 	names := []string{configs.WebChat, configs.API}
 	for _, f := range all.Factories() {
@@ -218,7 +218,7 @@ var keptPaths = map[string]string{
 	"workspace/store/witness.go": "a data directory without a database is looked at for what was in it",
 }
 
-func TestNobodyButTheStoreOfFilesKnowsTheirPaths(t *testing.T) {
+func TestSourcesLeaveKeptFilesToTheirStore(t *testing.T) {
 	t.Parallel()
 	err := sources(func(name, text string) error {
 		if path.Dir(name) == "workspace/blob" || keptPaths[name] != "" {

@@ -22,7 +22,7 @@ import (
 	"parley/workspace/store"
 )
 
-// turns is what happens in a lane: it begins runs, hands them to the loop, and ends them.
+// turns is what happens in a lane: it begins runs, hands them to their runner, and ends them.
 type turns struct {
 	store       *store.Store
 	transcripts *transcript.Cache
@@ -152,7 +152,7 @@ func (ts *turns) giveBack(t *lane.Turn) (gone bool) {
 	return gone
 }
 
-// attempt runs the loop once. A panic in it is the turn's failure and nobody else's.
+// attempt has the run carried out, as far as it goes. A panic in it is the turn's failure and nobody else's.
 func (ts *turns) attempt(ctx context.Context, rec *recorder) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -160,7 +160,7 @@ func (ts *turns) attempt(ctx context.Context, rec *recorder) (err error) {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	err = rec.snapshot.Loop.Run(ctx, rec.turn, rec, rec.emit)
+	err = rec.snapshot.Runner.Run(ctx, rec.turn, rec, rec.emit)
 	if cause := context.Cause(ctx); err != nil && cause != nil && !rec.ended {
 		for _, known := range []error{agentloop.ErrRestart, agentloop.ErrShutdown} {
 			if errors.Is(cause, known) {

@@ -36,7 +36,8 @@ type Snapshot struct {
 	OnUnknown   workspace.OnUnknown
 	MainScope   bool // while one owner is the only person, all share a session
 	Models      *llm.Registry
-	Loop        *agentloop.Loop
+	Runner      agentloop.Runner // carries out runs: the loop
+	Loop        *agentloop.Loop  // weighs and sums up its own prompts as well
 	Domains     map[string]Domain
 	Transcriber Transcriber // nil: nothing is configured that transcribes
 }

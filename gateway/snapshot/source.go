@@ -107,7 +107,7 @@ func (s *Source) build(c *configs.Config) (*Snapshot, error) {
 	}
 	loop := s.opt.Loop
 	loop.Models, loop.Tools = made.Models, set
-	made.Loop = &loop
+	made.Loop, made.Runner = &loop, &loop
 	return made, nil
 }
 
