@@ -16,6 +16,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/gateway/api"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -40,7 +41,7 @@ type approvals struct {
 
 	mu   sync.Mutex
 	due  map[workspace.ApprovalID]*lapse
-	jobs map[workspace.OutboundID]*job // of messages that ask
+	jobs map[workspace.OutboundID]*delivery.Job // of messages that ask
 	shut bool
 	wg   sync.WaitGroup
 
@@ -55,7 +56,7 @@ type lapse struct {
 }
 
 func newApprovals(g *Gateway) *approvals {
-	a := &approvals{g: g, store: g.store, log: g.log, now: g.opt.Now, due: map[workspace.ApprovalID]*lapse{}, jobs: map[workspace.OutboundID]*job{}}
+	a := &approvals{g: g, store: g.store, log: g.log, now: g.opt.Now, due: map[workspace.ApprovalID]*lapse{}, jobs: map[workspace.OutboundID]*delivery.Job{}}
 	a.base, a.end = context.WithCancel(g.base)
 	a.lapsed = a.expire
 	return a
@@ -168,7 +169,7 @@ func (a *approvals) push(list []workspace.Outbound) {
 		if o.State != workspace.OutOpen {
 			a.g.deliver.Push(o, false, nil)
 		} else if a.jobs[o.ID] == nil {
-			a.jobs[o.ID] = a.g.deliver.Push(o, false, nil)
+			a.jobs[o.ID] = a.g.deliver.Ask(o, a.actions)
 		}
 	}
 }
@@ -432,7 +433,7 @@ func (r *recorder) hold(t *lane.Turn, why string, after int64) {
 type held struct {
 	run  workspace.RunID
 	open *workspace.Outbound // its streamed answer
-	job  *job
+	job  *delivery.Job
 }
 
 // waitsFor is what people are told that a turn waits for.

@@ -12,6 +12,7 @@ import (
 	"parley/channels"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -21,11 +22,10 @@ import (
 // Goroutines: one per command beside a lane, at most commandsAtOnce.
 type commands struct {
 	control *control.Control
-	deliver *deliver
+	deliver *delivery.Outbox
 	feed    *live.Feed
 	local   func(channels.Network) bool // its people are signed in at the gateway
 	stray   func(workspace.Input)       // a message of ours was pressed
-	private func(workspace.Input) bool  // its sender alone reads the answer
 	log     *slog.Logger
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -105,7 +105,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	}()
 	do := command.Run
 	if in.Kind == channels.KindButton {
-		do, call.Private = command.Press, c.private(in)
+		do, call.Private = command.Press, c.deliver.Private(in)
 		defer c.stray(in)
 	}
 	if err := do(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {

@@ -11,11 +11,13 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/delivery"
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
 	"parley/routes"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -24,12 +26,12 @@ import (
 type dispatch struct {
 	store       *store.Store
 	lanes       *lane.Lanes
-	deliver     *deliver
+	deliver     *delivery.Outbox
 	transcripts *transcript.Cache
 	people      *people
 	moves       *transport.Moves
 	places      *places
-	stale       *parking
+	stale       *delivery.Stale
 	snapshot    func() *snapshot.Snapshot // of the configuration in force
 	commands    *commands
 	pressure    func() bool
@@ -277,7 +279,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 		return list[:1]
 	}
 	for _, x := range list {
-		x.stale = d.stale.old(in.Time, a.line)
+		x.stale = d.stale.Old(in.Time, a.line)
 		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data) && !d.asksFirst(x)
 	}
 	return list
@@ -401,7 +403,7 @@ func (d *dispatch) pair(l *transport.Channel, in channels.Inbound, a *arrival) e
 	}
 	a.Pairing = &p
 	text := "I don't know you yet. Ask my owner to approve this code within ten minutes: " + code + "\n\nOn the machine that I run on: parley pairing approve " + code
-	a.Replies = []store.NewOutbound{notice("input:"+string(a.Input.ID)+":refused", "", workspace.OutRefusal, text)}
+	a.Replies = []store.NewOutbound{delivery.Notice("input:"+string(a.Input.ID)+":refused", "", workspace.OutRefusal, text)}
 	return nil
 }
 
@@ -461,7 +463,7 @@ func (d *dispatch) apart(ctx context.Context, list []*arrival, err error) error 
 			return err
 		}
 		d.log.Error("input cannot be stored as it is", "key", a.in.Key, "err", err)
-		return d.accept(ctx, []*arrival{d.noted(a.line, a.in, "it could not be stored: "+d.hide.Redact(short(err)))})
+		return d.accept(ctx, []*arrival{d.noted(a.line, a.in, "it could not be stored: "+d.hide.Redact(clip.Runes(err.Error(), 300)))})
 	}
 	for _, a := range list {
 		a.Begin = nil
@@ -516,7 +518,7 @@ func (d *dispatch) stored(ctx context.Context, a *arrival, got store.Accepted) {
 		d.transcripts.Note(a.key, in.Seq, workspace.ContextLine{Name: in.Sender, Text: in.Text})
 	case in.State != workspace.InputQueued:
 	case a.stale:
-		d.stale.park(in)
+		d.stale.SetAside(in)
 	case d.commands.atDoor(in):
 		d.commands.run(context.WithoutCancel(ctx), in)
 	case in.Mode == workspace.ModeCommand && !d.commands.ordered(in.Text):

@@ -1,5 +1,5 @@
 // Package gateway is the building that holds the rooms of the house together. It wires them, starts and stops them,
-// and owns the two doors: dispatch.go is the way in, deliver.go the way out, recover.go what a crash leaves behind.
+// and owns the way in (dispatch.go), the turns, and what a crash leaves behind (recover.go).
 //
 // Goroutines: one per channel, the lanes', the rooms', the sweeper, the watcher of the configuration, and the HTTP
 // server's. Stop ends all of them before it returns.
@@ -27,6 +27,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
 	"parley/gateway/snapshot"
@@ -82,7 +83,7 @@ type Gateway struct {
 	warden      *folder.Warden // of owners' folders
 	lanes       *lane.Lanes
 	turns       *turns
-	deliver     *deliver
+	deliver     *delivery.Outbox
 	dispatch    *dispatch
 	commands    *commands
 	transcripts *transcript.Cache
@@ -90,7 +91,7 @@ type Gateway struct {
 	places      *places
 	moves       *transport.Moves
 	sums        summaries
-	parking     *parking
+	stale       *delivery.Stale
 	approvals   *approvals
 	channels    *transport.Channels
 	logins      *transport.Logins
@@ -289,24 +290,22 @@ func (c clock) Now() time.Time { return c() }
 
 // wire connects the rooms. Nothing runs yet.
 func (g *Gateway) wire(c *configs.Config) {
-	sending, stopSending := context.WithCancel(g.base)
 	g.moves = transport.NewMoves(g.store)
-	g.deliver = &deliver{store: g.store, moves: g.moves, channels: g.channels, blobs: g.blobs, log: g.log, now: g.opt.Now, hide: g.hide(), base: sending, rooms: map[workspace.RoomID]*room{},
-		ending: make(chan struct{})}
+	g.stale = delivery.NewStale(delivery.StaleOptions{Store: g.store, After: func() time.Duration { return g.snapshot().StaleAfter }, Now: g.opt.Now, Log: g.log})
+	g.deliver = delivery.New(g.base, delivery.Options{Store: g.store, Channels: g.channels, Moves: g.moves, Blobs: g.blobs, Hide: g.hide(), Now: g.opt.Now, Log: g.log}, g.stale)
 	if g.store.Crashed() {
-		g.deliver.burst = newBurst(g.booted)
+		g.deliver.AfterCrash(g.booted)
 	}
 	g.stops.push("delivery", func(ctx context.Context) error {
-		g.deliver.drain(ctx, flushTime, stopSending)
+		g.deliver.Drain(ctx, flushTime)
 		return nil
 	})
-	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
+	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, base: g.base, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
 		snapshot: g.snapshot, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)
 	g.turns.approvals, g.turns.mode = g.approvals, func(key string) string { return g.queue(key).Mode }
-	g.deliver.buttons = g.approvals.actions
 	g.stops.push("lanes", func(ctx context.Context) error {
 		g.lanes.Drain(ctx)
 		return nil
@@ -315,18 +314,16 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.approvals.stop()
 		return nil
 	})
-	g.parking = newParking(g)
-	g.deliver.parking = g.parking
 	g.logins = transport.NewLogins(g.base, g.channels)
 	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, local: g.channels.IsLocal, stray: g.approvals.stray, private: g.deliver.private}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, local: g.channels.IsLocal, stray: g.approvals.stray}
 	g.stops.push("commands", func(context.Context) error {
-		g.parking.stop()
+		g.stale.Stop()
 		g.commands.wait()
 		return nil
 	})
 	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.parking, snapshot: g.snapshot,
+	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.stale, snapshot: g.snapshot,
 		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"parley/agentloop"
 	"parley/channels"
+	"parley/gateway/delivery"
 	"parley/workspace"
 )
 
@@ -128,7 +129,7 @@ func (ts *turns) say(rec *recorder, got fetched) {
 		} else {
 			key = "session:" + string(rec.run.SessionID) + ":" + key
 		}
-		out, err := ts.store.Outbound(notice(key, n.in.RoomID, workspace.OutNotice, n.text))
+		out, err := ts.store.Outbound(delivery.Notice(key, n.in.RoomID, workspace.OutNotice, n.text))
 		if err != nil {
 			ts.log.Error("notice cannot be stored", "run", rec.run.ID, "err", err)
 			continue

@@ -8,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/delivery"
 )
 
 // growth is an answer on a network whose messages can be opened and then only grow. What is shown is the beginning of
@@ -15,7 +16,7 @@ import (
 // until the end gives the message its final text by an edit, as everywhere.
 type growth struct {
 	streamer channels.Streamer
-	send     starter // where no stream may be opened
+	send     delivery.Starter // where no stream may be opened
 	who      channels.UserID
 	traits   channels.Traits
 

@@ -7,6 +7,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -97,8 +98,8 @@ func (ts *turns) Behind(key string, in workspace.Input, why string) {
 	if in.Person != run.Requester {
 		text = fmt.Sprintf("Your message waits: I am at work for somebody else here, and %s.", why)
 	}
-	n := notice(fmt.Sprintf("run:%s:behind:%d:%s", run.ID, len(steps), in.RoomID), in.RoomID, workspace.OutNotice, text)
-	out, err := ts.store.Outbound(ts.replying(n, in))
+	n := delivery.Notice(fmt.Sprintf("run:%s:behind:%d:%s", run.ID, len(steps), in.RoomID), in.RoomID, workspace.OutNotice, text)
+	out, err := ts.store.Outbound(ts.deliver.Replying(n, in))
 	if err != nil {
 		if !errors.Is(err, store.ErrClosed) {
 			ts.log.Error("sender cannot be told that a message waits", "session", key, "err", err)

@@ -13,6 +13,7 @@ import (
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/snapshot"
 	"parley/routes"
@@ -62,7 +63,7 @@ func (h house) PeopleChanged() {
 func (h house) RoomsChanged() { h.g.places.forget() }
 
 func (h house) Cut(room workspace.RoomID, text string) []store.Span {
-	return cut(text, h.traits(room))
+	return delivery.Cut(text, h.traits(room))
 }
 
 // Attach keeps a file for a room whose network takes files of its size.

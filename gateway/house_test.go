@@ -39,6 +39,7 @@ gateway/transcript        -> agentloop channels workspace
 gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/disk channels configs
 gateway/logbook           ->
 gateway/rights            -> workspace
+gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
 gateway/control           -> gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
 gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace workspace/disk
@@ -141,7 +142,7 @@ func TestArrowsBite(t *testing.T) {
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
-		"gateway/live gateway/api", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
+		"gateway/live gateway/api", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
 		if len(wrongImports(module+from, []string{"fmt", module + to})) != 1 {

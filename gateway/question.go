@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/delivery"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -44,7 +45,7 @@ func (a *approvals) audience(ap *workspace.Approval, r *recorder) (rooms []works
 		a.people(*ap, r, here, own, ask)
 	}
 	if here && !asked[r.room.ID] {
-		list = append(list, r.replying(notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap, len(rooms)))))
+		list = append(list, r.replying(delivery.Notice("approval:"+string(ap.ID)+":notice", r.room.ID, workspace.OutNotice, elsewhere(*ap, len(rooms)))))
 	}
 	return rooms, list
 }
@@ -130,21 +131,21 @@ func (a *approvals) question(ap workspace.Approval, r *recorder, l *transport.Ch
 	out := store.NewOutbound{Key: ap.QuestionKey(room), RoomID: room, RunID: ap.RunID, Kind: workspace.OutApproval, Open: true, OnUnknown: workspace.DropUnknown}
 	head, tail := a.head(ap, r), a.tail(ap, l, direct)
 	out.Text = head + "\n\n" + fenced(ap.Body.Shown) + "\n" + tail
-	if out.Spans = cut(out.Text, l.Traits); len(out.Spans) > 0 && len(out.Spans) <= questionParts(l.Traits) {
+	if out.Spans = delivery.Cut(out.Text, l.Traits); len(out.Spans) > 0 && len(out.Spans) <= questionParts(l.Traits) {
 		return out, true
 	}
 	if data := []byte(ap.Body.Shown); l.Traits.MaxFile > 0 && int64(len(data)) <= l.Traits.MaxFile {
 		ref, err := r.ts.putBlob(data)
 		if err == nil {
 			out.Text = head + fmt.Sprintf("\n\nAll of it, %d bytes, is in the file before this message. Read it first.\n", len(data)) + tail
-			out.Spans = append([]store.Span{{Blob: ref}}, cut(out.Text, l.Traits)...)
+			out.Spans = append([]store.Span{{Blob: ref}}, delivery.Cut(out.Text, l.Traits)...)
 			return out, true
 		}
 		a.log.Error("a question cannot be kept as a file", "approval", ap.ID, "err", err)
 	}
 	out.Text = head + fmt.Sprintf("\n\nIt is too long to be shown here whole (%d bytes), so it cannot be answered here. WebChat shows it, and so does `parley approval show %s`.",
 		len(ap.Body.Shown), workspace.Short(ap.ID))
-	out.Spans = cut(out.Text, l.Traits)
+	out.Spans = delivery.Cut(out.Text, l.Traits)
 	return out, false
 }
 

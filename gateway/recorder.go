@@ -11,7 +11,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/channels"
-	"parley/channels/markup"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
@@ -42,7 +42,7 @@ type recorder struct {
 	weighed bool                // its conversation was looked at for its length
 	asked   bool                // it has asked people for approvals, or an earlier try of it may have
 	waits   *workspace.Approval // for which it waits now
-	job     *job                // of the streamed answer of an earlier pass
+	job     *delivery.Job       // of the streamed answer of an earlier pass
 	resumed bool
 	ended   bool
 }
@@ -276,7 +276,7 @@ type interrupted struct {
 	end      store.Finish
 	rec      *recorder
 	streamed *workspace.Outbound
-	job      *job
+	job      *delivery.Job
 }
 
 // ended clears up after the commit.
@@ -355,7 +355,10 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	if r.line != nil {
 		traits = r.line.Traits
 	}
-	out.Spans = r.cut(text, traits)
+	var err error
+	if out.Spans, err = delivery.CutOrAttach(text, traits, r.ts.putBlob); err != nil {
+		r.ts.log.Error("long answer cannot be kept as a file", "run", r.run.ID, "err", err)
+	}
 	if len(out.Spans) == 0 {
 		return false
 	}
@@ -368,39 +371,16 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 	return out.Sending
 }
 
-// cut divides an answer into parts; one that is too long for the room goes as a file behind its first part.
-func (r *recorder) cut(text string, traits channels.Traits) []store.Span {
-	spans := cut(text, traits)
-	if traits.MaxParts == 0 || len(spans) <= traits.MaxParts || traits.MaxFile == 0 {
-		return spans
-	}
-	ref, err := r.ts.putBlob([]byte(text))
-	if err != nil {
-		r.ts.log.Error("long answer cannot be kept as a file", "run", r.run.ID, "err", err)
-		return spans
-	}
-	return []store.Span{spans[0], {Blob: ref}}
-}
-
 // replying is a message of the turn as a reply to what it answers.
 func (r *recorder) replying(n store.NewOutbound) store.NewOutbound {
 	if len(r.lane.Inputs) == 0 {
 		return n
 	}
-	return r.ts.replying(n, r.lane.Inputs[0])
-}
-
-// cut divides a text into what a network takes as one message each.
-func cut(text string, traits channels.Traits) []store.Span {
-	var spans []store.Span
-	for _, s := range markup.Cut(text, traits) {
-		spans = append(spans, store.Span{From: s.From, To: s.To})
-	}
-	return spans
+	return r.ts.deliver.Replying(n, r.lane.Inputs[0])
 }
 
 // abandon ends the message of a streamed answer that will have no text: with a last word, or by taking it away.
-func (r *recorder) abandon(o *workspace.Outbound, j *job, text string) {
+func (r *recorder) abandon(o *workspace.Outbound, j *delivery.Job, text string) {
 	var spans []store.Span
 	if text != "" {
 		spans = []store.Span{{To: len(text)}}

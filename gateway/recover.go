@@ -10,15 +10,13 @@ import (
 	"parley/channels"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/delivery"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
 // maxBegins is how often a run is begun before its failure is shown.
 const maxBegins = 3
-
-// longestWait is the longest that a network asks for before the next send: Telegram has asked for most of a day.
-const longestWait = 24 * time.Hour
 
 // recoverAll is the boot scan: what an earlier process left behind is taken up before anything new comes in.
 //
@@ -32,7 +30,6 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read undelivered answers: %w", err)
 	}
-	g.forgetWaits(undelivered)
 	live, err := g.store.LiveRuns()
 	if err != nil {
 		return fmt.Errorf("read live runs: %w", err)
@@ -41,17 +38,7 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read queued inputs: %w", err)
 	}
-	open := map[workspace.RunID]*workspace.Outbound{}
-	for i, o := range undelivered {
-		if o.State == workspace.OutOpen && o.Kind != workspace.OutApproval {
-			open[o.RunID] = g.settleOpen(&undelivered[i])
-		}
-	}
-	for _, o := range undelivered { // before any run goes on: a room takes the first answer that it is given
-		if o.State != workspace.OutOpen {
-			g.deliver.Push(o, false, nil)
-		}
-	}
+	open := g.deliver.Recover(undelivered) // before any run goes on: a room takes the first answer that it is given
 	questions, err := g.approvals.left()
 	if err != nil {
 		return err
@@ -91,33 +78,6 @@ func (g *Gateway) resumeAll(ctx context.Context, live []workspace.Run, open map[
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-// forgetWaits drops waits that no network asks for, or that began in the future: the clock was set back since. One that
-// still minds says so.
-func (g *Gateway) forgetWaits(list []workspace.Outbound) {
-	for _, o := range list {
-		for i := range o.Parts {
-			if p := &o.Parts[i]; p.NextAt.Sub(g.opt.Now()) > longestWait || g.opt.Now().Before(o.Created) {
-				p.NextAt = time.Time{}
-			}
-		}
-	}
-}
-
-// settleOpen decides about the message of a streamed answer that an earlier process was sending. It carried no answer
-// text, so it can safely be sent again.
-func (g *Gateway) settleOpen(o *workspace.Outbound) *workspace.Outbound {
-	for i := range o.Parts {
-		p := &o.Parts[i]
-		if p.State != workspace.PartSending || p.Epoch == g.store.Epoch() {
-			continue
-		}
-		g.store.Receipt(store.Move{Part: *p, To: workspace.PartUnknown, Error: "the gateway ended while it was being sent"},
-			store.Move{Part: *p, To: workspace.PartReady, Error: "carried no answer"})
-		p.State = workspace.PartReady
-	}
-	return o
 }
 
 // resume takes up one run.
@@ -172,7 +132,7 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 		f.State, f.Reason, f.InputState, text = workspace.RunStopped, "stopped", workspace.InputStopped, "(stopped)"
 	}
 	if run.RoomID != "" && (run.StopBy == "" || open != nil) {
-		n := notice("run:"+string(run.ID)+":answer", run.RoomID, workspace.OutNotice, text)
+		n := delivery.Notice("run:"+string(run.ID)+":answer", run.RoomID, workspace.OutNotice, text)
 		n.RunID = run.ID
 		if open != nil {
 			n.Streamed = open.ID
@@ -195,9 +155,9 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 // offer hands a queued input of the journal to where it is worked on.
 func (g *Gateway) offer(in workspace.Input) {
 	switch {
-	case g.parking.has(in.Seq):
-	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && in.Received.Before(g.began) && g.parking.old(in.Sent, nil):
-		g.parking.park(in)
+	case g.stale.Has(in.Seq):
+	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && in.Received.Before(g.began) && g.stale.Old(in.Sent, nil):
+		g.stale.SetAside(in)
 	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
 		g.lanes.Steer(in.Binding.Key, in)
 	case g.commands.atDoor(in):

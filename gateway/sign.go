@@ -11,6 +11,7 @@ import (
 	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/delivery"
 	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/workspace"
@@ -26,7 +27,7 @@ const editTimeout = 5 * time.Second
 // sign shows a room that a turn is under way: typing, then a placeholder, then the answer as it grows. A quick
 // answer costs nothing but a timer. Its goroutine starts with the first sign and ends with stop.
 type sign struct {
-	d    *deliver
+	ts   *turns
 	line *transport.Channel
 	room workspace.Room
 	run  workspace.RunID
@@ -46,15 +47,15 @@ type sign struct {
 	steps  string          // what was done so far, in one line; empty: it is not shown
 	dirty  bool
 	open   *workspace.Outbound // the streamed answer; adopted from an earlier boot or made here
-	job    *job
+	job    *delivery.Job
 	ended  bool
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 // newSign makes the signs of a turn; none is shown before watch.
-func newSign(d *deliver, l *transport.Channel, room workspace.Room, run workspace.RunID, t *lane.Turn, when snapshot.Progress, open *workspace.Outbound) *sign {
-	s := &sign{d: d, line: l, room: room, run: run, turn: t, when: when, open: open, began: d.now()}
+func newSign(ts *turns, l *transport.Channel, room workspace.Room, run workspace.RunID, t *lane.Turn, when snapshot.Progress, open *workspace.Outbound) *sign {
+	s := &sign{ts: ts, line: l, room: room, run: run, turn: t, when: when, open: open, began: ts.now()}
 	if len(t.Inputs) > 0 {
 		s.asked = t.Inputs[0]
 	}
@@ -109,16 +110,16 @@ func (s *sign) follow(steps string) {
 func (s *sign) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || s.d.base.Err() != nil {
+	if s.ended || s.ts.base.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(s.d.base)
+	ctx, cancel := context.WithCancel(s.ts.base)
 	s.cancel, s.done = cancel, make(chan struct{})
 	go s.show(ctx) // stop waits for done
 }
 
 // stop ends all signs and returns the streamed answer to finish, if there is one, with its job.
-func (s *sign) stop() (*workspace.Outbound, *job) {
+func (s *sign) stop() (*workspace.Outbound, *delivery.Job) {
 	if s.line == nil {
 		return s.open, nil
 	}
@@ -131,7 +132,7 @@ func (s *sign) stop() (*workspace.Outbound, *job) {
 		cancel()
 		<-done
 		if s.grows != nil {
-			s.grows.close(s.d.base, s.line.Log)
+			s.grows.close(s.ts.base, s.line.Log)
 		}
 	}
 	s.mu.Lock()
@@ -154,7 +155,7 @@ func (s *sign) show(ctx context.Context) {
 	pace = max(pace, 200*time.Millisecond)
 	var lastType, lastEdit time.Time
 	for ctx.Err() == nil {
-		now := s.d.now()
+		now := s.ts.now()
 		if canType && s.line.Traits.TypingEvery > 0 && now.Sub(lastType) >= s.line.Traits.TypingEvery {
 			lastType = now
 			if err := typer.ShowTyping(ctx, s.room.Address); err != nil {
@@ -192,10 +193,7 @@ func (s *sign) acknowledge(ctx context.Context) (remove func()) {
 	}
 	react(ctx, s.line.Traits.Ack)
 	return func() {
-		s.d.signs.Go(func() {
-			defer guard(s.line.Log, "sign")
-			react(ctx, "")
-		})
+		s.ts.deliver.Go(func() { react(ctx, "") })
 	}
 }
 
@@ -226,18 +224,18 @@ func (s *sign) placed(ctx context.Context) bool {
 		if s.room.Kind != channels.DM {
 			out.ReplyTo = s.asked.Data.Message // as an answer that is sent whole
 		}
-		list, err := s.d.store.Outbound(out)
+		list, err := s.ts.store.Outbound(out)
 		if err != nil || len(list) == 0 {
 			if err != nil && !errors.Is(err, store.ErrClosed) {
 				s.line.Log.Error("placeholder cannot be stored", "run", s.run, "err", err)
 			}
 			return false
 		}
-		j = &job{out: list[0], done: make(chan struct{})}
+		var start delivery.Starter
 		if s.grows != nil {
-			j.start = s.grows.open
+			start = s.grows.open
 		}
-		j = s.d.push(j, false)
+		j = s.ts.deliver.Open(list[0], start)
 		s.mu.Lock()
 		s.open, s.job = &list[0], j
 		s.mu.Unlock()
@@ -246,7 +244,7 @@ func (s *sign) placed(ctx context.Context) bool {
 		return s.remote() != ""
 	}
 	select {
-	case <-j.done:
+	case <-j.Done():
 		return s.remote() != ""
 	case <-ctx.Done():
 		return false
@@ -257,19 +255,13 @@ func (s *sign) placed(ctx context.Context) bool {
 func (s *sign) remote() channels.MessageID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	parts := s.open.Parts
-	if s.job != nil {
-		select {
-		case <-s.job.done:
-			parts = s.job.out.Parts
-		default:
-			return ""
-		}
-	}
-	if len(parts) == 0 {
+	switch {
+	case s.job != nil:
+		return s.job.Remote()
+	case len(s.open.Parts) == 0:
 		return ""
 	}
-	return parts[0].RemoteID
+	return s.open.Parts[0].RemoteID
 }
 
 // grow edits the message to the text so far, or to what is being waited for.
@@ -295,17 +287,17 @@ func (s *sign) grow(ctx context.Context, editor channels.Editor, since time.Dura
 		if len(spans) == 0 {
 			return
 		}
-		post.Text, post.Plain = markup.Render(text, spans[0], s.line.Traits.Dialect)
+		post.Text, post.Plain = s.ts.deliver.Render(text, spans[0], s.line.Traits.Dialect)
 	case note != "" || steps != "":
-		post.Plain = strings.TrimRight(placeholder+" "+note, " ") + ", " + since.Round(time.Second).String()
+		line := strings.TrimRight(delivery.Placeholder+" "+note, " ") + ", " + since.Round(time.Second).String()
 		if steps != "" {
-			post.Plain = steps + "\n" + post.Plain
+			line = steps + "\n" + line
 		}
-		post.Text, _ = markup.Render(post.Plain, markup.Span{To: len(post.Plain)}, s.line.Traits.Dialect)
+		post.Text, _ = s.ts.deliver.Render(line, markup.Span{To: len(line)}, s.line.Traits.Dialect)
+		post.Plain = s.ts.hide.Redact(line)
 	default:
 		return
 	}
-	post.Text, post.Plain = s.d.hide.Redact(post.Text), s.d.hide.Redact(post.Plain)
 	// an edit that is cut off might still arrive after the final one, so it may end by itself
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 	defer cancel()
@@ -341,8 +333,8 @@ func (s *sign) rest(why string) {
 		return
 	}
 	post := channels.Post{To: s.room.Address}
-	post.Text, post.Plain = markup.Render(text, spans[0], s.line.Traits.Dialect)
-	ctx, cancel := context.WithTimeout(s.d.base, editTimeout)
+	post.Text, post.Plain = s.ts.deliver.Render(text, spans[0], s.line.Traits.Dialect)
+	ctx, cancel := context.WithTimeout(s.ts.base, editTimeout)
 	defer cancel()
 	if err := editor.Edit(ctx, s.remote(), post); err != nil {
 		s.line.Log.Debug("a resting answer is not told so", "run", s.run, "err", err)

@@ -12,7 +12,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
-	"parley/channels"
+	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
@@ -26,7 +26,8 @@ import (
 type turns struct {
 	store       *store.Store
 	transcripts *transcript.Cache
-	deliver     *deliver
+	deliver     *delivery.Outbox
+	base        context.Context // of what a turn shows beside its answer
 	channels    *transport.Channels
 	lanes       *lane.Lanes
 	feed        *live.Feed
@@ -292,7 +293,7 @@ func (ts *turns) furnish(rec *recorder, in workspace.Input) {
 	if l != nil && (l.Traits.Local || !l.Serves(room.Address)) || over.Send == "off" {
 		shown = nil // who reads the transcript sees the turn itself; and a channel must connect first
 	}
-	rec.sign = newSign(ts.deliver, shown, room, rec.run.ID, rec.lane, rec.snapshot.Progress, rec.open)
+	rec.sign = newSign(ts, shown, room, rec.run.ID, rec.lane, rec.snapshot.Progress, rec.open)
 	rec.sign.job, rec.sign.thinks = rec.job, over.Reasoning == "on"
 	rec.sign.watch()
 	t := &rec.turn
@@ -337,8 +338,8 @@ func (ts *turns) Waits(key string, inputs []workspace.Input, why string) {
 	if len(inputs) == 0 || inputs[0].RoomID == "" {
 		return // /v1/status says it
 	}
-	n := notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+".")
-	out, err := ts.store.Outbound(ts.replying(n, inputs[0]))
+	n := delivery.Notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+".")
+	out, err := ts.store.Outbound(ts.deliver.Replying(n, inputs[0]))
 	if err != nil {
 		ts.log.Error("sender cannot be told of the wait", "session", key, "err", err)
 		return
@@ -357,7 +358,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 		}
 		if in.RoomID != "" {
 			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"
-			notices = append(notices, ts.replying(notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text), in))
+			notices = append(notices, ts.deliver.Replying(delivery.Notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text), in))
 		}
 	}
 	out, err := ts.store.EndInputs(ends, notices...)
@@ -372,18 +373,4 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return clip.Runes(s, 81)
-}
-
-// notice is a short answer of one part.
-func notice(key string, room workspace.RoomID, kind workspace.OutboundKind, text string) store.NewOutbound {
-	return store.NewOutbound{Key: key, RoomID: room, Kind: kind, Text: text, Spans: []store.Span{{To: len(text)}}}
-}
-
-// replying is a message about what a person wrote, as a reply to it where others write too: where threads grow from
-// messages, it stands in that one's.
-func (ts *turns) replying(n store.NewOutbound, in workspace.Input) store.NewOutbound {
-	if addr, err := ts.deliver.Address(n.RoomID); err == nil && addr.Kind != channels.DM && in.RoomID == n.RoomID {
-		n.ReplyTo = in.Data.Message
-	}
-	return n
 }

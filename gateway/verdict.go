@@ -8,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/channels/markup"
+	"parley/gateway/delivery"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -81,7 +82,7 @@ func (a *approvals) closing(ap workspace.Approval, r workspace.AskedRoom, text s
 			traits = l.Traits
 		}
 	}
-	spans := cut(text, traits)
+	spans := delivery.Cut(text, traits)
 	if len(files) > 0 || !r.Whole || len(spans) > len(was.Parts) {
 		first, _, _ := strings.Cut(text, "\n\n")
 		spans = []store.Span{{To: len(first)}}
@@ -114,12 +115,11 @@ func (a *approvals) stray(in workspace.Input) {
 		return
 	}
 	text := a.answered(ap)
-	if len(cut(text, l.Traits)) != 1 {
+	if len(delivery.Cut(text, l.Traits)) != 1 {
 		text = a.verdict(ap)
 	}
 	post := channels.Post{To: addr}
-	post.Text, post.Plain = markup.Render(text, markup.Span{To: len(text)}, l.Traits.Dialect)
-	post.Text, post.Plain = a.g.hide().Redact(post.Text), a.g.hide().Redact(post.Plain)
+	post.Text, post.Plain = a.g.deliver.Render(text, markup.Span{To: len(text)}, l.Traits.Dialect)
 	a.begin(func(ctx context.Context) {
 		if err := editor.Edit(ctx, id, post); err != nil && ctx.Err() == nil {
 			a.log.Warn("a stray question keeps its buttons", "approval", ap.ID, "room", addr.String(), "err", err)

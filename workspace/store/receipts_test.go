@@ -21,6 +21,9 @@ func TestR05_ReceiptOutlivesAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if s.Crashed() {
+		t.Error("a first start counts as one after a crash")
+	}
 	addr := channels.Address{Network: "telegram", Account: "42", Kind: channels.DM, Peer: "7"}
 	got, err := s.Accept(store.Arrival{Room: addr, Input: workspace.Input{ID: "i1", Source: "telegram", Account: "42", Key: "m:7:1", Kind: channels.KindMessage,
 		Mode: workspace.ModeTurn, State: workspace.InputRefused}, Replies: []store.NewOutbound{{Key: "input:i1:refused", Kind: workspace.OutRefusal, Text: "no",
@@ -48,6 +51,9 @@ func TestR05_ReceiptOutlivesAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer again.Close()
+	if !again.Crashed() {
+		t.Error("a kill does not count as a crash")
+	}
 	open, err := again.Undelivered()
 	if err != nil || len(open) != 0 {
 		t.Errorf("undelivered after the start: %+v %v", open, err)

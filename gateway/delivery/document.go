@@ -1,4 +1,4 @@
-package gateway
+package delivery
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 )
 
 // document is a part's kept file as a network gets it. Each try of a send opens it for itself.
-func (d *deliver) document(o *workspace.Outbound, ref string) (channels.File, error) {
-	kept, err := d.blobs.Open(ref)
+func (d *Outbox) document(o *workspace.Outbound, ref string) (channels.File, error) {
+	kept, err := d.Blobs.Open(ref)
 	if err != nil {
 		return channels.File{}, err
 	}
@@ -22,7 +22,7 @@ func (d *deliver) document(o *workspace.Outbound, ref string) (channels.File, er
 	}
 	name, mime := titled(o, head)
 	return channels.File{Name: name, MIME: mime, Size: kept.Size(), Ref: ref, Open: func(context.Context) (io.ReadCloser, error) {
-		f, err := d.blobs.Open(ref)
+		f, err := d.Blobs.Open(ref)
 		if err != nil { // no reader, and not one that is nil
 			return nil, err
 		}

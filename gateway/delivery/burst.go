@@ -1,4 +1,4 @@
-package gateway
+package delivery
 
 import (
 	"context"
@@ -35,18 +35,18 @@ type pass struct {
 	timer *time.Timer
 }
 
-// asks says whether an answer on this line must be held back now.
-func (b *burst) asks(l *transport.Channel) bool {
-	if b == nil || !time.Now().Before(b.over) || l == nil || l.Traits.Idempotent {
+// asks says whether an answer on this channel must be held back now.
+func (b *burst) asks(ch *transport.Channel) bool {
+	if b == nil || !time.Now().Before(b.over) || ch == nil || ch.Traits.Idempotent {
 		return false
 	}
-	_, finds := channels.As[channels.Finder](l.Adapter)
+	_, finds := channels.As[channels.Finder](ch.Adapter)
 	return !finds
 }
 
 // try takes a place if there is one.
-func (b *burst) try(l *transport.Channel) (p *pass, ok bool) {
-	if !b.asks(l) {
+func (b *burst) try(ch *transport.Channel) (p *pass, ok bool) {
+	if !b.asks(ch) {
 		return nil, true
 	}
 	select {
@@ -58,8 +58,8 @@ func (b *burst) try(l *transport.Channel) (p *pass, ok bool) {
 }
 
 // enter waits for a place. It is false when ctx ended.
-func (b *burst) enter(ctx context.Context, l *transport.Channel) (*pass, bool) {
-	if !b.asks(l) {
+func (b *burst) enter(ctx context.Context, ch *transport.Channel) (*pass, bool) {
+	if !b.asks(ch) {
 		return nil, true
 	}
 	over := time.NewTimer(time.Until(b.over))

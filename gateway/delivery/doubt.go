@@ -1,4 +1,4 @@
-package gateway
+package delivery
 
 import (
 	"context"
@@ -11,35 +11,51 @@ import (
 )
 
 const (
-	placeholder = "…" // carries no answer text, so that an orphan is never a second answer
-
 	markedOnce   = workspace.DoubtMarked
 	droppedDoubt = workspace.DoubtDropped
-	maxFinds     = 5 // questions about one part that failed
 )
+
+// errEnded is a doubt that the network is not to blame for: the answer may go out, marked, after each of three crashes.
+var errEnded = errors.New("the gateway ended while it was being sent")
+
+// doubt notes that a part may have been sent.
+func (d *Outbox) doubt(p *workspace.Part, err error) bool {
+	d.Log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
+	text := d.short(err)
+	if p.Error == markedOnce && (!errors.Is(err, errEnded) || p.Tries > maxBegins) {
+		text = markedOnce
+	}
+	move := store.Move{Part: *p, To: workspace.PartUnknown, Error: text}
+	if err := d.Store.MovePart(move); err != nil {
+		return d.lost(p, err)
+	}
+	p.State, p.Error, p.Epoch = workspace.PartUnknown, text, d.Store.Epoch()
+	return false
+}
 
 // resolve brings a part out of unknown: a network that dedupes gets the same token again, one that can be asked is
 // asked, a known message is edited; else it is sent once more with a mark, or dropped, as the operator chose.
-func (d *deliver) resolve(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
+func (d *Outbox) resolve(ctx context.Context, r *room, ch *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
 	if p.RemoteID != "" { // it was live: its message is known, and an edit can be repeated
-		return d.found(ctx, r, line, o, p, p.RemoteID)
+		return d.found(ctx, r, ch, o, p)
 	}
-	fresh := line.Traits.SameFor == 0 || d.now().Sub(o.Created) < line.Traits.SameFor
+	fresh := ch.Traits.SameFor == 0 || d.Now().Sub(o.Created) < ch.Traits.SameFor
 	asks := asking(o) // a second one would keep its buttons, whatever is answered
-	if line.Traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
+	if ch.Traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
 		return d.again(p, errors.New("same token"))
 	}
-	if finder, ok := channels.As[channels.Finder](line.Adapter); ok && r.finds < maxFinds {
-		post, err := d.post(line, r, o, p)
+	if finder, ok := channels.As[channels.Finder](ch.Adapter); ok && r.finds < maxFinds {
+		post, err := d.post(ch, r, o, p)
 		if err != nil {
 			return d.dead(r, o, p, err)
 		}
 		id, found, sure, err := finder.Find(ctx, post, o.Created)
 		switch {
 		case err != nil:
-			return d.notFound(ctx, r, line, o, p, err)
+			return d.notFound(ctx, r, ch, o, p, err)
 		case found && p.N == 0 && p.Blob == "": // what was sent may have been the placeholder, which has the same token
-			return d.found(ctx, r, line, o, p, id)
+			p.RemoteID = id
+			return d.found(ctx, r, ch, o, p)
 		case found:
 			return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
 		case sure:
@@ -61,13 +77,13 @@ func (d *deliver) resolve(ctx context.Context, r *room, line *transport.Channel,
 
 // notFound is a question that failed. One room's failure holds nobody else up; what cannot be asked is handled as on a
 // network that cannot be asked.
-func (d *deliver) notFound(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, err error) bool {
-	d.log.Warn("the network does not tell whether a part was sent", "outbound", o.ID, "part", p.N, "err", err)
+func (d *Outbox) notFound(ctx context.Context, r *room, ch *transport.Channel, o *workspace.Outbound, p *workspace.Part, err error) bool {
+	d.Log.Warn("the network does not tell whether a part was sent", "outbound", o.ID, "part", p.N, "err", err)
 	switch channels.ClassOf(err) {
 	case channels.PeerGone:
 		return d.dead(r, o, p, err)
 	case channels.Fatal:
-		line.Suspect(err)
+		ch.Suspect(err)
 	case channels.Retry, channels.BadMessage, channels.Unknown:
 	}
 	r.finds++
@@ -75,27 +91,28 @@ func (d *deliver) notFound(ctx context.Context, r *room, line *transport.Channel
 	return false
 }
 
-func (d *deliver) found(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part, id channels.MessageID) bool {
-	p.RemoteID, p.State = id, workspace.PartLive
-	return d.edit(ctx, r, line, o, p)
+// found is for a part whose message is known after all.
+func (d *Outbox) found(ctx context.Context, r *room, ch *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
+	p.State = workspace.PartLive
+	return d.edit(ctx, r, ch, o, p)
 }
 
 // edit gives a live message its final text. Edits can be repeated, so a doubt is no doubt.
-func (d *deliver) edit(ctx context.Context, r *room, line *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
+func (d *Outbox) edit(ctx context.Context, r *room, ch *transport.Channel, o *workspace.Outbound, p *workspace.Part) bool {
 	if o.State == workspace.OutOpen {
 		return true // its text is not final yet
 	}
-	editor, ok := channels.As[channels.Editor](line.Adapter)
+	editor, ok := channels.As[channels.Editor](ch.Adapter)
 	if !ok {
 		return d.settle(p, store.Move{To: workspace.PartSent})
 	}
 	for try := 1; ctx.Err() == nil; try++ {
 		if p.From == p.To && p.Blob == "" {
-			return d.surplus(ctx, r, line, p)
+			return d.surplus(ctx, r, ch, p)
 		}
-		post, err := d.post(line, r, o, p)
+		post, err := d.post(ch, r, o, p)
 		if err == nil {
-			if !d.rest(ctx, r, line, p, p.N) {
+			if !d.rest(ctx, r, ch, p, p.N) {
 				return true
 			}
 			_, err = d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return "", editor.Edit(ctx, p.RemoteID, post) })
@@ -110,28 +127,27 @@ func (d *deliver) edit(ctx context.Context, r *room, line *transport.Channel, o 
 			return d.dead(r, o, p, err)
 		}
 		if e != nil && e.After > 0 {
-			d.mu.Lock()
-			r.until, r.pace = d.now().Add(e.After), d.now().Add(e.After+paceFor)
-			d.mu.Unlock()
+			d.hold(r, e.After)
 			continue
 		}
-		p.NextAt = d.now().Add(transport.Backoff(try))
+		p.NextAt = d.Now().Add(transport.Backoff(try))
 	}
 	return true
 }
 
 // resend is for a live message that cannot be edited any more (deleted by somebody, too old): its text goes out as
 // a message of its own. The placeholder carried no answer, so this is no repeat.
-func (d *deliver) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *channels.Error) bool {
+func (d *Outbox) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *channels.Error) bool {
 	if e.Class == channels.PeerGone && e.Moved == "" || p.Error == replaced {
 		return d.dead(r, o, p, e)
 	}
-	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: o.Text, OnUnknown: o.OnUnknown, ReplyTo: o.ReplyTo}
+	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: o.Text,
+		OnUnknown: o.OnUnknown, ReplyTo: o.ReplyTo}
 	rest := o.Parts[p.N:] // what is behind it must not overtake it
 	for _, q := range rest {
 		again.Spans = append(again.Spans, store.Span{From: q.From, To: q.To, Blob: q.Blob})
 	}
-	out, err := d.store.Outbound(again)
+	out, err := d.Store.Outbound(again)
 	if err != nil {
 		return d.lost(p, err)
 	}
@@ -148,13 +164,13 @@ func (d *deliver) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *c
 const replaced = "could not be edited; sent anew"
 
 // surplus removes a live message that the final text does not need.
-func (d *deliver) surplus(ctx context.Context, r *room, line *transport.Channel, p *workspace.Part) bool {
-	if deleter, ok := channels.As[channels.Deleter](line.Adapter); ok {
+func (d *Outbox) surplus(ctx context.Context, r *room, ch *transport.Channel, p *workspace.Part) bool {
+	if deleter, ok := channels.As[channels.Deleter](ch.Adapter); ok {
 		_, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) {
 			return "", deleter.Delete(ctx, d.where(r), p.RemoteID)
 		})
 		if err != nil {
-			d.log.Warn("surplus message stays", "room", d.where(r).String(), "err", err)
+			d.Log.Warn("surplus message stays", "room", d.where(r).String(), "err", err)
 		}
 	}
 	return d.settle(p, store.Move{To: workspace.PartCancelled})

@@ -1,4 +1,4 @@
-package gateway
+package delivery
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/transport"
+	"parley/workspace"
 )
 
 // R05: right after a crash at most two answers are under way at once, until the burst is over; one that is stuck holds
@@ -16,7 +17,7 @@ import (
 func TestR05_FewAnswersAreUnderWayRightAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBurst(time.Now())
-		l := &transport.Channel{Adapter: newPuppet(t, "a")}
+		l := &transport.Channel{Adapter: memChannel{&memNet{}}}
 		first, _ := b.enter(t.Context(), l)
 		second, ok := b.try(l)
 		if first == nil || second == nil || !ok {
@@ -81,36 +82,22 @@ func TestR05_FewAnswersAreUnderWayRightAfterACrash(t *testing.T) {
 	})
 }
 
-// Only a crash makes a burst.
-func TestBurstFollowsACrashOnly(t *testing.T) {
+// R05: after a crash the answers that were left go out two at a time, each after the note of the one before; without one
+// all at once.
+func TestR05_WhatACrashLeftGoesOutTwoAtATime(t *testing.T) {
 	t.Parallel()
-	g := startPuppets(t, "{dm: open}", "", nil, newPuppet(t, "a"))
-	if g.deliver.burst != nil || g.store.Crashed() {
-		t.Error("a first start counts as one after a crash")
-	}
-}
-
-// R08: a room that the network holds back for longer is not waited for at the end; its answer is ready at the next start.
-func TestR08_StopDoesNotWaitForARoomThatIsHeldBack(t *testing.T) {
-	t.Parallel()
-	p := newPuppet(t, "a")
-	refused := make(chan struct{}, 10)
-	p.send = func(channels.Post) (channels.MessageID, error) {
-		refused <- struct{}{}
-		return "", &channels.Error{Class: channels.Retry, After: 3 * time.Hour, Err: fmt.Errorf("flood")}
-	}
-	g := startPuppets(t, "{dm: open}", "", nil, p)
-	p.hear(p.says("7", "1", "hello"))
-	<-refused
-	for query(t, g, `SELECT state FROM parts`)[0] != "ready" {
-		<-time.After(5 * time.Millisecond)
-	}
-	began := time.Now()
-	g.deliver.drain(t.Context(), time.Hour, func() {})
-	if took := time.Since(began); took > 20*time.Second {
-		t.Errorf("the end took %v", took)
-	}
-	if got := query(t, g, `SELECT state FROM parts`); got[0] != "ready" {
-		t.Errorf("the part is %q", got)
+	for crashed, want := range map[bool]int{true: 2, false: 10} {
+		slow := func(channels.Post) error { <-time.After(burstStuck / 2); return nil }
+		inBubble(t, func(n *memNet) { n.send = slow }, func(t *testing.T, w *world) {
+			if crashed {
+				w.AfterCrash(time.Now())
+			}
+			for i := range 10 {
+				w.say(answerTo(workspace.RoomID(fmt.Sprint(i)), fmt.Sprint(i), "x"))
+			}
+			if got := len(w.wait(burstStuck/2 + time.Millisecond)); got != want {
+				t.Errorf("crashed %v: %d of 10 were under way at once, want %d", crashed, got, want)
+			}
+		})
 	}
 }

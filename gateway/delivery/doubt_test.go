@@ -1,0 +1,150 @@
+package delivery
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"parley/channels"
+	"parley/gateway/transport"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+const marked = transport.RepeatMark
+
+// R05: what may have been sent is sent once more with a mark, or dropped, and never blindly. What is behind it is sent all
+// the same, unless the answer is given up.
+func TestR05_ADoubtIsMarkedOnceOrDropped(t *testing.T) {
+	t.Parallel()
+	undelivered := "I have an answer but could not deliver it here (run run)."
+	for name, c := range map[string]struct {
+		lost  int
+		rule  workspace.OnUnknown
+		want  []string
+		parts []string
+	}{
+		"none":          {0, workspace.MarkUnknown, []string{"one", "two"}, []string{"sent 1", "sent 1"}},
+		"mark":          {1, workspace.MarkUnknown, []string{"one", marked + "one", "two"}, []string{"sent 2", "sent 1"}},
+		"swallow again": {2, workspace.MarkUnknown, []string{"one", marked + "one", undelivered}, []string{"dead 2", "cancelled 0"}},
+		"drop":          {1, workspace.DropUnknown, []string{"one", "two"}, []string{"dead 1", "sent 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(n *memNet) { n.lose = first(c.lost, errCut) }, func(_ *testing.T, w *world) {
+				n := answerTo("ana", "1", "one", "two")
+				n.OnUnknown = c.rule
+				w.say(n)
+				w.want("sent", w.wait(time.Minute), c.want...)
+				w.want("parts", w.states("1"), c.parts...)
+			})
+		})
+	}
+}
+
+// R05: a network that can be asked is asked, and one that dedupes gets the same token: nothing goes twice, nothing is marked.
+func TestR05_ANetworkThatKnowsIsNotSentARepeat(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	answers := func(id channels.MessageID, found, sure bool, err error) func(channels.Post) (channels.MessageID, bool, bool, error) {
+		return func(channels.Post) (channels.MessageID, bool, bool, error) { asked++; return id, found, sure, err }
+	}
+	for _, c := range []struct {
+		name  string
+		net   func(*memNet)
+		want  []string
+		parts []string
+	}{
+		{"surely absent", func(n *memNet) { n.send, n.find = first(1, errCut), answers("", false, true, nil) },
+			[]string{"one"}, []string{"sent 2"}},
+		{"it is there", func(n *memNet) { n.lose, n.find = first(1, errCut), answers("7", true, true, nil) },
+			[]string{"one"}, []string{"sent 1"}},
+		{"it cannot tell", func(n *memNet) { n.lose, n.find = first(1, errCut), answers("", false, false, nil) },
+			[]string{"one", marked + "one"}, []string{"sent 2"}},
+		{"it fails to tell", func(n *memNet) { n.lose, n.find = first(1, errCut), answers("", false, false, errors.New("503")) },
+			[]string{"one", marked + "one"}, []string{"sent 2"}},
+		{"the room is gone", func(n *memNet) {
+			n.lose, n.find = first(1, errCut), answers("", false, false, &channels.Error{Class: channels.PeerGone, Err: errors.New("gone")})
+		}, []string{"one"}, []string{"dead 1"}},
+		{"the same token is the same message", func(n *memNet) { n.traits.Idempotent, n.send = true, first(1, errCut) },
+			[]string{"one"}, []string{"sent 2"}},
+	} {
+		asked = 0
+		inBubble(t, c.net, func(_ *testing.T, w *world) {
+			w.answer("1", "one")
+			w.want(c.name, w.wait(10*time.Minute), c.want...)
+			w.want(c.name, w.states("1"), c.parts...)
+		})
+		if c.name == "it fails to tell" && asked != maxFinds {
+			t.Errorf("asked %d times", asked)
+		}
+	}
+}
+
+// A question is asked twice rather than never, with its buttons and without a mark; a placeholder carries no answer.
+func TestQuestionsAndPlaceholdersAreRepeatedUnmarked(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(n *memNet) { n.traits.Buttons, n.lose = true, first(1, errCut) }, func(_ *testing.T, w *world) {
+		n := answerTo("ana", "q", "May I?")
+		n.Kind, n.Open, n.OnUnknown = workspace.OutApproval, true, workspace.DropUnknown
+		out, _ := w.db.Outbound(n)
+		w.Ask(out[0], func(*workspace.Outbound) [][]channels.Action {
+			return [][]channels.Action{{{Label: "Once"}, {Label: "Deny"}}}
+		})
+		w.want("asked", w.wait(0), "May I? [Once] [Deny]", "May I? [Once] [Deny]")
+	})
+	inBubble(t, func(n *memNet) { n.lose = first(1, errCut) }, func(_ *testing.T, w *world) {
+		n := answerTo("ana", "1", "")
+		n.Open = true
+		out, _ := w.db.Outbound(n)
+		w.Open(out[0], nil)
+		w.want("shown", w.wait(0), Placeholder, Placeholder)
+	})
+}
+
+// R05: an answer under way when the gateway is killed goes out once more, marked, and so after each of three crashes; a
+// fourth gives it up.
+func TestR05_ACrashWhileSendingIsADoubt(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(_ *testing.T, w *world) {
+		w.net.lose = func(channels.Post) error { w.db.deaf.Store(w.db.epoch); return nil } // killed before it is noted
+		w.answer("1", "one")
+		w.want("first", w.wait(0), "one")
+		for range maxBegins {
+			w.crash()
+			w.restart()
+			w.AfterCrash(time.Now())
+			w.Recover(w.db.undelivered())
+			w.want("after a crash", w.wait(0), marked+"one")
+		}
+		w.crash()
+		w.restart()
+		w.net.lose = nil
+		w.Recover(w.db.undelivered())
+		w.want("after the last", w.wait(0), "I have an answer but could not deliver it here (run run).")
+		w.want("parts", w.states("1"), "dead 4")
+	})
+}
+
+// What an earlier process was showing of an answer that grows carried no text: it is sent again, or edited.
+func TestAPlaceholderOfAnEarlierBootIsTakenUp(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(t *testing.T, w *world) {
+		w.net.lose = func(channels.Post) error { w.db.deaf.Store(w.db.epoch); return nil }
+		n := answerTo("ana", "1", "")
+		n.Open = true
+		out, _ := w.db.Outbound(n)
+		w.Open(out[0], nil)
+		w.want("shown", w.wait(0), Placeholder)
+		w.crash()
+		w.restart()
+		w.net.lose = nil
+		open := w.Recover(w.db.undelivered())
+		if o := open["run"]; len(open) != 1 || o == nil || o.Parts[0].State != workspace.PartReady {
+			t.Fatalf("open: %+v", open)
+		}
+		w.want("by itself", w.wait(time.Minute))
+		w.Push(w.db.finish("1", "the answer", store.Span{To: 10}), false, nil)
+		w.want("finished", w.wait(0), "the answer")
+	})
+}
