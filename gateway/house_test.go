@@ -62,7 +62,8 @@ routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
 workspace/tree            ->
-workspace/store           -> workspace workspace/archive channels
+workspace/store           -> workspace workspace/store/engine channels
+workspace/store/engine    -> workspace workspace/archive channels
 workspace/disk            -> workspace/tree
 workspace/*               -> workspace workspace/disk channels
 workspace                 -> workspace/clip workspace/disk workspace/tree channels
@@ -139,7 +140,8 @@ func TestArrowsBite(t *testing.T) {
 	t.Parallel()
 	for _, edge := range []string{
 		"cmd/parley workspace/store", "cmd/echobot channels", "configs workspace", "channels workspace", "channels/telegram routes", "channels/telegram channels/slack",
-		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory",
+		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory", "workspace/store workspace/archive",
+		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
 		"gateway/live gateway/api", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
@@ -151,7 +153,7 @@ func TestArrowsBite(t *testing.T) {
 	}
 	for _, edge := range []string{
 		"cmd/parley gateway", "gateway workspace/store", "gateway routes", "gateway/api gateway/control", "channels/all channels/telegram", "channels/telegram channels/markup",
-		"agentloop/llm/openai agentloop/llm", "agentloop/lane agentloop", "routes channels", "workspace/store workspace", "tools/builtin tools",
+		"agentloop/llm/openai agentloop/llm", "agentloop/lane agentloop", "routes channels", "workspace/store workspace", "workspace/store workspace/store/engine", "tools/builtin tools",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
 		if wrong := wrongImports(module+from, []string{"fmt", module + to}); len(wrong) != 0 {

@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"slices"
-	"time"
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Arrival is one input with all that its commit holds.
@@ -53,7 +52,7 @@ type Amended struct {
 // Accept journals a batch in one commit. It returns channels.ErrUnwritable when nothing can be written.
 func (s *Store) Accept(batch ...Arrival) ([]Accepted, error) {
 	var out []Accepted
-	err := s.offer("accept", func(t *tx) error {
+	err := s.db.Offer("accept", unit(func(t *tx) error {
 		out = make([]Accepted, len(batch))
 		for i := range batch {
 			if err := t.accept(&batch[i], &out[i]); err != nil {
@@ -61,7 +60,7 @@ func (s *Store) Accept(batch ...Arrival) ([]Accepted, error) {
 			}
 		}
 		return nil
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +101,8 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 	if begins {
 		in.State, in.RunID = workspace.InputTaken, a.Begin.Run.ID
 	}
-	t.cache().seq++
-	in.Seq, in.Received = t.cache().seq, fromMillis(t.now)
+	t.s.cache.seq++
+	in.Seq, in.Received = t.s.cache.seq, fromMillis(t.Now)
 	stored, err := t.insertInput(&in, a.Handle, a.Backfill)
 	if err != nil {
 		return err
@@ -119,7 +118,7 @@ func (t *tx) accept(a *Arrival, out *Accepted) (err error) {
 		}
 	}
 	out.Input = in
-	t.count.seq = in.Seq
+	t.Count.Seq = in.Seq
 	if a.Pairing != nil {
 		if err := t.putPairing(*a.Pairing, in.RoomID); err != nil {
 			return err
@@ -169,7 +168,7 @@ func (t *tx) beginOn(b *Begin, guest bool, in *workspace.Input, out *Accepted) (
 		return err
 	}
 	in.State, in.RunID = workspace.InputQueued, ""
-	return t.one("queue an input", `UPDATE inputs SET state = 'queued', run_id = '' WHERE seq = ? AND state = 'taken'`, in.Seq)
+	return t.One("queue an input", `UPDATE inputs SET state = 'queued', run_id = '' WHERE seq = ? AND state = 'taken'`, in.Seq)
 }
 
 const insertInput = `INSERT INTO inputs (` + sealedInput + `, session_id, state, reason, run_id, handle, backfill, text, data, sum, seal)
@@ -192,14 +191,14 @@ func (t *tx) insertInput(in *workspace.Input, handle string, backfill bool) (sto
 	if err != nil {
 		return false, err
 	}
-	text := clean(in.Text)
+	text := engine.Clean(in.Text)
 	args := make([]any, 0, 29)
 	args = append(args, in.Seq, string(in.ID), in.Source, in.Account, in.Key, string(in.Kind), in.TargetKey, string(in.RoomID),
 		string(in.Person), string(in.Role), in.Sender, string(in.Agent), in.Partition, string(decision), string(binding),
-		string(in.Mode), millis(in.Deadline), t.now, millis(in.Sent))
-	check := seal(args...)
-	n, err := t.exec(insertInput, append(args, string(in.SessionID), string(in.State), in.Reason, string(in.RunID), handle, bit(backfill),
-		text, string(data), sumInput(text, string(data)), check)...)
+		string(in.Mode), millis(in.Deadline), t.Now, millis(in.Sent))
+	check := engine.Seal(args...)
+	n, err := t.Exec(insertInput, append(args, string(in.SessionID), string(in.State), in.Reason, string(in.RunID), handle, bit(backfill),
+		text, string(data), engine.SumPair(text, string(data)), check)...)
 	return n == 1, err
 }
 
@@ -235,7 +234,7 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputQueued && deleted:
 		in.State = workspace.InputNoted
-		return t.one("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
+		return t.One("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
 	case target.State == workspace.InputStale && deleted: // parked: nothing to cancel, but it must not come back
 		in.State = workspace.InputNoted
 		return t.replaceText(target, "", "deleted")
@@ -252,7 +251,7 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		}
 	case target.State == workspace.InputContext && target.Reason == "" && !deleted && in.Mode == workspace.ModeTurn && in.Decision.Allow:
 		// an edit that adds the mention counts as a new message, once; it stays queued
-		return t.one("note an edit", `UPDATE inputs SET reason = 'asked by an edit' WHERE seq = ? AND state = 'context'`, target.Seq)
+		return t.One("note an edit", `UPDATE inputs SET reason = 'asked by an edit' WHERE seq = ? AND state = 'context'`, target.Seq)
 	default:
 		in.State = workspace.InputNoted
 	}
@@ -264,9 +263,9 @@ func (t *tx) replaceText(in workspace.Input, text, reason string) error {
 	if err != nil {
 		return err
 	}
-	text = clean(text)
-	return t.one("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale', 'context')`,
-		text, string(data), sumInput(text, string(data)), reason, in.Seq)
+	text = engine.Clean(text)
+	return t.One("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale', 'context')`,
+		text, string(data), engine.SumPair(text, string(data)), reason, in.Seq)
 }
 
 // Ending is how a unit ends an input outside of a run.
@@ -299,41 +298,6 @@ func (t *tx) endInput(e Ending) error {
 	if !workspace.Inputs.Can(e.From, e.To) {
 		return fmt.Errorf("input %s to %s: %w", e.From, e.To, workspace.ErrConflict)
 	}
-	return t.one("end an input", `UPDATE inputs SET state = ?, reason = ? WHERE seq = ? AND state = ?`,
+	return t.One("end an input", `UPDATE inputs SET state = ?, reason = ? WHERE seq = ? AND state = ?`,
 		string(e.To), e.Reason, e.Seq, string(e.From))
-}
-
-func bit(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
-
-func fromMillis(ms int64) time.Time {
-	if ms == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(ms).UTC()
-}
-
-// castagnoli is a table that package crc32 makes once and then hands out.
-func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
-
-// sum is the crc32c of a payload.
-func sum(body string) int64 { return int64(crc32.Checksum([]byte(body), castagnoli())) }
-
-// sumInput is the crc32c of text, 0x00, data.
-func sumInput(text, data string) int64 {
-	castagnoli := castagnoli()
-	c := crc32.Update(0, castagnoli, []byte(text))
-	c = crc32.Update(c, castagnoli, []byte{0})
-	return int64(crc32.Update(c, castagnoli, []byte(data)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Ask is how a run begins to wait for a person.
@@ -42,20 +43,20 @@ func (s *Store) Ask(a Ask) (Asked, error) {
 
 func (t *tx) ask(a Ask) (out Asked, err error) {
 	var stopBy string
-	if err := t.row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state = 'running'`, []any{string(a.Run.ID), t.s.epoch}, &stopBy); err != nil {
+	if err := t.Row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state = 'running'`, []any{string(a.Run.ID), t.Epoch}, &stopBy); err != nil {
 		return out, fmt.Errorf("ask in run %s: %w", a.Run.ID, orConflict(err))
 	}
 	if stopBy != "" {
 		return Asked{StopBy: workspace.PersonID(stopBy)}, nil
 	}
 	ap := a.Approval
-	ap.State, ap.Created, ap.Body.After = workspace.ApprovalPending, fromMillis(t.now), t.cache().seq
+	ap.State, ap.Created, ap.Body.After = workspace.ApprovalPending, fromMillis(t.Now), t.s.cache.seq
 	if out.Again, err = t.insertApproval(&ap); err != nil {
 		return out, err
 	}
 	out.Approval = ap
 	if !out.Again || ap.State == workspace.ApprovalPending {
-		if err := t.one("wait", `UPDATE runs SET state = 'waiting', `+waitBegins+` WHERE id = ? AND epoch = ? AND state = 'running'`, t.now, string(a.Run.ID), t.s.epoch); err != nil {
+		if err := t.One("wait", `UPDATE runs SET state = 'waiting', `+waitBegins+` WHERE id = ? AND epoch = ? AND state = 'running'`, t.Now, string(a.Run.ID), t.Epoch); err != nil {
 			return out, err
 		}
 	}
@@ -97,11 +98,11 @@ func (t *tx) insertApproval(ap *workspace.Approval) (again bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	text := clean(string(body))
+	text := engine.Clean(string(body))
 	args := []any{string(ap.ID), string(ap.RunID), ap.CallID, string(ap.SessionID), ap.Session, string(ap.Agent), ap.Tool, ap.Hash, string(ap.Requester),
 		string(ap.Role), string(ap.RoomID), ap.Domain, millis(ap.Created), millis(ap.Expires)}
-	n, err := t.exec(`INSERT INTO approvals (`+sealedApproval+`, seal, body, sum, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
-		ON CONFLICT DO NOTHING`, append(args, seal(args...), text, sum(text))...)
+	n, err := t.Exec(`INSERT INTO approvals (`+sealedApproval+`, seal, body, sum, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
+		ON CONFLICT DO NOTHING`, append(args, engine.Seal(args...), text, engine.Sum(text))...)
 	if err != nil || n == 1 {
 		return false, err
 	}
@@ -118,7 +119,7 @@ func (t *tx) insertApproval(ap *workspace.Approval) (again bool, err error) {
 
 func (t *tx) approvals(where string, args ...any) ([]workspace.Approval, error) {
 	var out []workspace.Approval
-	err := t.rows(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
+	err := t.Rows(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
 		ap, err := scanApproval(scan)
 		out = append(out, ap)
 		return err
@@ -133,7 +134,7 @@ func scanApproval(scan func(...any) error) (ap workspace.Approval, err error) {
 		&created, &expires, &body, &check, &ap.State, &decided, &ap.DecidedBy, &ap.Via, &ap.Grant, &ap.Reason, &ap.External); err != nil {
 		return ap, err
 	}
-	if sum(body) != check {
+	if engine.Sum(body) != check {
 		return ap, fmt.Errorf("approval %s: %w", ap.ID, ErrDamaged)
 	}
 	ap.Created, ap.Expires, ap.Decided = fromMillis(created), fromMillis(expires), fromMillis(decided)
@@ -193,8 +194,8 @@ func (t *tx) decide(v Verdict) (ap workspace.Approval, entries []workspace.Entry
 	if v.To == workspace.ApprovalApproved && v.Grant == "" {
 		v.Grant = workspace.Once
 	}
-	if err := t.one("decide an approval", `UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?, via = ?, scope = ?, reason = ?, external_ref = ?
-		WHERE id = ? AND state IN (`+from+`)`, string(v.To), t.now, string(v.By), v.Via, string(v.Grant), clean(v.Reason), clean(v.External), string(v.ID)); err != nil {
+	if err := t.One("decide an approval", `UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?, via = ?, scope = ?, reason = ?, external_ref = ?
+		WHERE id = ? AND state IN (`+from+`)`, string(v.To), t.Now, string(v.By), v.Via, string(v.Grant), engine.Clean(v.Reason), engine.Clean(v.External), string(v.ID)); err != nil {
 		return ap, nil, err
 	}
 	list, err := t.approvals(`id = ?`, string(v.ID))
@@ -218,7 +219,7 @@ func (t *tx) consume(st workspace.Step) error {
 	if st.State != workspace.StepStarted {
 		return fmt.Errorf("consume approval %s by a step %s: %w", st.Approval, st.State, workspace.ErrConflict)
 	}
-	return t.one("consume an approval", `UPDATE approvals SET state = 'consumed' WHERE id = ? AND run_id = ? AND call_id = ? AND state = 'approved'`,
+	return t.One("consume an approval", `UPDATE approvals SET state = 'consumed' WHERE id = ? AND run_id = ? AND call_id = ? AND state = 'approved'`,
 		string(st.Approval), string(st.RunID), st.CallID)
 }
 
@@ -233,11 +234,11 @@ func (t *tx) cancelApprovals(run workspace.RunID, end workspace.RunState) (list 
 		return nil, nil, err
 	}
 	for i := range list {
-		if err := t.one("cancel an approval", `UPDATE approvals SET state = 'cancelled', decided_at = ?, via = ?, reason = ? WHERE id = ? AND `+openApproval,
-			t.now, via, reason, string(list[i].ID)); err != nil {
+		if err := t.One("cancel an approval", `UPDATE approvals SET state = 'cancelled', decided_at = ?, via = ?, reason = ? WHERE id = ? AND `+openApproval,
+			t.Now, via, reason, string(list[i].ID)); err != nil {
 			return nil, nil, err
 		}
-		list[i].State, list[i].Via, list[i].Reason, list[i].Decided = workspace.ApprovalCancelled, via, reason, fromMillis(t.now)
+		list[i].State, list[i].Via, list[i].Reason, list[i].Decided = workspace.ApprovalCancelled, via, reason, fromMillis(t.Now)
 		events = append(events, approvalEntry(list[i], workspace.EventResolved))
 		if err := t.audit(approvalRow(workspace.AuditApprovalDecided, list[i])); err != nil {
 			return nil, nil, err
@@ -248,7 +249,7 @@ func (t *tx) cancelApprovals(run workspace.RunID, end workspace.RunState) (list 
 
 func (s *Store) approvals(where string, args ...any) ([]workspace.Approval, error) {
 	var out []workspace.Approval
-	err := s.many(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+approvalColumns+` FROM approvals WHERE `+where, args, func(scan func(...any) error) error {
 		ap, err := scanApproval(scan)
 		out = append(out, ap)
 		return err
@@ -319,7 +320,7 @@ func (s *Store) Pause(run workspace.RunID, on bool, by workspace.PersonID, via s
 		row.Kind, set = workspace.AuditRunResumed, ""
 	}
 	return s.do("pause", func(t *tx) error {
-		if err := t.one("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
+		if err := t.One("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
 			string(set), string(run), string(set)); err != nil {
 			return err
 		}
@@ -334,8 +335,8 @@ func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspac
 		kind = workspace.EventResumed
 	}
 	return s.do("hold", func(t *tx) error {
-		if err := t.one("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), t.s.epoch, t.now, string(run.ID), string(from), t.s.epoch, t.s.epoch); err != nil {
+		if err := t.One("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
+			string(to), t.Epoch, t.Now, string(run.ID), string(from), t.Epoch, t.Epoch); err != nil {
 			return err
 		}
 		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
@@ -353,13 +354,13 @@ func (s *Store) DirectRoom(person workspace.PersonID, but ...channels.Network) (
 	for _, n := range but {
 		args = append(args, string(n))
 	}
-	err = s.one(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
+	err = s.db.One(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
 		AND i.state <> 'refused' AND r.peer_kind = 'dm'`+strings.Repeat(` AND r.network <> ?`, len(but))+` ORDER BY i.seq DESC LIMIT 1`, args, &id)
 	if !errors.Is(err, workspace.ErrNotFound) {
 		return id, err
 	}
 	var users []channels.Address // of networks where a direct room goes by its user's id
-	err = s.many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`, []any{string(person)}, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`, []any{string(person)}, func(scan func(...any) error) error {
 		a := channels.Address{Kind: channels.DM}
 		err := scan(&a.Network, &a.Account, &a.Peer)
 		users = append(users, a)

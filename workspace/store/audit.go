@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -12,12 +11,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/gowebpki/jcs"
 
 	"parley/workspace"
 	"parley/workspace/clip"
+	"parley/workspace/store/engine"
 )
 
 // The audit log is a chain: each row holds the hash of the one before, so that a row that is changed, left out or put
@@ -41,7 +42,7 @@ func (s *Store) Audit(row workspace.AuditRow) error {
 // AuditSoon is Audit for an act that is done and must not wait for a store that takes nothing: it returns an error after within.
 // The row is then kept in memory, and stored as soon as the store can be written.
 func (s *Store) AuditSoon(ctx context.Context, row workspace.AuditRow, within time.Duration) error {
-	return s.doWithin(ctx, within, "audit", func(t *tx) error { return t.audit(row) })
+	return s.db.DoWithin(ctx, within, "audit", unit(func(t *tx) error { return t.audit(row) }))
 }
 
 // AuditRows are rows of the audit log that a command commits.
@@ -75,7 +76,7 @@ func (t *tx) auditOne(row workspace.AuditRow) error {
 	if err != nil {
 		return err
 	}
-	b := auditBody{Chain: last.Chain, N: last.N + 1, At: t.now, Kind: row.Kind, Actor: string(row.Actor), Via: row.Via, What: map[string]any{}}
+	b := auditBody{Chain: last.Chain, N: last.N + 1, At: t.Now, Kind: row.Kind, Actor: string(row.Actor), Via: row.Via, What: map[string]any{}}
 	if !row.At.IsZero() {
 		b.At = row.At.UnixMilli()
 	}
@@ -90,7 +91,7 @@ func (t *tx) auditOne(row workspace.AuditRow) error {
 		return err
 	}
 	hash := auditHash(last.Hash, body)
-	if _, err := t.exec(`INSERT INTO audit (chain, n, prev, hash, body) VALUES (?, ?, ?, ?, ?)`, b.Chain, b.N, last.Hash, hash, body); err != nil {
+	if _, err := t.Exec(`INSERT INTO audit (chain, n, prev, hash, body) VALUES (?, ?, ?, ?, ?)`, b.Chain, b.N, last.Hash, hash, body); err != nil {
 		return err
 	}
 	t.head = &workspace.AuditHead{Chain: b.Chain, N: b.N, Hash: hash}
@@ -99,15 +100,15 @@ func (t *tx) auditOne(row workspace.AuditRow) error {
 
 // auditLast is the newest row of this gateway's chain, which is named with its first row.
 func (t *tx) auditLast() (last workspace.AuditHead, err error) {
-	err = t.row(`SELECT value FROM settings WHERE name = ?`, []any{auditChain}, &last.Chain)
+	err = t.Row(`SELECT value FROM settings WHERE name = ?`, []any{auditChain}, &last.Chain)
 	if errors.Is(err, workspace.ErrNotFound) {
 		last.Chain = t.s.ids.New()
-		return last, setting(auditChain, last.Chain)(t)
+		return last, t.Set(auditChain, last.Chain)
 	}
 	if err != nil {
 		return last, err
 	}
-	err = t.row(`SELECT n, hash FROM audit WHERE chain = ? ORDER BY n DESC LIMIT 1`, []any{last.Chain}, &last.N, &last.Hash)
+	err = t.Row(`SELECT n, hash FROM audit WHERE chain = ? ORDER BY n DESC LIMIT 1`, []any{last.Chain}, &last.N, &last.Hash)
 	if errors.Is(err, workspace.ErrNotFound) {
 		err = nil
 	}
@@ -171,16 +172,28 @@ func auditHash(prev, body string) string {
 
 // openHead reads what was noted of the newest row. That a note is missing or torn was told before.
 func (s *Store) openHead() (err error) {
+	if s.headFile != nil {
+		return nil // of an earlier try of this start
+	}
 	if s.headFile, err = os.OpenFile(filepath.Join(s.opt.Dir, headName), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return fmt.Errorf("open the audit log's head: %w", err)
 	}
-	if s.head, err = readHead(s.headFile); errors.Is(err, errGarbled) {
+	if s.head, err = readHead(s.headFile); errors.Is(err, engine.ErrGarbled) {
 		err = nil
 	}
 	return err
 }
 
-// headOf reads the head in a folder: os.ErrNotExist, or errGarbled.
+func (s *Store) closeHead() error {
+	if s.headFile == nil {
+		return nil
+	}
+	err := s.headFile.Close()
+	s.headFile = nil
+	return err
+}
+
+// headOf reads the head in a folder: os.ErrNotExist, or engine.ErrGarbled.
 func headOf(dir string) (h workspace.AuditHead, err error) {
 	f, err := os.Open(filepath.Join(dir, headName))
 	if err != nil {
@@ -190,7 +203,7 @@ func headOf(dir string) (h workspace.AuditHead, err error) {
 	return readHead(f)
 }
 
-// readHead is errGarbled for a file that names no row.
+// readHead is engine.ErrGarbled for a file that names no row.
 func readHead(f *os.File) (h workspace.AuditHead, err error) {
 	text := make([]byte, 256)
 	n, err := f.ReadAt(text, 0)
@@ -198,7 +211,7 @@ func readHead(f *os.File) (h workspace.AuditHead, err error) {
 		return h, fmt.Errorf("read the audit log's head: %w", err)
 	}
 	if k, _ := fmt.Sscanf(string(text[:n]), "%s %d %64s\n", &h.Chain, &h.N, &h.Hash); k != 3 || len(h.Hash) != 64 {
-		return workspace.AuditHead{}, errGarbled
+		return workspace.AuditHead{}, engine.ErrGarbled
 	}
 	return h, nil
 }
@@ -211,7 +224,7 @@ func (s *Store) noteHead(h workspace.AuditHead) {
 		return
 	}
 	if _, err := s.headFile.WriteAt(fmt.Appendf(nil, "%s %019d %s\n", h.Chain, h.N, h.Hash), 0); err != nil {
-		s.log.Warn("the audit log's head is not noted", "err", err)
+		s.opt.Log.Warn("the audit log's head is not noted", "err", err)
 	}
 }
 
@@ -230,7 +243,7 @@ func (s *Store) AuditAfter(n int64, limit int) ([]workspace.AuditEntry, error) {
 
 func (s *Store) auditRows(where string, args ...any) ([]workspace.AuditEntry, error) {
 	var list []workspace.AuditEntry
-	err := s.many(`SELECT chain, n, prev, hash, body FROM audit WHERE chain = (SELECT value FROM settings WHERE name = '`+auditChain+`') AND `+where, args,
+	err := s.db.Many(`SELECT chain, n, prev, hash, body FROM audit WHERE chain = (SELECT value FROM settings WHERE name = '`+auditChain+`') AND `+where, args,
 		func(scan func(...any) error) error {
 			var e workspace.AuditEntry
 			var body string
@@ -247,40 +260,41 @@ func (s *Store) auditRows(where string, args ...any) ([]workspace.AuditEntry, er
 // line does.
 func (s *Store) VerifyAudit(ctx context.Context, known *workspace.AuditHead) (workspace.AuditReport, error) {
 	head, err := readHead(s.headFile) // before the rows: they only grow
-	if err != nil && !errors.Is(err, errGarbled) {
+	if err != nil && !errors.Is(err, engine.ErrGarbled) {
 		return workspace.AuditReport{}, err
 	}
-	r, err := verifyAudit(ctx, s.read, s.d, head, known)
-	return r, s.seen(err)
+	r, err := verifyAudit(ctx, s.db.Reader(), head, known)
+	return r, s.db.Seen(err)
 }
 
 // VerifyAuditDir is VerifyAudit of a data directory that no gateway has open, such as one that was restored.
 func VerifyAuditDir(ctx context.Context, dir string, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
-	name := filepath.Join(dir, databaseName)
+	name := filepath.Join(dir, engine.DatabaseFile)
 	if _, err := os.Stat(name); err != nil {
 		return r, err
 	}
 	head, err := headOf(dir)
-	if err != nil && !errors.Is(err, errGarbled) && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, engine.ErrGarbled) && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	d := sqlite{path: name}
-	db, err := sql.Open("sqlite", d.dsn("ro", ""))
+	db, err := engine.OpenFile(name)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return verifyAudit(ctx, db, d, head, known)
+	return verifyAudit(ctx, db, head, known)
 }
 
-func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
+// auditPiece reads what follows a row.
+var auditPiece = `SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT ` + strconv.Itoa(engine.PieceRows)
+
+func verifyAudit(ctx context.Context, db *engine.Reader, head workspace.AuditHead, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
 	var last workspace.AuditHead // of the chain that is read
 	r.Unwitnessed = head.N == 0
 	found := r.Unwitnessed // the head's row
 	there := known == nil
 	for {
-		rows, err := piece(ctx, db, d.bind(`SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT `+fmt.Sprint(verifyChunk)),
-			[]any{last.Chain, last.N})
+		rows, err := db.Piece(ctx, auditPiece, last.Chain, last.N)
 		if err != nil {
 			return r, err
 		}
@@ -300,7 +314,7 @@ func verifyAudit(ctx context.Context, db *sql.DB, d dialect, head workspace.Audi
 			found = found || last == head
 			there = there || known.N == last.N && known.Hash == last.Hash
 		}
-		if len(rows) < verifyChunk {
+		if len(rows) < engine.PieceRows {
 			break
 		}
 	}

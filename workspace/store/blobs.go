@@ -2,37 +2,33 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"parley/workspace/store/engine"
 )
 
 // BlobRefs lists the kept files that rows name: uploads, parts, and what transcripts and steps carry. It reads all of
 // them, behind whoever else wants the processor or the disk.
 func (s *Store) BlobRefs(ctx context.Context) (list []string, err error) {
-	done := make(chan struct{})
-	go func() { // waited for
-		defer close(done)
-		standBack()
-		list, err = blobRefs(ctx, s.read, s.d)
-	}()
-	<-done
-	return list, s.seen(err)
+	err = s.db.ReadBehind(func(r *engine.Reader) (err error) {
+		list, err = blobRefs(ctx, r)
+		return err
+	})
+	return list, err
 }
 
 // BlobRefsIn is BlobRefs of a data directory that no gateway has open.
 func BlobRefsIn(ctx context.Context, dir string) ([]string, error) {
-	d := sqlite{path: filepath.Join(dir, databaseName)}
-	db, err := d.look(ctx)
-	if err != nil || db == nil {
+	r, err := engine.OpenDir(ctx, dir)
+	if err != nil || r.Empty() {
 		return nil, err
 	}
-	defer db.Close()
-	list, err := blobRefs(ctx, db, d)
-	return list, damage(d, err)
+	defer r.Close()
+	list, err := blobRefs(ctx, r)
+	return list, r.Damage(err)
 }
 
 var (
@@ -40,7 +36,7 @@ var (
 	blobRef    = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-func blobRefs(ctx context.Context, db *sql.DB, d dialect) ([]string, error) {
+func blobRefs(ctx context.Context, r *engine.Reader) ([]string, error) {
 	refs := map[string]bool{}
 	for _, from := range []struct{ table, keys, column string }{
 		{"uploads", "ref, person_id", "ref"},
@@ -51,8 +47,8 @@ func blobRefs(ctx context.Context, db *sql.DB, d dialect) ([]string, error) {
 		at, where := make([]any, 2), ""
 		for {
 			q := fmt.Sprintf(`SELECT %s, CASE WHEN %s LIKE '%%"blob":"%%' OR LENGTH(%s) = 64 THEN %s ELSE '' END FROM %s%s ORDER BY %s LIMIT %d`,
-				from.keys, from.column, from.column, from.column, from.table, where, from.keys, verifyChunk)
-			rows, err := piece(ctx, db, d.bind(q), at[:strings.Count(where, "?")])
+				from.keys, from.column, from.column, from.column, from.table, where, from.keys, engine.PieceRows)
+			rows, err := r.Piece(ctx, q, at[:strings.Count(where, "?")]...)
 			if err != nil {
 				return nil, fmt.Errorf("kept files of %s: %w", from.table, err)
 			}
@@ -66,7 +62,7 @@ func blobRefs(ctx context.Context, db *sql.DB, d dialect) ([]string, error) {
 				}
 				copy(at, row[:2])
 			}
-			if len(rows) < verifyChunk {
+			if len(rows) < engine.PieceRows {
 				break
 			}
 			where = ` WHERE (` + from.keys + `) > (?, ?)`

@@ -41,17 +41,17 @@ func (c *cache) bound() {
 
 // room finds or makes the room of an address.
 func (t *tx) room(a channels.Address, title string) (workspace.RoomID, error) {
-	c := t.cache()
+	c := &t.s.cache
 	c.bound()
 	if id, ok := c.rooms[a]; ok {
 		return id, nil
 	}
 	var id string
-	err := t.row(`SELECT id FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
+	err := t.Row(`SELECT id FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
 		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &id)
 	if errors.Is(err, workspace.ErrNotFound) {
 		id = t.s.ids.New()
-		_, err = t.exec(`INSERT INTO rooms (id, network, account, peer_kind, peer, thread, title) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		_, err = t.Exec(`INSERT INTO rooms (id, network, account, peer_kind, peer, thread, title) VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			id, string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread), title)
 	}
 	if err != nil {
@@ -63,14 +63,14 @@ func (t *tx) room(a channels.Address, title string) (workspace.RoomID, error) {
 
 // session finds the newest generation of a key, or makes the first.
 func (t *tx) session(key workspace.Key) (session, error) {
-	c := t.cache()
+	c := &t.s.cache
 	c.bound()
 	text := key.String()
 	if s, ok := c.sessions[text]; ok {
 		return s, nil
 	}
 	var s session
-	err := t.row(`SELECT id, gen FROM sessions WHERE key = ? ORDER BY gen DESC LIMIT 1`, []any{text}, &s.id, &s.gen)
+	err := t.Row(`SELECT id, gen FROM sessions WHERE key = ? ORDER BY gen DESC LIMIT 1`, []any{text}, &s.id, &s.gen)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return t.newGeneration(key, 1)
 	}
@@ -83,23 +83,23 @@ func (t *tx) session(key workspace.Key) (session, error) {
 
 func (t *tx) newGeneration(key workspace.Key, gen int) (session, error) {
 	s := session{id: workspace.SessionID(t.s.ids.New()), gen: gen}
-	_, err := t.exec(`INSERT INTO sessions (id, key, gen, agent, name, partition, created) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		string(s.id), key.String(), s.gen, string(key.Agent), key.Name, key.Partition(), t.now)
+	_, err := t.Exec(`INSERT INTO sessions (id, key, gen, agent, name, partition, created) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		string(s.id), key.String(), s.gen, string(key.Agent), key.Name, key.Partition(), t.Now)
 	if err != nil {
 		return session{}, err
 	}
-	t.cache().bound()
-	t.cache().sessions[key.String()] = s
+	t.s.cache.bound()
+	t.s.cache.sessions[key.String()] = s
 	return s, nil
 }
 
 // nextEntry reserves k numbers in a session and returns the first.
 func (t *tx) nextEntry(id workspace.SessionID, k int) (int64, error) {
-	c := t.cache()
+	c := &t.s.cache
 	c.bound()
 	n, ok := c.entryN[id]
 	if !ok {
-		if err := t.row(`SELECT COALESCE(MAX(n), 0) FROM entries WHERE session_id = ?`, []any{string(id)}, &n); err != nil {
+		if err := t.Row(`SELECT COALESCE(MAX(n), 0) FROM entries WHERE session_id = ?`, []any{string(id)}, &n); err != nil {
 			return 0, err
 		}
 	}
@@ -109,6 +109,6 @@ func (t *tx) nextEntry(id workspace.SessionID, k int) (int64, error) {
 
 // nextOutbound is the next number of an outbound: it grows over all rooms, so it orders each of them.
 func (t *tx) nextOutbound() int64 {
-	t.cache().outN++
-	return t.cache().outN
+	t.s.cache.outN++
+	return t.s.cache.outN
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Hear keeps the transcript of attachment n of an input that no turn has taken yet, and returns after the commit. What
@@ -14,7 +15,7 @@ func (s *Store) Hear(id workspace.InputID, n int, text string) (string, error) {
 	err := s.do("hear", func(t *tx) error {
 		var seq int64
 		var words, body string
-		if err := t.row(`SELECT seq, text, data FROM inputs WHERE id = ? AND state = 'queued'`, []any{string(id)}, &seq, &words, &body); err != nil {
+		if err := t.Row(`SELECT seq, text, data FROM inputs WHERE id = ? AND state = 'queued'`, []any{string(id)}, &seq, &words, &body); err != nil {
 			return fmt.Errorf("keep a transcript: %w", orConflict(err))
 		}
 		var data workspace.InputData
@@ -28,14 +29,14 @@ func (s *Store) Hear(id workspace.InputID, n int, text string) (string, error) {
 		if data.Heard == nil {
 			data.Heard = map[int]string{}
 		}
-		kept = clean(text)
+		kept = engine.Clean(text)
 		data.Heard[n] = kept
 		now, err := json.Marshal(data)
 		if err != nil {
 			return err
 		}
-		return t.one("keep a transcript", `UPDATE inputs SET data = ?, sum = ? WHERE seq = ? AND state = 'queued'`,
-			string(now), sumInput(words, string(now)), seq)
+		return t.One("keep a transcript", `UPDATE inputs SET data = ?, sum = ? WHERE seq = ? AND state = 'queued'`,
+			string(now), engine.SumPair(words, string(now)), seq)
 	})
 	return kept, err
 }

@@ -28,9 +28,9 @@ type GiveLink struct {
 
 // apply stores a code.
 func (a AskLink) apply(t *tx, _ *Did) error {
-	_, err := t.exec(`INSERT INTO links (person_id, network, room_id, code_hash, issued) VALUES (?, ?, ?, ?, ?)
+	_, err := t.Exec(`INSERT INTO links (person_id, network, room_id, code_hash, issued) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (person_id) DO UPDATE SET network = excluded.network, room_id = excluded.room_id, code_hash = excluded.code_hash, issued = excluded.issued`,
-		string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.now)
+		string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.Now)
 	return err
 }
 
@@ -46,8 +46,8 @@ func (g GiveLink) apply(t *tx, did *Did) error {
 		return nil
 	}
 	var asker, network, room string
-	err = t.row(`UPDATE links SET code_hash = '' WHERE code_hash = ? AND code_hash <> '' AND issued > ? AND issued <= ? RETURNING person_id, network, room_id`,
-		[]any{g.CodeHash, t.now - g.Life.Milliseconds(), t.now}, &asker, &network, &room)
+	err = t.Row(`UPDATE links SET code_hash = '' WHERE code_hash = ? AND code_hash <> '' AND issued > ? AND issued <= ? RETURNING person_id, network, room_id`,
+		[]any{g.CodeHash, t.Now - g.Life.Milliseconds(), t.Now}, &asker, &network, &room)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return t.linkTried(g, tries)
 	}
@@ -70,16 +70,16 @@ func (g GiveLink) apply(t *tx, did *Did) error {
 // linkTries counts the wrong codes that somebody gave within the life of one.
 func (t *tx) linkTries(g GiveLink) (int, error) {
 	var tries, since int64
-	err := t.row(`SELECT tries, tried FROM links WHERE person_id = ?`, []any{string(g.Person)}, &tries, &since)
-	if errors.Is(err, workspace.ErrNotFound) || err == nil && (t.now-since >= g.Life.Milliseconds() || t.now < since) {
+	err := t.Row(`SELECT tries, tried FROM links WHERE person_id = ?`, []any{string(g.Person)}, &tries, &since)
+	if errors.Is(err, workspace.ErrNotFound) || err == nil && (t.Now-since >= g.Life.Milliseconds() || t.Now < since) {
 		return 0, nil
 	}
 	return int(tries), err
 }
 
 func (t *tx) linkTried(g GiveLink, before int) error {
-	_, err := t.exec(`INSERT INTO links (person_id, tries, tried) VALUES (?, 1, ?) ON CONFLICT (person_id) DO UPDATE SET
-		tries = ?, tried = CASE WHEN ? = 0 THEN excluded.tried ELSE links.tried END`, string(g.Person), t.now, before+1, before)
+	_, err := t.Exec(`INSERT INTO links (person_id, tries, tried) VALUES (?, 1, ?) ON CONFLICT (person_id) DO UPDATE SET
+		tries = ?, tried = CASE WHEN ? = 0 THEN excluded.tried ELSE links.tried END`, string(g.Person), t.Now, before+1, before)
 	return err
 }
 
@@ -96,7 +96,7 @@ func (t *tx) party(id workspace.PersonID) (p party, err error) {
 		var configured int64
 		var next string
 		p.id = id
-		if err = t.row(`SELECT role, configured, joined FROM people WHERE id = ?`, []any{string(id)}, &p.role, &configured, &next); err != nil {
+		if err = t.Row(`SELECT role, configured, joined FROM people WHERE id = ?`, []any{string(id)}, &p.role, &configured, &next); err != nil {
 			return p, err
 		}
 		p.configured = configured == 1
@@ -137,17 +137,17 @@ func (t *tx) unite(into, from party, out *workspace.Joined) error {
 		out.Outcome = workspace.LinkConfigured
 		return nil
 	}
-	if err := t.one("join a person", `UPDATE people SET joined = ? WHERE id = ? AND joined = '' AND configured = 0`, string(into.id), string(from.id)); err != nil {
+	if err := t.One("join a person", `UPDATE people SET joined = ? WHERE id = ? AND joined = '' AND configured = 0`, string(into.id), string(from.id)); err != nil {
 		return err
 	}
 	// Of those that a former link has bounded the bound stays: it is the lesser one, or as great.
-	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(from.role), string(from.id)); err != nil {
+	if _, err := t.Exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(from.role), string(from.id)); err != nil {
 		return err
 	}
-	if _, err := t.exec(`UPDATE accounts SET person_id = ? WHERE person_id = ?`, string(into.id), string(from.id)); err != nil {
+	if _, err := t.Exec(`UPDATE accounts SET person_id = ? WHERE person_id = ?`, string(into.id), string(from.id)); err != nil {
 		return err
 	}
-	if _, err := t.exec(`DELETE FROM links WHERE person_id = ?`, string(from.id)); err != nil {
+	if _, err := t.Exec(`DELETE FROM links WHERE person_id = ?`, string(from.id)); err != nil {
 		return err
 	}
 	*out = workspace.Joined{Outcome: workspace.Linked, Into: into.id, From: from.id, With: out.With}
@@ -157,7 +157,7 @@ func (t *tx) unite(into, from party, out *workspace.Joined) error {
 // approveJoined gives an account of a person who has several the role that an operator approved, and the others none of it.
 func (t *tx) approveJoined(acc *workspace.Account, role workspace.Role) (joined bool, err error) {
 	var others int64
-	err = t.row(`SELECT COUNT(*) FROM accounts WHERE person_id = ? AND NOT (network = ? AND account = ? AND "user" = ?)`,
+	err = t.Row(`SELECT COUNT(*) FROM accounts WHERE person_id = ? AND NOT (network = ? AND account = ? AND "user" = ?)`,
 		[]any{string(acc.Person), string(acc.Network), string(acc.Account), string(acc.User)}, &others)
 	if err != nil || others == 0 {
 		return false, err
@@ -167,19 +167,19 @@ func (t *tx) approveJoined(acc *workspace.Account, role workspace.Role) (joined 
 		return false, err
 	}
 	if p.configured { // what the configuration says of a person is not overruled here: it bounds what was approved
-		_, err = t.exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ? AND most <> ''`,
+		_, err = t.Exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ? AND most <> ''`,
 			string(role), string(acc.Network), string(acc.Account), string(acc.User))
 		return true, err
 	}
-	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(p.role), string(p.id)); err != nil {
+	if _, err := t.Exec(`UPDATE accounts SET most = ? WHERE person_id = ? AND most = ''`, string(p.role), string(p.id)); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ?`,
+	if _, err := t.Exec(`UPDATE accounts SET most = ? WHERE network = ? AND account = ? AND "user" = ?`,
 		string(role), string(acc.Network), string(acc.Account), string(acc.User)); err != nil {
 		return false, err
 	}
 	if role.AtLeast(p.role) {
-		_, err = t.exec(`UPDATE people SET role = ? WHERE id = ? AND configured = 0`, string(role), string(p.id))
+		_, err = t.Exec(`UPDATE people SET role = ? WHERE id = ? AND configured = 0`, string(role), string(p.id))
 	}
 	return true, err
 }

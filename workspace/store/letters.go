@@ -117,22 +117,22 @@ func (t *tx) lift(p *workspace.Part, note string) error {
 	if !workspace.Parts.Can(p.State, workspace.PartReady) {
 		return fmt.Errorf("part %s.%d from %s to ready: %w", p.OutboundID, p.N, p.State, workspace.ErrConflict)
 	}
-	err := t.one("retry a part", `UPDATE parts SET state = 'ready', epoch = ?, tries = 0, next_at = 0, error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
-		t.s.epoch, note, string(p.OutboundID), p.N, string(p.State))
-	p.State, p.Epoch, p.Tries, p.Error = workspace.PartReady, t.s.epoch, 0, note
+	err := t.One("retry a part", `UPDATE parts SET state = 'ready', epoch = ?, tries = 0, next_at = 0, error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
+		t.Epoch, note, string(p.OutboundID), p.N, string(p.State))
+	p.State, p.Epoch, p.Tries, p.Error = workspace.PartReady, t.Epoch, 0, note
 	return err
 }
 
 // ageless reads an answer with its parts and takes its age away. Its text is not read.
 func (t *tx) ageless(id workspace.OutboundID) (o workspace.Outbound, err error) {
 	var created int64
-	if err := t.row(`SELECT id, key, room_id, n, run_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`, []any{string(id)},
+	if err := t.Row(`SELECT id, key, room_id, n, run_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`, []any{string(id)},
 		&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.OnUnknown, &o.ReplyTo, &created, &o.Kind, &o.BodyRef, &o.State); err != nil {
 		return o, err
 	}
 	o.Created = fromMillis(created)
 	_, check := sealOutbound(o)
-	if err := t.one("take an answer's age away", `UPDATE outbound SET not_after = 0, seal = ? WHERE id = ? AND state = 'final'`, check, string(id)); err != nil {
+	if err := t.One("take an answer's age away", `UPDATE outbound SET not_after = 0, seal = ? WHERE id = ? AND state = 'final'`, check, string(id)); err != nil {
 		return o, err
 	}
 	o.Parts, err = t.parts(id)
@@ -157,7 +157,7 @@ func (s *Store) Drop(id workspace.OutboundID, why string) error {
 					return err
 				}
 			}
-			if err := t.one("drop a part", `UPDATE parts SET state = 'cancelled', error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
+			if err := t.One("drop a part", `UPDATE parts SET state = 'cancelled', error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
 				why, string(id), p.N, string(p.State)); err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // RunRow is a run with whose it is.
@@ -23,7 +24,7 @@ const runOwner = `, (SELECT key FROM sessions WHERE sessions.id = runs.session_i
 
 func (s *Store) runRows(where string, args ...any) ([]RunRow, error) {
 	var out []RunRow
-	err := s.many(`SELECT `+runColumns+runOwner+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+runColumns+runOwner+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
 		var key string
 		var gen int
 		r, err := scanRun(func(dest ...any) error { return scan(append(dest, &key, &gen)...) })
@@ -56,7 +57,7 @@ func (s *Store) LiveRunRows() ([]RunRow, error) { return s.runRows(liveRun) }
 // run's first entry.
 func (s *Store) SessionRunsBefore(session workspace.SessionID, n int64, limit int) (rows []RunRow, first []int64, err error) {
 	var ids []string
-	err = s.many(`SELECT r.id, e.n FROM entries e JOIN runs r ON r.id = e.run_id AND r.first_n = e.n AND r.session_id = e.session_id
+	err = s.db.Many(`SELECT r.id, e.n FROM entries e JOIN runs r ON r.id = e.run_id AND r.first_n = e.n AND r.session_id = e.session_id
 		WHERE e.session_id = ? AND e.n < ? ORDER BY e.n DESC LIMIT ?`, []any{string(session), n, limit}, func(scan func(...any) error) error {
 		var id string
 		var at int64
@@ -79,7 +80,7 @@ func (s *Store) SessionRunsBefore(session workspace.SessionID, n int64, limit in
 
 // RunFirst is the number of a run's first entry.
 func (s *Store) RunFirst(id workspace.RunID) (n int64, err error) {
-	err = s.one(`SELECT first_n FROM runs WHERE id = ?`, []any{string(id)}, &n)
+	err = s.db.One(`SELECT first_n FROM runs WHERE id = ?`, []any{string(id)}, &n)
 	return n, err
 }
 
@@ -105,7 +106,7 @@ func (s *Store) SpentBetween(from, to time.Time, after workspace.RunID, limit in
 		low = string(after)
 	}
 	rows := 0
-	err = s.many(`SELECT id, requester, model, state, started, usage, (SELECT agent FROM sessions WHERE sessions.id = runs.session_id) FROM runs
+	err = s.db.Many(`SELECT id, requester, model, state, started, usage, (SELECT agent FROM sessions WHERE sessions.id = runs.session_id) FROM runs
 		WHERE id > ? AND id < ? ORDER BY id LIMIT ?`, []any{low, high, limit}, func(scan func(...any) error) error {
 		var sp Spent
 		var started int64
@@ -167,7 +168,7 @@ func (s *Store) Human(id workspace.PersonID) (Human, error) {
 func (s *Store) humans(where string, args ...any) ([]Human, error) {
 	var out []Human
 	at := map[workspace.PersonID]int{}
-	err := s.many(`SELECT id, role, name, tz, created, configured FROM people WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT id, role, name, tz, created, configured FROM people WHERE `+where, args, func(scan func(...any) error) error {
 		var h Human
 		var created, configured int64
 		err := scan(&h.ID, &h.Role, &h.Name, &h.TZ, &created, &configured)
@@ -179,7 +180,7 @@ func (s *Store) humans(where string, args ...any) ([]Human, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
+	err = s.db.Many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
 		ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
 		var a HumanAccount
 		var configured int64
@@ -211,9 +212,9 @@ const answersKept = 30 * 24 * time.Hour
 // AnswerOf reads what a person's key was answered; workspace.ErrNotFound: it is new.
 func (s *Store) AnswerOf(person workspace.PersonID, key string) (a Answer, err error) {
 	var check int64
-	err = s.one(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash, &a.Status, &a.Body, &check)
-	if err == nil && sum(a.Body) != check {
-		err = s.seen(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
+	err = s.db.One(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash, &a.Status, &a.Body, &check)
+	if err == nil && engine.Sum(a.Body) != check {
+		err = s.db.Seen(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
 	}
 	return a, err
 }
@@ -225,16 +226,16 @@ func (s *Store) PutAnswer(person workspace.PersonID, key string, a Answer) error
 
 // PutAnswerSoon is PutAnswer for an act that is done and must not wait for a store that takes nothing: as AuditSoon.
 func (s *Store) PutAnswerSoon(ctx context.Context, person workspace.PersonID, key string, a Answer, within time.Duration) error {
-	return s.doWithin(ctx, within, "put answer", putAnswer(person, key, a))
+	return s.db.DoWithin(ctx, within, "put answer", putAnswer(person, key, a))
 }
 
-func putAnswer(person workspace.PersonID, key string, a Answer) func(*tx) error {
+func putAnswer(person workspace.PersonID, key string, a Answer) unit {
 	return func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM answers WHERE created < ?`, t.now-answersKept.Milliseconds()); err != nil {
+		if _, err := t.Exec(`DELETE FROM answers WHERE created < ?`, t.Now-answersKept.Milliseconds()); err != nil {
 			return err
 		}
-		n, err := t.exec(`INSERT INTO answers (person_id, key, hash, status, body, sum, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (person_id, key) DO NOTHING`,
-			string(person), key, a.Hash, a.Status, a.Body, sum(a.Body), t.now)
+		n, err := t.Exec(`INSERT INTO answers (person_id, key, hash, status, body, sum, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (person_id, key) DO NOTHING`,
+			string(person), key, a.Hash, a.Status, a.Body, engine.Sum(a.Body), t.Now)
 		if err == nil && n == 0 {
 			err = errors.Join(workspace.ErrConflict, errors.New("put answer"))
 		}

@@ -19,9 +19,9 @@ type Moved struct {
 // MoveRoom follows a peer that the network gave a new id. Twice is fine.
 func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
 	return s.do("move room", func(t *tx) error {
-		t.cache().reset()
+		t.s.cache.reset()
 		origin := from.Peer
-		err := t.row(`SELECT origin FROM moves WHERE network = ? AND account = ? AND peer = ?`,
+		err := t.Row(`SELECT origin FROM moves WHERE network = ? AND account = ? AND peer = ?`,
 			[]any{string(from.Network), string(from.Account), string(from.Peer)}, &origin)
 		if err != nil && !errors.Is(err, workspace.ErrNotFound) {
 			return err
@@ -29,11 +29,11 @@ func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
 		if to == "" || to == origin {
 			return nil
 		}
-		if _, err := t.exec(`INSERT INTO moves (network, account, peer, origin) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+		if _, err := t.Exec(`INSERT INTO moves (network, account, peer, origin) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 			string(from.Network), string(from.Account), string(to), string(origin)); err != nil {
 			return err
 		}
-		_, err = t.exec(`UPDATE rooms SET peer = ? WHERE network = ? AND account = ? AND peer = ?
+		_, err = t.Exec(`UPDATE rooms SET peer = ? WHERE network = ? AND account = ? AND peer = ?
 			AND NOT EXISTS (SELECT 1 FROM rooms r WHERE r.network = rooms.network AND r.account = rooms.account AND r.peer = ? AND r.thread = rooms.thread)`,
 			string(to), string(from.Network), string(from.Account), string(from.Peer), string(to))
 		return err
@@ -42,7 +42,7 @@ func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
 
 // Moves lists all peers that moved.
 func (s *Store) Moves() (list []Moved, err error) {
-	err = s.many(`SELECT network, account, peer, origin FROM moves`, nil, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT network, account, peer, origin FROM moves`, nil, func(scan func(...any) error) error {
 		var m Moved
 		err := scan(&m.Network, &m.Account, &m.Peer, &m.Origin)
 		list = append(list, m)

@@ -11,6 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // NewOutbound is an answer to store. Its key makes it happen once: a second one with the same key changes nothing,
@@ -68,8 +69,8 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if n.RoomID == "" {
 		return o, nil
 	}
-	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: clean(n.Text), BodyRef: n.Ref,
-		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.now)}
+	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: engine.Clean(n.Text), BodyRef: n.Ref,
+		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.Now)}
 	if o.OnUnknown == "" {
 		o.OnUnknown = workspace.MarkUnknown
 	}
@@ -81,14 +82,14 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	}
 	o.N = t.nextOutbound()
 	args, check := sealOutbound(o)
-	stored, err := t.exec(insertOutbound, append(args, o.Text, sum(o.Text), string(o.State), check)...)
+	stored, err := t.Exec(insertOutbound, append(args, o.Text, engine.Sum(o.Text), string(o.State), check)...)
 	if err != nil {
 		return o, err
 	}
 	if stored == 0 {
 		return t.again(o, n)
 	}
-	t.count.answer = o.N
+	t.Count.Answer = o.N
 	o.Parts, err = t.insertParts(o.ID, 0, n.Spans, n.Sending)
 	return o, err
 }
@@ -97,7 +98,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 // any other nothing is stored and an outbound without an id returned.
 func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
 	var state string
-	if err := t.row(`SELECT n, state FROM outbound WHERE id = ?`, []any{string(o.ID)}, &o.N, &state); err != nil {
+	if err := t.Row(`SELECT n, state FROM outbound WHERE id = ?`, []any{string(o.ID)}, &o.N, &state); err != nil {
 		return workspace.Outbound{}, err
 	}
 	if state != string(workspace.OutOpen) {
@@ -129,11 +130,11 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 	var out []workspace.Part
 	for i := first; i < len(spans); i++ {
 		p := workspace.Part{OutboundID: id, N: i, Token: string(id) + "." + strconv.Itoa(i), From: spans[i].From, To: spans[i].To,
-			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.s.epoch}
+			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.Epoch}
 		if sending && i == 0 {
 			p.State, p.Tries = workspace.PartSending, 1
 		}
-		_, err := t.exec(`INSERT INTO parts (`+sealedPart+`, state, epoch, tries, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		_, err := t.Exec(`INSERT INTO parts (`+sealedPart+`, state, epoch, tries, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			string(id), p.N, p.Token, p.From, p.To, p.Blob, string(p.State), p.Epoch, p.Tries, sealPart(p))
 		if err != nil {
 			return nil, fmt.Errorf("insert part: %w", err)
@@ -148,14 +149,14 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
 	o.ID = n.Streamed
 	var notAfter, created int64
-	if err := t.row(`SELECT key, room_id, n, run_id, not_after, on_unknown, reply_to, created FROM outbound WHERE id = ?`, []any{string(o.ID)},
+	if err := t.Row(`SELECT key, room_id, n, run_id, not_after, on_unknown, reply_to, created FROM outbound WHERE id = ?`, []any{string(o.ID)},
 		&o.Key, &o.RoomID, &o.N, &o.RunID, &notAfter, &o.OnUnknown, &o.ReplyTo, &created); err != nil {
 		return o, orConflict(err)
 	}
 	o.NotAfter, o.Created = fromMillis(notAfter), fromMillis(created)
 	_, check := sealOutbound(o)
-	if err := t.one("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, seal = ?, state = 'final'
-		WHERE id = ? AND state IN ('open', 'cancelled')`, o.Text, o.BodyRef, sum(o.Text), string(o.Kind), check, string(o.ID)); err != nil {
+	if err := t.One("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, seal = ?, state = 'final'
+		WHERE id = ? AND state IN ('open', 'cancelled')`, o.Text, o.BodyRef, engine.Sum(o.Text), string(o.Kind), check, string(o.ID)); err != nil {
 		return o, err
 	}
 	have, err := t.parts(o.ID)
@@ -167,7 +168,7 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 		if i < len(n.Spans) {
 			have[i].From, have[i].To, have[i].Blob = n.Spans[i].From, n.Spans[i].To, n.Spans[i].Blob
 		}
-		if _, err := t.exec(`UPDATE parts SET from_off = ?, to_off = ?, blob = ?, seal = ? WHERE outbound_id = ? AND n = ?`,
+		if _, err := t.Exec(`UPDATE parts SET from_off = ?, to_off = ?, blob = ?, seal = ? WHERE outbound_id = ? AND n = ?`,
 			have[i].From, have[i].To, have[i].Blob, sealPart(have[i]), string(o.ID), have[i].N); err != nil {
 			return o, err
 		}
@@ -179,7 +180,7 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 
 func (t *tx) parts(id workspace.OutboundID) ([]workspace.Part, error) {
 	var out []workspace.Part
-	err := t.rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(id)}, func(scan func(...any) error) error {
+	err := t.Rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(id)}, func(scan func(...any) error) error {
 		p, err := scanPart(scan)
 		out = append(out, p)
 		return err
@@ -214,11 +215,7 @@ func (s *Store) MovePart(moves ...Move) error {
 // Receipt records what a send came to. It keeps its order and is not waited for: after a crash the part is found
 // in sending with an older epoch, and that is unknown. A note beside the database covers the moment until then.
 func (s *Store) Receipt(moves ...Move) {
-	full := s.notes.note(moves)
-	_ = s.submit(&unit{name: "receipt", run: func(t *tx) error { return t.move(moves) }, patient: true}) // as post
-	if full != nil {
-		s.postThen("receipts", func(*tx) error { return nil }, func() { s.notes.emptied(full) })
-	}
+	s.db.PostNoted("receipt", receiptLines(moves), unit(func(t *tx) error { return t.move(moves) }))
 }
 
 // setRemote keeps the message id that is known when none comes: it takes the id three times, and its sum.
@@ -229,23 +226,23 @@ func (t *tx) move(moves []Move) error {
 		var err error
 		switch m.To {
 		case workspace.PartSending:
-			err = t.one("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready' AND epoch <= ?`,
-				t.s.epoch, string(m.Part.OutboundID), m.Part.N, t.s.epoch)
+			err = t.One("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready' AND epoch <= ?`,
+				t.Epoch, string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartUnknown:
-			err = t.one("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
-				t.s.epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.s.epoch)
+			err = t.One("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
+				t.Epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartSent:
-			err = t.one("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
+			err = t.One("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
 				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
-				string(m.Remote), string(m.Remote), string(m.Remote), sum(string(m.Remote)), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
+				string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)), string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		default:
 			from := froms(workspace.Parts, m.To)
 			if from == "" {
 				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
 			}
-			err = t.one("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
-				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), sum(string(m.Remote)),
-				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.s.epoch)
+			err = t.One("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
+				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)),
+				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		}
 		if err != nil {
 			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)
@@ -263,7 +260,7 @@ func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) 
 		if err := t.move([]Move{m}); err != nil {
 			return err
 		}
-		if _, err := t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+` AND state IN ('ready', 'parked')`,
+		if _, err := t.Exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+` AND state IN ('ready', 'parked')`,
 			string(m.Part.OutboundID), m.Part.N); err != nil {
 			return err
 		}

@@ -6,15 +6,16 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // putPairing stores a request as it now is.
 func (t *tx) putPairing(p workspace.Pairing, room workspace.RoomID) error {
-	_, err := t.exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by, room_id)
+	_, err := t.Exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by, room_id)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state,
 		code_hash = excluded.code_hash, issued = excluded.issued, tries = excluded.tries, decided = excluded.decided, decided_by = excluded.decided_by
 		WHERE pairings.state = 'open'`,
-		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), clean(p.Name), string(p.State), millis(p.Requested), p.CodeHash,
+		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), engine.Clean(p.Name), string(p.State), millis(p.Requested), p.CodeHash,
 		millis(p.Issued), p.Tries, millis(p.Decided), string(p.DecidedBy), string(room))
 	return err
 }
@@ -34,18 +35,18 @@ func (s *Store) PutPairings(list ...workspace.Pairing) error {
 // guest makes the person and account of a sender who was not known when the gate judged, and returns who it is:
 // of two messages that come together, the second finds the person that the first made.
 func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
-	n, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?) ON CONFLICT (network, account, "user") DO NOTHING`,
+	n, err := t.Exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?) ON CONFLICT (network, account, "user") DO NOTHING`,
 		string(a.Network), string(a.Account), string(a.User), string(a.Person))
 	if err != nil {
 		return "", err
 	}
 	if n == 0 {
 		var known string
-		err = t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
+		err = t.Row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
 			[]any{string(a.Network), string(a.Account), string(a.User)}, &known)
 		return workspace.PersonID(known), err
 	}
-	_, err = t.exec(`INSERT INTO people (id, role, created) VALUES (?, 'guest', ?) ON CONFLICT (id) DO NOTHING`, string(a.Person), t.now)
+	_, err = t.Exec(`INSERT INTO people (id, role, created) VALUES (?, 'guest', ?) ON CONFLICT (id) DO NOTHING`, string(a.Person), t.Now)
 	return a.Person, err
 }
 
@@ -56,7 +57,7 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 	var out []workspace.Outbound
 	err := s.do("decide pairing", func(t *tx) error {
 		out = nil
-		if err := t.one("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ? AND state = 'open'`,
+		if err := t.One("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ? AND state = 'open'`,
 			string(p.State), millis(p.Decided), string(p.DecidedBy), p.ID); err != nil {
 			return err
 		}
@@ -72,7 +73,7 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 			return nil
 		}
 		var room string
-		if err := t.row(`SELECT room_id FROM pairings WHERE id = ?`, []any{p.ID}, &room); err != nil {
+		if err := t.Row(`SELECT room_id FROM pairings WHERE id = ?`, []any{p.ID}, &room); err != nil {
 			return err
 		}
 		n := *notice
@@ -83,12 +84,12 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 }
 
 func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) error {
-	err := t.row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
+	err := t.Row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
 		[]any{string(acc.Network), string(acc.Account), string(acc.User)}, &acc.Person)
 	if errors.Is(err, workspace.ErrNotFound) {
 		acc.Person = workspace.PersonID(t.s.ids.New())
-		_, err = t.exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
-			string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), clean(name))
+		_, err = t.Exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
+			string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), engine.Clean(name))
 	}
 	if err != nil {
 		return err
@@ -96,9 +97,9 @@ func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) e
 	if joined, err := t.approveJoined(acc, role); joined || err != nil {
 		return err
 	}
-	_, err = t.exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role
+	_, err = t.Exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role
 		WHERE people.configured = 0`, // what the configuration says of a person is not overruled here
-		string(acc.Person), string(role), clean(name), t.now)
+		string(acc.Person), string(role), engine.Clean(name), t.Now)
 	return err
 }
 
@@ -106,13 +107,13 @@ func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) e
 // guest. The audit rows are committed with it.
 func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRow) error {
 	return s.do("sync people", func(t *tx) error {
-		if _, err := t.exec(`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`); err != nil {
+		if _, err := t.Exec(`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`); err != nil {
 			return err
 		}
 		for _, p := range people {
-			if _, err := t.exec(`INSERT INTO people (id, role, name, tz, created, configured) VALUES (?, ?, ?, ?, ?, 1)
+			if _, err := t.Exec(`INSERT INTO people (id, role, name, tz, created, configured) VALUES (?, ?, ?, ?, ?, 1)
 				ON CONFLICT (id) DO UPDATE SET role = excluded.role, name = excluded.name, tz = excluded.tz, configured = 1, joined = ''`,
-				string(p.ID), string(p.Role), p.Name, p.TZ, t.now); err != nil {
+				string(p.ID), string(p.Role), p.Name, p.TZ, t.Now); err != nil {
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
 		}
@@ -124,11 +125,11 @@ func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRo
 // belongs to nobody. Each channel tells its account for itself, so that other accounts stay as they are.
 func (s *Store) SyncAccounts(network channels.Network, account channels.AccountID, users []workspace.Account) error {
 	return s.do("sync accounts", func(t *tx) error {
-		if _, err := t.exec(`DELETE FROM accounts WHERE configured = 1 AND network = ? AND account = ?`, string(network), string(account)); err != nil {
+		if _, err := t.Exec(`DELETE FROM accounts WHERE configured = 1 AND network = ? AND account = ?`, string(network), string(account)); err != nil {
 			return err
 		}
 		for _, a := range users {
-			if _, err := t.exec(`INSERT INTO accounts (network, account, "user", person_id, configured) VALUES (?, ?, ?, ?, 1)
+			if _, err := t.Exec(`INSERT INTO accounts (network, account, "user", person_id, configured) VALUES (?, ?, ?, ?, 1)
 				ON CONFLICT (network, account, "user") DO UPDATE SET person_id = excluded.person_id, configured = 1, most = ''`,
 				string(network), string(account), string(a.User), string(a.Person)); err != nil {
 				return fmt.Errorf("account of %s: %w", a.Person, err)
@@ -136,26 +137,4 @@ func (s *Store) SyncAccounts(network channels.Network, account channels.AccountI
 		}
 		return nil
 	})
-}
-
-// Setting reads one named value; empty when it is not set.
-func (s *Store) Setting(name string) (string, error) {
-	var v string
-	err := s.one(`SELECT value FROM settings WHERE name = ?`, []any{name}, &v)
-	if errors.Is(err, workspace.ErrNotFound) {
-		return "", nil
-	}
-	return v, err
-}
-
-// SetSetting stores one named value.
-func (s *Store) SetSetting(name, value string) error {
-	return s.do("setting", setting(name, value))
-}
-
-func setting(name, value string) func(*tx) error {
-	return func(t *tx) error {
-		_, err := t.exec(`INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
-		return err
-	}
 }

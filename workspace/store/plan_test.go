@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"parley/workspace"
 	"parley/workspace/store"
 	"parley/workspace/storetest"
 )
@@ -60,29 +59,5 @@ func TestSQLitePassesTheSuiteAndNoQueryReadsAWholeTable(t *testing.T) {
 	}
 	if len(seen) < 60 {
 		t.Errorf("only %d queries were seen", len(seen))
-	}
-}
-
-func TestAFailureHarmsNoNeighbour(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	runs := make([]int, 7)
-	fail := map[int]error{2: workspace.ErrConflict, 5: workspace.ErrNotFound}
-	before := s.Counts()
-	for i, err := range s.Batch(len(runs), fail, func(i int) { runs[i]++ }) {
-		if !errors.Is(err, fail[i]) {
-			t.Errorf("unit %d: %v", i, err)
-		}
-		v, err := s.Setting(string(rune('a' + i)))
-		_, gone := fail[i]
-		if want := map[bool]string{false: "", true: ""}[gone]; v != want || err != nil {
-			t.Errorf("unit %d ran to %q, %v", i, v, err)
-		}
-	}
-	if got := s.Counts(); got.Commits-before.Commits > 4 {
-		t.Errorf("%d commits for two failures: the gate's, and one for what is before each failure and behind the last", got.Commits-before.Commits)
-	}
-	if runs[2] != 1 || runs[0] != 2 || runs[6] < 1 {
-		t.Errorf("runs: %v", runs)
 	}
 }

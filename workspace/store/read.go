@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // What the partial indexes are made of: a query that does not say it word for word reads the whole table, and so does
@@ -23,82 +23,6 @@ const (
 	backfilled   = `backfill = 1`
 )
 
-// one reads one row through the readers' pool.
-func (s *Store) one(q string, args []any, dest ...any) error {
-	st, err := s.prepared(q)
-	if err != nil {
-		return s.seen(err)
-	}
-	for i := range args {
-		args[i] = storable(args[i])
-	}
-	row := st.QueryRowContext(s.base, args...) // local and short
-	err = row.Scan(dest...)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return workspace.ErrNotFound
-	case err != nil && row.Err() == nil:
-		err = s.unreadable(err)
-	}
-	return s.seen(err)
-}
-
-// unreadable is a value in a row that is not what we store there.
-func (s *Store) unreadable(err error) error {
-	if s.closed.Load() || errors.Is(err, ErrDamaged) { // rows of a store that closes are closed
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrDamaged, err)
-}
-
-// many reads all rows before it returns: no cursor stays open while something else happens.
-func (s *Store) many(q string, args []any, each func(scan func(...any) error) error) error {
-	return s.seen(s.each(q, args, each))
-}
-
-func (s *Store) each(q string, args []any, each func(scan func(...any) error) error) error {
-	st, err := s.prepared(q)
-	if err != nil {
-		return err
-	}
-	for i := range args {
-		args[i] = storable(args[i])
-	}
-	rows, err := st.QueryContext(s.base, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	scan := func(dest ...any) error {
-		err := rows.Scan(dest...)
-		if err != nil {
-			err = s.unreadable(err)
-		}
-		return err
-	}
-	for rows.Next() {
-		if err := each(scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// prepared keeps one statement a query text; their number is that of the readers.
-func (s *Store) prepared(q string) (*sql.Stmt, error) {
-	if st, ok := s.texts.Load(q); ok {
-		return st.(*sql.Stmt), nil
-	}
-	st, err := s.read.PrepareContext(s.base, s.d.bind(q))
-	if err != nil {
-		return nil, fmt.Errorf("prepare %.40q: %w", q, err)
-	}
-	if first, raced := s.texts.LoadOrStore(q, st); raced {
-		return first.(*sql.Stmt), st.Close()
-	}
-	return st, nil
-}
-
 const inputColumns = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, session_id, agent, partition,
 	decision, binding, mode, state, reason, run_id, deadline_at, received, sent, text, data, sum`
 
@@ -111,7 +35,7 @@ func scanInput(scan func(...any) error) (in workspace.Input, err error) {
 	if err != nil {
 		return in, err
 	}
-	if sumInput(in.Text, data) != check {
+	if engine.SumPair(in.Text, data) != check {
 		return in, fmt.Errorf("input %s: %w", in.ID, ErrDamaged)
 	}
 	in.Deadline, in.Received, in.Sent = fromMillis(deadline), fromMillis(received), fromMillis(sent)
@@ -120,7 +44,7 @@ func scanInput(scan func(...any) error) (in workspace.Input, err error) {
 }
 
 func (t *tx) inputByKey(source, account, key string) (in workspace.Input, err error) {
-	err = t.rows(`SELECT `+inputColumns+` FROM inputs WHERE source = ? AND account = ? AND key = ?`, []any{source, account, key},
+	err = t.Rows(`SELECT `+inputColumns+` FROM inputs WHERE source = ? AND account = ? AND key = ?`, []any{source, account, key},
 		func(scan func(...any) error) error {
 			in, err = scanInput(scan)
 			return err
@@ -133,7 +57,7 @@ func (t *tx) inputByKey(source, account, key string) (in workspace.Input, err er
 
 func (s *Store) inputs(where string, args ...any) ([]workspace.Input, error) {
 	var out []workspace.Input
-	err := s.many(`SELECT `+inputColumns+` FROM inputs WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+inputColumns+` FROM inputs WHERE `+where, args, func(scan func(...any) error) error {
 		in, err := scanInput(scan)
 		out = append(out, in)
 		return err
@@ -177,7 +101,7 @@ func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
 
 // LastTaken is the seq of the newest input that a turn of the session took; 0: none.
 func (s *Store) LastTaken(session workspace.SessionID) (seq int64, err error) {
-	err = s.one(`SELECT i.seq FROM entries e JOIN inputs i ON i.id = e.input_id WHERE e.session_id = ? AND e.input_id IS NOT NULL ORDER BY e.n DESC LIMIT 1`,
+	err = s.db.One(`SELECT i.seq FROM entries e JOIN inputs i ON i.id = e.input_id WHERE e.session_id = ? AND e.input_id IS NOT NULL ORDER BY e.n DESC LIMIT 1`,
 		[]any{string(session)}, &seq)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return 0, nil
@@ -225,7 +149,7 @@ func scanRun(scan func(...any) error) (r workspace.Run, err error) {
 }
 
 func (t *tx) run(id workspace.RunID) (r workspace.Run, err error) {
-	err = t.rows(`SELECT `+runColumns+` FROM runs WHERE id = ?`, []any{string(id)}, func(scan func(...any) error) error {
+	err = t.Rows(`SELECT `+runColumns+` FROM runs WHERE id = ?`, []any{string(id)}, func(scan func(...any) error) error {
 		r, err = scanRun(scan)
 		return err
 	})
@@ -237,7 +161,7 @@ func (t *tx) run(id workspace.RunID) (r workspace.Run, err error) {
 
 func (s *Store) runs(where string, args ...any) ([]workspace.Run, error) {
 	var out []workspace.Run
-	err := s.many(`SELECT `+runColumns+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+runColumns+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
 		r, err := scanRun(scan)
 		out = append(out, r)
 		return err
@@ -279,7 +203,7 @@ func (s *Store) LastRun(session workspace.SessionID) (workspace.Run, error) {
 // Steps lists a run's journal in order.
 func (s *Store) Steps(run workspace.RunID) ([]workspace.Step, error) {
 	var out []workspace.Step
-	err := s.many(`SELECT run_id, n, kind, COALESCE(call_id, ''), tool, args_hash, effect, state, body, sum, started, ended FROM steps WHERE run_id = ? ORDER BY n`,
+	err := s.db.Many(`SELECT run_id, n, kind, COALESCE(call_id, ''), tool, args_hash, effect, state, body, sum, started, ended FROM steps WHERE run_id = ? ORDER BY n`,
 		[]any{string(run)}, func(scan func(...any) error) error {
 			var st workspace.Step
 			var body string
@@ -287,7 +211,7 @@ func (s *Store) Steps(run workspace.RunID) ([]workspace.Step, error) {
 			if err := scan(&st.RunID, &st.N, &st.Kind, &st.CallID, &st.Tool, &st.ArgsHash, &st.Effect, &st.State, &body, &check, &started, &ended); err != nil {
 				return err
 			}
-			if sum(body) != check {
+			if engine.Sum(body) != check {
 				return fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged)
 			}
 			st.Started, st.Ended = fromMillis(started), fromMillis(ended)
@@ -335,14 +259,14 @@ const entryRead = `e.session_id, e.n, e.run_id, e.step_n, COALESCE(e.input_id, '
 
 func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
 	var out []workspace.Entry
-	err := s.many(q, args, func(scan func(...any) error) error {
+	err := s.db.Many(q, args, func(scan func(...any) error) error {
 		var e workspace.Entry
 		var body, text, data, sender string
 		var at, check, inputCheck int64
 		if err := scan(&e.SessionID, &e.N, &e.RunID, &e.StepN, &e.InputID, &e.Role, &at, &body, &check, &text, &data, &inputCheck, &sender); err != nil {
 			return err
 		}
-		if sum(body) != check || e.InputID != "" && data != "" && sumInput(text, data) != inputCheck {
+		if engine.Sum(body) != check || e.InputID != "" && data != "" && engine.SumPair(text, data) != inputCheck {
 			return fmt.Errorf("entry %d of session %s: %w", e.N, e.SessionID, ErrDamaged)
 		}
 		e.At = fromMillis(at)
@@ -371,14 +295,14 @@ func UserBody(b workspace.EntryBody, in workspace.Input) workspace.EntryBody {
 
 // Room reads one room.
 func (s *Store) Room(id workspace.RoomID) (r workspace.Room, err error) {
-	err = s.one(`SELECT id, network, account, peer_kind, peer, thread, title FROM rooms WHERE id = ?`, []any{string(id)},
+	err = s.db.One(`SELECT id, network, account, peer_kind, peer, thread, title FROM rooms WHERE id = ?`, []any{string(id)},
 		&r.ID, &r.Network, &r.Account, &r.Kind, &r.Peer, &r.Thread, &r.Title)
 	return r, err
 }
 
 // RoomByAddress finds a room.
 func (s *Store) RoomByAddress(a channels.Address) (r workspace.Room, err error) {
-	err = s.one(`SELECT id, title FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
+	err = s.db.One(`SELECT id, title FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
 		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &r.ID, &r.Title)
 	r.Address = a
 	return r, err
@@ -388,7 +312,7 @@ const sessionColumns = `id, key, gen, agent, name, created, ended, hidden, compa
 
 func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error) {
 	var out []workspace.Session
-	err := s.many(`SELECT `+sessionColumns+` FROM sessions WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+sessionColumns+` FROM sessions WHERE `+where, args, func(scan func(...any) error) error {
 		var ses workspace.Session
 		var key, overrides, usage string
 		var created, ended int64
@@ -436,7 +360,7 @@ const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.b
 
 func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
 	var out []workspace.Outbound
-	err := s.many(s.d.bigint(`SELECT `+outboundRead+` WHERE `+where), args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+outboundRead+` WHERE `+where, args, func(scan func(...any) error) error {
 		var o workspace.Outbound
 		var check, notAfter, created, entrySum int64
 		var entry string
@@ -444,7 +368,7 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 			&created, &entry, &entrySum); err != nil {
 			return err
 		}
-		if sum(o.Text) != check || entry != "" && sum(entry) != entrySum {
+		if engine.Sum(o.Text) != check || entry != "" && engine.Sum(entry) != entrySum {
 			return fmt.Errorf("outbound %s: %w", o.ID, ErrDamaged)
 		}
 		if o.BodyRef != "" && entry != "" {
@@ -465,7 +389,7 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 	for i := range out {
 		at[out[i].ID] = i
 	}
-	err = s.many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`) ORDER BY outbound_id, n`, args,
+	err = s.db.Many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`) ORDER BY outbound_id, n`, args,
 		func(scan func(...any) error) error {
 			p, err := scanPart(scan)
 			if i, ok := at[p.OutboundID]; ok { // one that came in between belongs to the next look
@@ -496,7 +420,7 @@ func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
 // Person finds who a network user is.
 func (s *Store) Person(network channels.Network, account channels.AccountID, user channels.UserID) (p workspace.Person, err error) {
 	var most workspace.Role
-	err = s.one(`SELECT p.id, p.role, p.name, p.tz, a.most, p.configured = 1 AND a.most = '' OR EXISTS (SELECT 1 FROM pairings q
+	err = s.db.One(`SELECT p.id, p.role, p.name, p.tz, a.most, p.configured = 1 AND a.most = '' OR EXISTS (SELECT 1 FROM pairings q
 		WHERE q.network = a.network AND q.account = a.account AND q."user" = a."user" AND q.state = 'approved')
 		FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
 		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ, &most, &p.Vouched)
@@ -506,13 +430,13 @@ func (s *Store) Person(network channels.Network, account channels.AccountID, use
 
 // PersonByID reads one person.
 func (s *Store) PersonByID(id workspace.PersonID) (p workspace.Person, err error) {
-	err = s.one(`SELECT id, role, name, tz FROM people WHERE id = ?`, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ)
+	err = s.db.One(`SELECT id, role, name, tz FROM people WHERE id = ?`, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ)
 	return p, err
 }
 
 // People lists all people with their accounts.
 func (s *Store) People() (people []workspace.Person, accounts []workspace.Account, err error) {
-	err = s.many(`SELECT id, role, name, tz FROM people WHERE joined = '' ORDER BY id`, nil, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT id, role, name, tz FROM people WHERE joined = '' ORDER BY id`, nil, func(scan func(...any) error) error {
 		var p workspace.Person
 		err := scan(&p.ID, &p.Role, &p.Name, &p.TZ)
 		people = append(people, p)
@@ -521,7 +445,7 @@ func (s *Store) People() (people []workspace.Person, accounts []workspace.Accoun
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`, nil, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`, nil, func(scan func(...any) error) error {
 		var a workspace.Account
 		err := scan(&a.Network, &a.Account, &a.User, &a.Person)
 		accounts = append(accounts, a)
@@ -534,7 +458,7 @@ const pairingColumns = `id, channel, network, account, "user", name, state, requ
 
 func (s *Store) pairings(where string, args ...any) ([]workspace.Pairing, error) {
 	var out []workspace.Pairing
-	err := s.many(`SELECT `+pairingColumns+` FROM pairings WHERE `+where, args, func(scan func(...any) error) error {
+	err := s.db.Many(`SELECT `+pairingColumns+` FROM pairings WHERE `+where, args, func(scan func(...any) error) error {
 		var p workspace.Pairing
 		var requested, issued, decided int64
 		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.State, &requested, &p.CodeHash, &issued, &p.Tries, &decided, &p.DecidedBy)
@@ -563,7 +487,7 @@ func (s *Store) LastPairing(network channels.Network, account channels.AccountID
 // knows none.
 func (s *Store) Newest(network channels.Network, account channels.AccountID) (map[channels.PeerID]channels.MessageID, error) {
 	out := map[channels.PeerID]channels.MessageID{}
-	err := s.many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)
+	err := s.db.Many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)
 		WHERE r.network = ? AND r.account = ? ORDER BY i.seq`, []any{string(network), string(account)}, func(scan func(...any) error) error {
 		var peer, data string
 		if err := scan(&peer, &data); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Begin starts a run, or takes one up again after a crash.
@@ -69,7 +70,7 @@ func holds(list []workspace.Input, seq int64) bool {
 }
 
 func (t *tx) take(in workspace.Input, run workspace.RunID) error {
-	return t.one("take an input", `UPDATE inputs SET state = 'taken', run_id = ? WHERE seq = ? AND state = 'queued'`, string(run), in.Seq)
+	return t.One("take an input", `UPDATE inputs SET state = 'taken', run_id = ? WHERE seq = ? AND state = 'queued'`, string(run), in.Seq)
 }
 
 // errLiveRun says that the session is held by another run.
@@ -81,15 +82,15 @@ const insertRun = `INSERT INTO runs (` + sealedRun + `, state, epoch, tries, mod
 
 func (t *tx) begin(b *Begin, session workspace.SessionID, room workspace.RoomID, inputs []workspace.Input) (*Begun, error) {
 	run := b.Run
-	run.SessionID, run.RoomID, run.State, run.Epoch, run.Tries = session, room, workspace.RunRunning, t.s.epoch, 1
-	run.Started = fromMillis(t.now)
+	run.SessionID, run.RoomID, run.State, run.Epoch, run.Tries = session, room, workspace.RunRunning, t.Epoch, 1
+	run.Started = fromMillis(t.Now)
 	first, err := t.nextEntry(session, 0)
 	if err != nil {
 		return nil, err
 	}
 	args := []any{string(run.ID), string(session), null(string(run.ParentRun)), null(run.ParentCall), run.TaskID,
-		string(run.Requester), string(run.Role), string(room), t.now, first}
-	n, err := t.exec(insertRun, append(args, run.Epoch, run.Model, millis(run.Deadline), seal(args...))...)
+		string(run.Requester), string(run.Role), string(room), t.Now, first}
+	n, err := t.Exec(insertRun, append(args, run.Epoch, run.Model, millis(run.Deadline), engine.Seal(args...))...)
 	if err != nil {
 		return nil, fmt.Errorf("insert run: %w", err)
 	}
@@ -124,8 +125,8 @@ func userEntries(run workspace.RunID, inputs []workspace.Input, bodies []workspa
 func (s *Store) Resume(run workspace.RunID) (workspace.Run, error) {
 	var out workspace.Run
 	err := s.do("resume", func(t *tx) (err error) {
-		if err = t.one("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = 'running', `+waitEnds+`
-			WHERE id = ? AND epoch < ? AND state IN ('running', 'waiting')`, t.s.epoch, t.now, string(run), t.s.epoch); err != nil {
+		if err = t.One("resume", `UPDATE runs SET epoch = ?, tries = tries + 1, state = 'running', `+waitEnds+`
+			WHERE id = ? AND epoch < ? AND state IN ('running', 'waiting')`, t.Epoch, t.Now, string(run), t.Epoch); err != nil {
 			return err
 		}
 		out, err = t.run(run)
@@ -141,8 +142,8 @@ func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error 
 		return fmt.Errorf("run %s to %s: %w", from, to, workspace.ErrConflict)
 	}
 	return s.do("move run", func(t *tx) error {
-		return t.one("move run", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), s.epoch, t.now, string(run), string(from), s.epoch, s.epoch)
+		return t.One("move run", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
+			string(to), t.Epoch, t.Now, string(run), string(from), t.Epoch, t.Epoch)
 	})
 }
 
@@ -163,14 +164,14 @@ func movesDeadline(to workspace.RunState) string {
 // MoveDeadline gives a run another deadline. It does not wait.
 func (s *Store) MoveDeadline(run workspace.RunID, to time.Time) {
 	s.post("deadline", func(t *tx) error {
-		_, err := t.exec(`UPDATE runs SET deadline = ? WHERE id = ? AND epoch = ?`, millis(to), string(run), t.s.epoch)
+		_, err := t.Exec(`UPDATE runs SET deadline = ? WHERE id = ? AND epoch = ?`, millis(to), string(run), t.Epoch)
 		return err
 	})
 }
 
 // Trouble notes what the model of a run fails with; nil: it has answered since. It does not wait.
 func (s *Store) Trouble(run workspace.RunID, trouble *workspace.Trouble, then func()) {
-	s.postThen("trouble", func(t *tx) error {
+	s.db.PostThen("trouble", unit(func(t *tx) error {
 		var body []byte
 		if trouble != nil {
 			var err error
@@ -178,9 +179,9 @@ func (s *Store) Trouble(run workspace.RunID, trouble *workspace.Trouble, then fu
 				return err
 			}
 		}
-		_, err := t.exec(`UPDATE runs SET trouble = ? WHERE id = ? AND epoch = ?`, string(body), string(run), t.s.epoch)
+		_, err := t.Exec(`UPDATE runs SET trouble = ? WHERE id = ? AND epoch = ?`, string(body), string(run), t.Epoch)
 		return err
-	}, then)
+	}), then)
 }
 
 // Take adds queued inputs to a running run: a restart with both, or steering without a step.
@@ -222,7 +223,7 @@ func (s *Store) Step(u StepUnit) (Stepped, error) {
 		return err
 	}
 	if !u.Wait {
-		s.postThen("step", run, u.Then)
+		s.db.PostThen("step", unit(run), u.Then)
 		return Stepped{}, nil
 	}
 	err := s.do("step", run)
@@ -234,8 +235,8 @@ func (s *Store) Step(u StepUnit) (Stepped, error) {
 
 func (t *tx) step(u StepUnit) (out Stepped, err error) {
 	var stopBy string
-	if err := t.row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting')`,
-		[]any{string(u.Run.ID), t.s.epoch}, &stopBy); err != nil {
+	if err := t.Row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state IN ('running', 'waiting')`,
+		[]any{string(u.Run.ID), t.Epoch}, &stopBy); err != nil {
 		return out, fmt.Errorf("step of run %s: %w", u.Run.ID, orConflict(err))
 	}
 	out.StopBy = workspace.PersonID(stopBy)
@@ -300,7 +301,7 @@ func (t *tx) usage(run workspace.RunID, u workspace.Usage) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`UPDATE runs SET usage = ?, usd = ? WHERE id = ?`, string(body), u.CostUSD, string(run))
+	_, err = t.Exec(`UPDATE runs SET usage = ?, usd = ? WHERE id = ?`, string(body), u.CostUSD, string(run))
 	return err
 }
 
@@ -311,10 +312,10 @@ func (t *tx) putStep(st workspace.Step) error {
 		return err
 	}
 	if born := workspace.StepPlanned; st.State == born || st.Kind == workspace.StepModel && st.State == workspace.StepDone {
-		args := []any{string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), t.now}
-		n, err := t.exec(`INSERT INTO steps (`+sealedStep+`, state, body, sum, ended, seal)
+		args := []any{string(st.RunID), st.N, string(st.Kind), null(st.CallID), st.Tool, st.ArgsHash, string(st.Effect), t.Now}
+		n, err := t.Exec(`INSERT INTO steps (`+sealedStep+`, state, body, sum, ended, seal)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-			append(args, string(st.State), string(body), sum(string(body)), millis(st.Ended), seal(args...))...)
+			append(args, string(st.State), string(body), engine.Sum(string(body)), millis(st.Ended), engine.Seal(args...))...)
 		if err != nil {
 			return fmt.Errorf("insert step: %w", err)
 		}
@@ -326,8 +327,8 @@ func (t *tx) putStep(st workspace.Step) error {
 	if len(from) == 0 {
 		return fmt.Errorf("step %d again %s: %w", st.N, st.State, workspace.ErrConflict)
 	}
-	return t.one("move step", `UPDATE steps SET state = ?, body = ?, sum = ?, ended = ?
-		WHERE run_id = ? AND n = ? AND state IN (`+from+`)`, string(st.State), string(body), sum(string(body)), millis(st.Ended), string(st.RunID), st.N)
+	return t.One("move step", `UPDATE steps SET state = ?, body = ?, sum = ?, ended = ?
+		WHERE run_id = ? AND n = ? AND state IN (`+from+`)`, string(st.State), string(body), engine.Sum(string(body)), millis(st.Ended), string(st.RunID), st.N)
 }
 
 // froms lists the states that may come before s, quoted for SQL.
@@ -415,16 +416,16 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		}
 		entries = append(entries, events...)
 	}
-	ending := append(make([]any, 0, 12), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.now, first+int64(len(entries)))
-	ending = append(ending, seal(ending...))
-	n, err := t.exec(finishRun, append(ending, string(f.State), string(f.Run.ID), t.s.epoch, string(f.State))...)
+	ending := append(make([]any, 0, 12), f.Reason, f.Error, f.Model, string(usage), f.Usage.CostUSD, t.Now, first+int64(len(entries)))
+	ending = append(ending, engine.Seal(ending...))
+	n, err := t.Exec(finishRun, append(ending, string(f.State), string(f.Run.ID), t.Epoch, string(f.State))...)
 	if err != nil {
 		return out, fmt.Errorf("finish run %s: %w", f.Run.ID, err)
 	}
 	out.State = f.State
 	if n == 0 {
 		out.State = workspace.RunStopped
-		if err := t.one("finish run "+string(f.Run.ID), finishStopped, append(ending, string(f.Run.ID), t.s.epoch)...); err != nil {
+		if err := t.One("finish run "+string(f.Run.ID), finishStopped, append(ending, string(f.Run.ID), t.Epoch)...); err != nil {
 			return out, err
 		}
 	}
@@ -447,7 +448,7 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 		return out, fmt.Errorf("end taken inputs as %q: %w", f.InputState, workspace.ErrConflict)
 	}
 	for _, in := range f.Inputs {
-		if err := t.one("end a taken input", `UPDATE inputs SET state = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
+		if err := t.One("end a taken input", `UPDATE inputs SET state = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
 			string(f.InputState), in.Seq, string(f.Run.ID)); err != nil {
 			return out, err
 		}
@@ -472,14 +473,14 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 // cutStream cancels the streamed answer of a run that ends without one. A live part of it stays to be removed.
 func (t *tx) cutStream(run workspace.RunID) ([]workspace.OutboundID, error) {
 	var id workspace.OutboundID
-	err := t.row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`, []any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
+	err := t.Row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`, []any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND state IN ('ready', 'parked')`, string(id))
+	_, err = t.Exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND state IN ('ready', 'parked')`, string(id))
 	return []workspace.OutboundID{id}, err
 }
 
@@ -498,7 +499,7 @@ func (t *tx) interrupt(f *Finish, next workspace.RunID) error {
 		return err
 	}
 	for _, in := range f.Inputs {
-		if err := t.one("move an input to the next run", `UPDATE inputs SET run_id = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
+		if err := t.One("move an input to the next run", `UPDATE inputs SET run_id = ? WHERE seq = ? AND run_id = ? AND state = 'taken'`,
 			string(next), in.Seq, string(f.Run.ID)); err != nil {
 			return err
 		}
@@ -544,7 +545,7 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 	if runs == 0 {
 		runs = 1 << 62
 	}
-	err = t.row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
+	err = t.Row(`UPDATE runs SET stop_by = ? WHERE session_id = ? AND state IN ('running', 'waiting', 'paused') AND (? = '' OR requester = ?)
 		AND COALESCE((SELECT MIN(i.seq) FROM inputs i WHERE i.session_id = runs.session_id AND i.`+openInput+` AND i.run_id = runs.id), 0) < ?
 		RETURNING id`, []any{string(st.By), string(st.Session), string(st.Requester), string(st.Requester), runs}, &id)
 	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
@@ -554,7 +555,7 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 	if out.Below, err = t.stopBelow(id, string(st.By)); err != nil {
 		return out, err
 	}
-	err = t.rows(`UPDATE inputs SET state = 'cancelled', reason = 'stopped' WHERE session_id = ? AND `+openInput+`
+	err = t.Rows(`UPDATE inputs SET state = 'cancelled', reason = 'stopped' WHERE session_id = ? AND `+openInput+`
 		AND state = 'queued' AND mode = 'turn' AND seq < ? AND (? = '' OR person_id = ?) RETURNING seq`,
 		[]any{string(st.Session), st.Before, string(st.Requester), string(st.Requester)}, func(scan func(...any) error) error {
 			var seq int64
@@ -566,7 +567,7 @@ func (t *tx) stop(st Stop) (out Stopped, err error) {
 		return out, err
 	}
 	slices.Sort(out.Queued)
-	out.Parts, err = t.exec(`UPDATE parts SET state = 'cancelled' WHERE `+openPart+` AND state IN ('ready', 'parked')
+	out.Parts, err = t.Exec(`UPDATE parts SET state = 'cancelled' WHERE `+openPart+` AND state IN ('ready', 'parked')
 		AND EXISTS (SELECT 1 FROM outbound o JOIN runs r ON r.id = o.run_id WHERE o.id = parts.outbound_id AND r.session_id = ?
 		AND o.kind = 'answer' AND (? = '' OR r.requester = ?)
 		AND r.started < COALESCE((SELECT received FROM inputs WHERE seq = ?), 9000000000000000000))`,
@@ -579,7 +580,7 @@ func (t *tx) stopBelow(run, by string) (below []workspace.RunID, err error) {
 	if run == "" {
 		return nil, nil
 	}
-	err = t.rows(`WITH RECURSIVE below(id) AS (SELECT id FROM runs WHERE parent_run = ?
+	err = t.Rows(`WITH RECURSIVE below(id) AS (SELECT id FROM runs WHERE parent_run = ?
 		UNION SELECT r.id FROM runs r JOIN below b ON r.parent_run = b.id)
 		UPDATE runs SET stop_by = ? WHERE id IN (SELECT id FROM below) AND state IN ('running', 'waiting', 'paused') RETURNING id`,
 		[]any{run, by}, func(scan func(...any) error) error {
@@ -608,21 +609,21 @@ func (t *tx) appendEntries(session workspace.SessionID, entries []workspace.Entr
 		if rows == 0 {
 			return nil
 		}
-		_, err := t.exec(insertEntries(rows), args...)
+		_, err := t.Exec(insertEntries(rows), args...)
 		args, rows = args[:0], 0
 		return err
 	}
 	for i, e := range entries {
-		e.SessionID, e.N, e.At = session, first+int64(i), fromMillis(t.now)
+		e.SessionID, e.N, e.At = session, first+int64(i), fromMillis(t.Now)
 		out[i] = e
 		body, err := json.Marshal(e.Body)
 		if err != nil {
 			return nil, err
 		}
-		text := clean(string(body))
+		text := engine.Clean(string(body))
 		row := len(args)
-		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.now)
-		args = append(args, text, sum(text), seal(args[row:]...))
+		args = append(args, string(session), e.N, string(e.RunID), e.StepN, null(string(e.InputID)), string(e.Role), t.Now)
+		args = append(args, text, engine.Sum(text), engine.Seal(args[row:]...))
 		if rows++; rows == maxEntryRows {
 			if err := flush(); err != nil {
 				return nil, err
@@ -654,18 +655,4 @@ func insertEntries(rows int) string {
 
 func entryRef(session workspace.SessionID, n int64) string {
 	return "entry:" + string(session) + "/" + strconv.FormatInt(n, 10)
-}
-
-func null(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
-
-func orConflict(err error) error {
-	if errors.Is(err, workspace.ErrNotFound) {
-		return workspace.ErrConflict
-	}
-	return err
 }

@@ -1,17 +1,14 @@
 package store
 
 import (
-	"encoding/binary"
-	"hash/crc32"
-	"math"
-
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // The columns that never change once a row is stored, in the order of its seal. SQLite does not notice a flipped bit
-// inside a cell; sum covers a row's payload, the seal all else that the line relies on. What changes on the way is
+// inside a cell; sum covers a row's payload, the seal all else that is relied on. What changes on the way is
 // held against what it may be: states against their tables, run and session ids against their rows. An UPDATE of a
-// sealed column must write the seal anew, else the daily check calls the database damaged (a test reads our SQL).
+// sealed column must write the seal anew, else the daily check calls the database damaged (a test reads the SQL).
 const (
 	sealedInput = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, agent, partition, decision, binding, mode,
 		deadline_at, received, sent`
@@ -24,51 +21,12 @@ const (
 	sealedPart     = `outbound_id, n, token, from_off, to_off, blob`
 )
 
-// seal is the crc32c of values as both databases give them back: each text with its length, each number in eight
-// bytes, an absent value as one byte.
-func seal(values ...any) int64 {
-	var sum uint32
-	table := castagnoli()
-	var buf [9]byte
-	for _, v := range values {
-		head := buf[:]
-		switch v := v.(type) {
-		case string:
-			v = clean(v)
-			buf[0] = 's'
-			binary.LittleEndian.PutUint64(buf[1:], uint64(len(v)))
-			sum = crc32.Update(crc32.Update(sum, table, head), table, []byte(v))
-			continue
-		case int:
-			buf[0] = 'i'
-			binary.LittleEndian.PutUint64(buf[1:], uint64(v))
-		case int64:
-			buf[0] = 'i'
-			binary.LittleEndian.PutUint64(buf[1:], uint64(v))
-		case *float64:
-			if v == nil {
-				buf[0], head = 0, buf[:1]
-				break
-			}
-			buf[0] = 'f'
-			binary.LittleEndian.PutUint64(buf[1:], math.Float64bits(*v))
-		case float64:
-			buf[0] = 'f'
-			binary.LittleEndian.PutUint64(buf[1:], math.Float64bits(v))
-		default:
-			buf[0], head = 0, buf[:1]
-		}
-		sum = crc32.Update(sum, table, head)
-	}
-	return int64(sum)
-}
-
 func sealOutbound(o workspace.Outbound) (args []any, check int64) {
 	args = []any{string(o.ID), o.Key, string(o.RoomID), o.N, string(o.RunID), millis(o.NotAfter), string(o.OnUnknown), string(o.ReplyTo),
 		millis(o.Created), string(o.Kind), o.BodyRef}
-	return args, seal(args...)
+	return args, engine.Seal(args...)
 }
 
 func sealPart(p workspace.Part) int64 {
-	return seal(string(p.OutboundID), p.N, p.Token, p.From, p.To, p.Blob)
+	return engine.Seal(string(p.OutboundID), p.N, p.Token, p.From, p.To, p.Blob)
 }

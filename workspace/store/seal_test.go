@@ -17,7 +17,7 @@ func TestNoUpdateBreaksASeal(t *testing.T) {
 	t.Parallel()
 	columns := map[string]string{}
 	for _, s := range sealedTables() {
-		columns[s.table] = s.columns
+		columns[s.Table] = s.Columns
 	}
 	update := regexp.MustCompile("(?s)UPDATE (inputs|runs|steps|entries|outbound|parts|approvals) SET (.*?)(WHERE|`,|`\\)|$)")
 	files, err := filepath.Glob("*.go")
@@ -47,20 +47,5 @@ func TestNoUpdateBreaksASeal(t *testing.T) {
 	}
 	if found < 20 {
 		t.Errorf("only %d updates were found", found)
-	}
-}
-
-func TestASealTellsValuesApart(t *testing.T) {
-	t.Parallel()
-	price := 1.5
-	seen := map[int64]int{}
-	for i, values := range [][]any{{}, {nil}, {""}, {"", ""}, {int64(0)}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {int64(97)}, {"a"}, {price}, {nil, nil}, {int64(1), int64(0)}, {int64(0), int64(1)}} {
-		if other, ok := seen[seal(values...)]; ok {
-			t.Errorf("%d and %d have one seal", other, i)
-		}
-		seen[seal(values...)] = i
-	}
-	if seal(7, &price, "x\x00") != seal(int64(7), price, "x\uFFFD") {
-		t.Error("a value as it is given and as it is stored have two seals")
 	}
 }

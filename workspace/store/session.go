@@ -11,6 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Create makes the first generation of a key. workspace.ErrConflict means that the key exists.
@@ -82,19 +83,19 @@ type SetPlace struct {
 // nextGeneration ends the newest generation and makes the next. It keeps name and overrides; what waits behind the
 // command, or is parked, belongs to it.
 func (t *tx) nextGeneration(key workspace.Key, old session, origin string) (session, error) {
-	if _, err := t.exec(`UPDATE sessions SET ended = ? WHERE id = ?`, t.now, string(old.id)); err != nil {
+	if _, err := t.Exec(`UPDATE sessions SET ended = ? WHERE id = ?`, t.Now, string(old.id)); err != nil {
 		return session{}, err
 	}
 	next, err := t.newGeneration(key, old.gen+1)
 	if err != nil {
 		return session{}, err
 	}
-	if err := t.one("keep what was set", `UPDATE sessions SET name = (SELECT o.name FROM sessions o WHERE o.id = ?),
+	if err := t.One("keep what was set", `UPDATE sessions SET name = (SELECT o.name FROM sessions o WHERE o.id = ?),
 		overrides = (SELECT o.overrides FROM sessions o WHERE o.id = ?), origin = ? WHERE id = ?`,
 		string(old.id), string(old.id), null(origin), string(next.id)); err != nil {
 		return session{}, err
 	}
-	_, err = t.exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND `+openInput+` AND state IN ('queued', 'stale')`,
+	_, err = t.Exec(`UPDATE inputs SET session_id = ? WHERE session_id = ? AND `+openInput+` AND state IN ('queued', 'stale')`,
 		string(next.id), string(old.id))
 	return next, err
 }
@@ -104,7 +105,7 @@ func (t *tx) made(origin string, did *Did) (bool, error) {
 	if origin == "" {
 		return false, nil
 	}
-	err := t.row(`SELECT id FROM sessions WHERE origin = ?`, []any{origin}, &did.Session)
+	err := t.Row(`SELECT id FROM sessions WHERE origin = ?`, []any{origin}, &did.Session)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil
 	}
@@ -131,13 +132,13 @@ func (o SetOverrides) apply(t *tx, did *Did) error {
 		o.Session = did.Session
 	}
 	if o.Was == nil {
-		return t.one("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ?`, string(body), string(o.Session))
+		return t.One("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ?`, string(body), string(o.Session))
 	}
 	was, err := json.Marshal(*o.Was)
 	if err != nil {
 		return err
 	}
-	return t.one("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ? AND overrides = ?`, string(body), string(o.Session), string(was))
+	return t.One("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ? AND overrides = ?`, string(body), string(o.Session), string(was))
 }
 
 func (c Create) origin() string { return c.Origin }
@@ -148,14 +149,14 @@ func (c Create) apply(t *tx, did *Did) error {
 		return err
 	}
 	did.Session = ses.id
-	return t.one("name a session", `UPDATE sessions SET name = ?, origin = ?, hidden = 0 WHERE id = ?`, c.Name, null(c.Origin), string(ses.id))
+	return t.One("name a session", `UPDATE sessions SET name = ?, origin = ?, hidden = 0 WHERE id = ?`, c.Name, null(c.Origin), string(ses.id))
 }
 
 // fresh is the first generation of a key, or the empty one that a Delete left.
 func (t *tx) fresh(key workspace.Key) (session, error) {
 	var gen, hidden, said int64
 	var id string
-	err := t.row(`SELECT id, gen, hidden, (SELECT COUNT(*) FROM entries e WHERE e.session_id = s.id AND e.n = 1) FROM sessions s
+	err := t.Row(`SELECT id, gen, hidden, (SELECT COUNT(*) FROM entries e WHERE e.session_id = s.id AND e.n = 1) FROM sessions s
 		WHERE key = ? ORDER BY gen DESC LIMIT 1`, []any{key.String()}, &id, &gen, &hidden, &said)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return t.newGeneration(key, 1)
@@ -167,7 +168,7 @@ func (t *tx) fresh(key workspace.Key) (session, error) {
 }
 
 func (r Rename) apply(t *tx, _ *Did) error {
-	return t.one("rename a session", `UPDATE sessions SET name = ? WHERE id = ? AND ended = 0`, r.Name, string(r.Session))
+	return t.One("rename a session", `UPDATE sessions SET name = ? WHERE id = ? AND ended = 0`, r.Name, string(r.Session))
 }
 
 // apply leaves an empty generation behind, so that whoever writes there again begins afresh.
@@ -181,13 +182,13 @@ func (d Delete) apply(t *tx, did *Did) error {
 		return err
 	}
 	did.Session, did.next = next.id, next.id
-	if _, err := t.exec(`UPDATE sessions SET hidden = 1 WHERE key = ?`, d.Key.String()); err != nil {
+	if _, err := t.Exec(`UPDATE sessions SET hidden = 1 WHERE key = ?`, d.Key.String()); err != nil {
 		return err
 	}
-	if err := t.one("forget what was set", `UPDATE sessions SET name = ?, overrides = '{}' WHERE id = ?`, d.Key.Name, string(next.id)); err != nil {
+	if err := t.One("forget what was set", `UPDATE sessions SET name = ?, overrides = '{}' WHERE id = ?`, d.Key.Name, string(next.id)); err != nil {
 		return err
 	}
-	_, err = t.exec(`UPDATE rooms SET session_key = '' WHERE session_key = ?`, d.Key.String())
+	_, err = t.Exec(`UPDATE rooms SET session_key = '' WHERE session_key = ?`, d.Key.String())
 	return err
 }
 
@@ -218,7 +219,7 @@ func (s *Store) Fork(key workspace.Key, session workspace.SessionID, before int6
 			return nil, err
 		}
 		if len(list) == 0 {
-			return nil, s.seen(fmt.Errorf("session %s ends at entry %d: %w", session, len(f.lines), ErrDamaged))
+			return nil, s.db.Seen(fmt.Errorf("session %s ends at entry %d: %w", session, len(f.lines), ErrDamaged))
 		}
 		f.lines = append(f.lines, list...)
 	}
@@ -265,11 +266,11 @@ func (f Fork) apply(t *tx, did *Did) error {
 		return err
 	}
 	did.Session, did.next = next.id, next.id
-	if err := t.one("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before, string(next.id)); err != nil {
+	if err := t.One("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before, string(next.id)); err != nil {
 		return err
 	}
 	if f.compacted > 0 {
-		if err := t.one("keep the summary", `UPDATE sessions SET compacted = ? WHERE id = ?`, f.compacted, string(next.id)); err != nil {
+		if err := t.One("keep the summary", `UPDATE sessions SET compacted = ? WHERE id = ?`, f.compacted, string(next.id)); err != nil {
 			return err
 		}
 	}
@@ -291,12 +292,12 @@ func (t *tx) copyEntries(session workspace.SessionID, lines []workspace.Entry) e
 			if err != nil {
 				return err
 			}
-			text := clean(string(body))
+			text := engine.Clean(string(body))
 			row := len(args)
 			args = append(args, string(session), e.N, string(e.RunID), e.StepN, nil, string(e.Role), millis(e.At))
-			args = append(args, text, sum(text), seal(args[row:]...))
+			args = append(args, text, engine.Sum(text), engine.Seal(args[row:]...))
 		}
-		if _, err := t.exec(insertEntries(len(chunk)), args...); err != nil {
+		if _, err := t.Exec(insertEntries(len(chunk)), args...); err != nil {
 			return err
 		}
 	}
@@ -312,7 +313,7 @@ func (t *tx) putMark(m Mark) error {
 		return err
 	}
 	if m.Body.Type == workspace.EventCompacted {
-		err = t.one("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted = ? AND ended = 0`, next, string(m.Session), m.Was)
+		err = t.One("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted = ? AND ended = 0`, next, string(m.Session), m.Was)
 	} else if next != m.Last+1 {
 		err = fmt.Errorf("the transcript went on to %d: %w", next-1, workspace.ErrConflict)
 	}
@@ -335,7 +336,7 @@ func (p SetPlace) apply(t *tx, _ *Did) error {
 		if x.to == nil {
 			continue
 		}
-		if err := t.one("set a room", x.q, *x.to, string(p.Room)); err != nil {
+		if err := t.One("set a room", x.q, *x.to, string(p.Room)); err != nil {
 			return err
 		}
 	}
@@ -344,7 +345,7 @@ func (p SetPlace) apply(t *tx, _ *Did) error {
 
 // PlaceOf reads what is set for an address; the zero Place for one that is not known yet.
 func (s *Store) PlaceOf(a channels.Address) (p Place, err error) {
-	err = s.one(`SELECT session_key, activation FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
+	err = s.db.One(`SELECT session_key, activation FROM rooms WHERE network = ? AND account = ? AND peer_kind = ? AND peer = ? AND thread = ?`,
 		[]any{string(a.Network), string(a.Account), string(a.Kind), string(a.Peer), string(a.Thread)}, &p.SessionKey, &p.Activation)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return Place{}, nil
@@ -354,7 +355,7 @@ func (s *Store) PlaceOf(a channels.Address) (p Place, err error) {
 
 // PlaceIn reads what is set for a room.
 func (s *Store) PlaceIn(room workspace.RoomID) (p Place, err error) {
-	err = s.one(`SELECT session_key, activation FROM rooms WHERE id = ?`, []any{string(room)}, &p.SessionKey, &p.Activation)
+	err = s.db.One(`SELECT session_key, activation FROM rooms WHERE id = ?`, []any{string(room)}, &p.SessionKey, &p.Activation)
 	return p, err
 }
 
@@ -371,7 +372,7 @@ type Head struct {
 // an index for each.
 func (s *Store) Heads() ([]Head, error) {
 	var out []Head
-	err := s.many(`SELECT s.id, s.key, s.name, COALESCE(e.n, 0), COALESCE(e.at, s.created) FROM sessions s
+	err := s.db.Many(`SELECT s.id, s.key, s.name, COALESCE(e.n, 0), COALESCE(e.at, s.created) FROM sessions s
 		LEFT JOIN entries e ON e.session_id = s.id AND e.n = (SELECT MAX(x.n) FROM entries x WHERE x.session_id = s.id)
 		WHERE s.ended = 0 AND (s.hidden = 0 OR e.n > 0)`, nil, func(scan func(...any) error) error {
 		var h Head
@@ -434,7 +435,7 @@ const mentionLines = 5000
 // is the newest. Letters match in either case.
 func (s *Store) Mentions(session workspace.SessionID, last int64, text string) (bool, error) {
 	patterns := likePatterns(text)
-	if _, lite := s.d.(sqlite); lite && !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
+	if s.db.SQLite() && !strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII }) {
 		patterns = patterns[:1] // its LIKE knows the case of these
 	}
 	where := make([]string, 0, 2*len(patterns))
@@ -500,7 +501,7 @@ func (s *Store) Generations(key workspace.Key) ([]workspace.Session, error) {
 // in it.
 func (s *Store) SessionUsage(session workspace.SessionID, after int64) (sum workspace.Usage, last int64, err error) {
 	last = after
-	err = s.many(`SELECT e.n, e.run_id, e.body, COALESCE(r.usage, '') FROM entries e
+	err = s.db.Many(`SELECT e.n, e.run_id, e.body, COALESCE(r.usage, '') FROM entries e
 		LEFT JOIN runs r ON r.id = e.run_id AND r.session_id = e.session_id AND r.last_n = e.n
 		WHERE e.session_id = ? AND e.n > ? AND e.role = 'event' AND (r.id IS NOT NULL OR e.run_id = '') ORDER BY e.n`,
 		[]any{string(session), after}, func(scan func(...any) error) error {

@@ -29,7 +29,7 @@ func (t *tx) stopAll(st StopAll) (out []StoppedIn, err error) {
 		key string
 	}
 	var list []open
-	err = t.rows(`SELECT s.id, s.key FROM sessions s WHERE s.id IN (SELECT session_id FROM runs WHERE `+liveRun+`
+	err = t.Rows(`SELECT s.id, s.key FROM sessions s WHERE s.id IN (SELECT session_id FROM runs WHERE `+liveRun+`
 		UNION SELECT session_id FROM inputs WHERE `+openInput+` AND state = 'queued') ORDER BY s.id`, nil, func(scan func(...any) error) error {
 		var o open
 		err := scan(&o.id, &o.key)

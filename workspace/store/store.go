@@ -1,63 +1,44 @@
-// Package store keeps the line: one concrete Store over SQLite and PostgreSQL. It offers units — short functions
-// run by a single writer and batched into one commit with whatever else waits — and readers. It decides nothing:
-// what a unit may change is in the state tables of package workspace, and every unit begins with its
-// compare-and-set.
+// Package store keeps what happened: one concrete Store over SQLite and PostgreSQL. It offers units — short functions
+// run by a single writer and batched into one commit with whatever else waits — and readers, a file a noun. It decides
+// nothing: what a unit may change is in the state tables of package workspace, and every unit begins with its
+// compare-and-set. How units are run, committed, checked and backed up is package engine's.
 //
-// Goroutines: the writer, and on SQLite a keeper (checkpoints) with a watcher (checks). All end in Close.
+// Goroutines: the engine's. All end in Close.
 package store
 
 import (
 	"context"
-	"database/sql"
+	"embed"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
+
+//go:embed migrations/*.sql
+var migrations embed.FS
 
 // Store is safe for concurrent use. All its times come from Options.Now.
 type Store struct {
-	opt     Options
-	d       dialect
-	db      *sql.DB   // the writer's handle
-	read    *sql.DB   // readers, read-only on SQLite
-	own     *sql.Conn // the writer's connection, from boot on
-	lock    *os.File
-	epoch   int64
-	crashed bool // the last process, set before any goroutine
-	ids     *workspace.IDs
-	log     *slog.Logger
+	opt Options
+	db  *engine.DB
+	ids *workspace.IDs
 
-	base   context.Context // values of Open's context, never cancelled: a commit is not cut short by a caller
-	notes  receipts
-	queue  chan *unit
-	care   chan struct{} // wakes the keeper after a commit
-	quit   chan struct{} // closed by Close: the writer finishes what is queued
-	ended  chan struct{} // closed when the writer has ended
-	rest   func()        // ends the keeper's checks
-	wg     sync.WaitGroup
-	closed atomic.Bool
-	turn   sync.Mutex // held for a transaction, and for a checkpoint that must not race one
-	health health
-	counts counters
-	cache  cache    // owned by the writer goroutine
-	texts  sync.Map // query text to the readers' *sql.Stmt
+	tx    tx    // the writer's transaction; the writer's
+	cache cache // the writer's
 
-	backing sync.Mutex // held while a backup is made
-	looked  *sql.DB    // at the database before it was opened; then it is the reader
-	faced   bool       // it was held against what stands beside it
-	renew   bool       // its count begins a new line: an old copy of it is another database from now on
-	count   count      // commits of the database; under turn
-	tally   *tally     // what counts them beside it; under turn, nil: nothing does
-
-	head     workspace.AuditHead // of the audit log's chain; the writer's
+	told     []workspace.AuditRow // what the start has found, for the audit log
+	renew    bool                 // a loss was accepted
+	head     workspace.AuditHead  // of the audit log's chain; the writer's
 	headFile *os.File
+	closing  sync.Once
 }
 
 // Options of a Store.
@@ -87,6 +68,31 @@ type Options struct {
 	BallastBytes int64
 }
 
+// What the engine says and does is the store's: its callers know no engine.
+type (
+	Health   = engine.Health
+	Counts   = engine.Counts
+	Manifest = engine.Manifest
+)
+
+const (
+	Well       = engine.Well
+	Degraded   = engine.Degraded
+	Unwritable = engine.Unwritable
+	Damaged    = engine.Damaged
+)
+
+var (
+	ErrDamaged   = engine.ErrDamaged
+	ErrLost      = engine.ErrLost
+	ErrInUse     = engine.ErrInUse
+	ErrClosed    = engine.ErrClosed
+	ErrElsewhere = engine.ErrElsewhere
+	ErrBackingUp = engine.ErrBackingUp
+	ErrNotEmpty  = engine.ErrNotEmpty
+	ErrBackup    = engine.ErrBackup
+)
+
 // Open opens or makes the database, migrates it, takes the directory's lock and counts one boot.
 // One data directory belongs to one process: a second Open fails.
 func Open(ctx context.Context, opt Options) (*Store, error) {
@@ -96,31 +102,40 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	if opt.BallastBytes == 0 {
-		opt.BallastBytes = 16 << 20
-	}
-	s := &Store{opt: opt, log: opt.Log, ids: &workspace.IDs{Now: opt.Now},
-		base: context.WithoutCancel(ctx), queue: make(chan *unit, 1024), care: make(chan struct{}, 1),
-		quit: make(chan struct{}), ended: make(chan struct{})}
-	told, err := s.open(ctx)
+	s := &Store{opt: opt, ids: &workspace.IDs{Now: opt.Now}}
+	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return nil, errors.Join(err, s.closeFiles())
+		return nil, err
 	}
-	keeping, rest := context.WithCancel(s.base)
-	s.rest = rest
-	s.wg.Go(s.write)
-	s.wg.Go(func() { s.keep(keeping) })
-	if err := s.beginCount(told); err != nil {
+	s.db, err = engine.Open(ctx, engine.Options{Dir: opt.Dir, Postgres: opt.Postgres, Migrations: files, Now: opt.Now, Log: opt.Log, OnHealth: opt.OnHealth,
+		Synchronous: opt.Synchronous, Point: opt.Point, BallastBytes: opt.BallastBytes,
+		Hooks: engine.Hooks{Examine: s.examine, Boot: s.boot, Begin: s.begin, Committed: s.committed, Reset: s.cache.reset, Check: verifyRows}})
+	if err != nil {
+		return nil, errors.Join(err, s.closeHead())
+	}
+	if err := s.beginCount(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
+// boot takes part in the start's commit: newest numbers, and what the network said to a process that was killed.
+func (s *Store) boot(ctx context.Context, b *engine.Boot) error {
+	if err := s.openHead(); err != nil {
+		return err
+	}
+	const last = `SELECT (SELECT COALESCE(MAX(seq), 0) FROM inputs), (SELECT COALESCE(MAX(n), 0) FROM outbound)`
+	if err := b.Row(ctx, last, nil, &b.Count.Seq, &b.Count.Answer); err != nil {
+		return err
+	}
+	return replayReceipts(ctx, b)
+}
+
 // beginCount tells the audit log what the start has found, and then counts commits beside the database: until then a
 // start that is cut short finds the same again.
-func (s *Store) beginCount(told []workspace.AuditRow) error {
-	for _, row := range told {
-		if !s.health.writable() { // a full disk must not hold up the start: it is told when there is room
+func (s *Store) beginCount() error {
+	for _, row := range s.told {
+		if !s.db.Writable() { // a full disk must not hold up the start: it is told when there is room
 			s.post("audit", func(t *tx) error { return t.audit(row) })
 			continue
 		}
@@ -128,207 +143,121 @@ func (s *Store) beginCount(told []workspace.AuditRow) error {
 			return fmt.Errorf("tell of a loss: %w", err)
 		}
 	}
-	if s.renew && !s.health.writable() {
+	if s.renew && !s.db.Writable() {
 		return nil // what proves the loss stays until the log tells of it: the next start asks again
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	t, err := openTally(s.opt.Dir, s.count)
-	if err != nil {
-		if s.health.writable() {
-			return err
-		}
-		s.log.Warn("commits are not counted beside the database", "err", err) // a full disk: it must not keep us from starting
-		return nil
-	}
-	s.tally = t
-	return nil
+	return s.db.BeginCount()
 }
 
-func (s *Store) open(ctx context.Context) (told []workspace.AuditRow, err error) {
-	if err := os.MkdirAll(s.opt.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make data directory: %w", err)
-	}
-	if err := os.Chmod(s.opt.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("protect data directory: %w", err)
-	}
-	if s.lock, err = lockDir(filepath.Join(s.opt.Dir, "lock")); err != nil {
-		return nil, err
-	}
-	if s.opt.Postgres != "" {
-		s.d = postgres{dsn: s.opt.Postgres}
-	} else {
-		s.d = sqlite{path: filepath.Join(s.opt.Dir, "parley.db"), synchronous: s.opt.Synchronous}
-	}
-	told, err = s.connect(ctx, nil)
-	if err != nil && s.unwritable(err) && s.fail(err) {
-		// on the room that the ballast left: the line starts unwritable and heals
-		if err = s.closeHandles(); err == nil {
-			told, err = s.connect(ctx, told)
-		}
-	}
-	if err == nil && s.health.writable() {
-		s.ballast()
-	}
-	if err != nil && (s.d.broken(err) || s.d.corrupt(err) || errors.Is(err, ErrDamaged)) {
-		err = fmt.Errorf("%w; %s: %w", ErrDamaged, whatToDo, err)
-	}
-	return told, err
+// tx is a transaction as the store's units see it.
+type tx struct {
+	*engine.Tx
+	s    *Store
+	head *workspace.AuditHead // newest row of the audit log that it holds; nil: none
 }
 
-// connect opens the database when nothing proves that it lacks what it held. told is what an earlier try has found.
-func (s *Store) connect(ctx context.Context, told []workspace.AuditRow) (_ []workspace.AuditRow, err error) {
-	if !s.faced {
-		if told, err = s.face(ctx); err != nil {
-			return nil, err
-		}
-		s.faced = true
-	}
-	return told, s.openDatabase(ctx)
+// unit is a unit of the store's. It costs the writer no allocation: a transaction's tx is made once.
+type unit func(*tx) error
+
+// Run calls it.
+func (u unit) Run(t *engine.Tx) error { return u(t.Owner.(*tx)) }
+
+func (s *Store) begin(t *engine.Tx) any {
+	s.tx = tx{Tx: t, s: s}
+	s.cache.seq, s.cache.outN = max(s.cache.seq, t.Count.Seq), max(s.cache.outN, t.Count.Answer)
+	return &s.tx
 }
 
-func (s *Store) openDatabase(ctx context.Context) (err error) {
-	if s.db, s.read, err = s.d.open(ctx, s.looked); err != nil {
-		return fmt.Errorf("open %s: %w", s.d.name(), err)
+func (s *Store) committed() {
+	if s.tx.head != nil {
+		s.noteHead(*s.tx.head)
 	}
-	s.looked = nil
-	if err := errors.Join(s.notes.open(s.opt.Dir), s.openHead()); err != nil {
-		return err
-	}
-	if err := migrate(ctx, s.db, s.d); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	if err := s.boot(ctx); err != nil {
-		return fmt.Errorf("count the boot: %w", err)
-	}
-	return nil
 }
 
-// boot raises the epoch, notes whether the last end was clean, and reads the counters, in one commit.
-func (s *Store) boot(ctx context.Context) error {
-	var err error
-	if s.own == nil {
-		if s.own, err = s.db.Conn(ctx); err != nil {
-			return err
-		}
-		if err := s.d.claim(ctx, s.own); err != nil {
-			return err
-		}
-	}
-	tx, err := s.own.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it says so, before it nothing was stored
-	var was string
-	err = tx.QueryRowContext(ctx, `SELECT value FROM settings WHERE name = 'clean'`).Scan(&was)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	unclean := err == nil && was != "yes"
-	const bump = `INSERT INTO settings (name, value) VALUES ('epoch', '1')
-		ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(settings.value AS INTEGER) + 1 AS TEXT) RETURNING CAST(value AS INTEGER)`
-	if err := tx.QueryRowContext(ctx, s.d.bigint(bump)).Scan(&s.epoch); err != nil {
-		return err
-	}
-	const open = `INSERT INTO settings (name, value) VALUES ('clean', 'no') ON CONFLICT (name) DO UPDATE SET value = 'no'`
-	if _, err := tx.ExecContext(ctx, open); err != nil {
-		return err
-	}
-	const last = `SELECT (SELECT COALESCE(MAX(seq), 0) FROM inputs), (SELECT COALESCE(MAX(n), 0) FROM outbound)`
-	if err := tx.QueryRowContext(ctx, last).Scan(&s.cache.seq, &s.cache.outN); err != nil {
-		return err
-	}
-	if err := s.notes.replay(ctx, s.d, tx, s.epoch); err != nil {
-		return err
-	}
-	if err := s.countBoot(ctx, tx); err != nil {
-		return err
-	}
-	s.point("commit ", "boot")
-	if err := tx.Commit(); err != nil {
-		return err
-	}
-	s.point("committed ", "boot")
-	s.notes.forget()
-	s.crashed = unclean
-	_, lite := s.d.(sqlite)
-	s.health.unclean = unclean && lite
-	s.health.checking.Store(unclean && lite)
-	return nil
-}
+func (s *Store) do(name string, u unit) error { return s.db.Do(name, u) }
 
-// countBoot counts the boot's own commit. The first one names the database.
-func (s *Store) countBoot(ctx context.Context, tx *sql.Tx) error {
-	const q = `UPDATE commits SET n = n + 1, line = CASE WHEN line = '' OR ? = 'yes' THEN ? ELSE line END WHERE id = 1 RETURNING line, n, seq, answer`
-	renew := "no"
-	if s.renew {
-		renew = "yes"
-	}
-	err := tx.QueryRowContext(ctx, s.d.bind(q), renew, s.ids.New()).Scan(&s.count.line, &s.count.n, &s.count.seq, &s.count.answer)
-	if errors.Is(err, sql.ErrNoRows) {
-		return errNoCount
-	}
-	s.count.seq, s.count.answer = max(s.count.seq, s.cache.seq), max(s.count.answer, s.cache.outN)
-	s.cache.seq, s.cache.outN = s.count.seq, s.count.answer // numbers are given once, whatever was deleted
-	return err
-}
-
-func (s *Store) point(when, unit string) {
-	if s.opt.Point != nil {
-		s.opt.Point(when + unit)
-	}
-}
+func (s *Store) post(name string, u unit) { s.db.Post(name, u) }
 
 // Epoch is the boot counter of this process: the owner's mark in every compare-and-set on runs and parts.
-func (s *Store) Epoch() int64 { return s.epoch }
+func (s *Store) Epoch() int64 { return s.db.Epoch() }
 
 // Crashed says that the process before this one did not end by itself.
-func (s *Store) Crashed() bool { return s.crashed }
+func (s *Store) Crashed() bool { return s.db.Crashed() }
 
 // IDs makes ULIDs from the store's clock.
 func (s *Store) IDs() *workspace.IDs { return s.ids }
 
-// Close waits for queued units, marks the end as clean, and closes the files. Twice is fine.
-func (s *Store) Close() error {
-	if !s.closed.CompareAndSwap(false, true) {
-		return nil
-	}
-	close(s.quit)
-	s.rest()
-	s.wg.Wait()
-	return s.closeFiles()
+// Health is the worst that is known, with its reason.
+func (s *Store) Health() (Health, string) { return s.db.Health() }
+
+// Counts returns how much the writer did since Open.
+func (s *Store) Counts() Counts { return s.db.Counts() }
+
+// QueueLen is how many units wait for the writer.
+func (s *Store) QueueLen() int { return s.db.QueueLen() }
+
+// Setting reads one named value; empty when it is not set.
+func (s *Store) Setting(name string) (string, error) { return s.db.Setting(name) }
+
+// SetSetting stores one named value.
+func (s *Store) SetSetting(name, value string) error {
+	return s.do("setting", func(t *tx) error { return t.Set(name, value) })
 }
 
-func (s *Store) closeFiles() error {
-	err := s.closeHandles()
-	if s.lock != nil {
-		err = errors.Join(err, unlockDir(s.lock))
-	}
+// Close waits for queued units, marks the end as clean, and closes the files. Twice is fine.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() { err = errors.Join(s.db.Close(), s.closeHead()) })
 	return err
 }
 
-func (s *Store) closeHandles() error {
-	errs := []error{s.notes.close()}
-	if s.own != nil {
-		errs = append(errs, s.own.Close())
+// decode reads a value that a unit wrote.
+func decode(text string, into any) error {
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	if _, damaged := s.health.damage(); damaged {
-		errs = append(errs, s.closeUntouched())
+	return nil
+}
+
+// parseKey reads a session's key that a unit wrote.
+func parseKey(text string) (workspace.Key, error) {
+	key, err := workspace.ParseKey(text)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
-	for _, db := range []*sql.DB{s.read, s.db} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	return key, err
+}
+
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
 	}
-	if s.headFile != nil {
-		errs = append(errs, s.headFile.Close())
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
 	}
-	errs = append(errs, s.closeLooked())
-	if s.tally != nil {
-		errs = append(errs, s.tally.close())
+	return time.UnixMilli(ms).UTC()
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
 	}
-	s.tally = nil
-	s.own, s.db, s.read, s.notes, s.headFile = nil, nil, nil, receipts{}, nil
-	return errors.Join(errs...)
+	return 0
+}
+
+func null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func orConflict(err error) error {
+	if errors.Is(err, workspace.ErrNotFound) {
+		return workspace.ErrConflict
+	}
+	return err
 }

@@ -2,94 +2,58 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // Verify reads the whole database: SQLite's own full check, then the checksum of every payload row and every
-// state. It returns ErrDamaged with the first that is wrong. It reads in short pieces and may run while the line
+// state. It returns ErrDamaged with the first that is wrong. It reads in short pieces and may run while the store
 // does. What it finds marks the store as damaged.
-func (s *Store) Verify(ctx context.Context) error { return s.seen(verify(ctx, s.read, s.d)) }
+func (s *Store) Verify(ctx context.Context) error { return s.db.Verify(ctx) }
 
 // VerifyFile is Verify of an SQLite database that no process has open, such as one in a backup.
-func VerifyFile(ctx context.Context, name string) (err error) {
-	d := sqlite{path: name}
-	db, err := sql.Open("sqlite", d.dsn("ro", ""))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	return verify(ctx, db, d)
+func VerifyFile(ctx context.Context, name string) error {
+	return engine.VerifyFile(ctx, name, verifyRows)
 }
 
-func verify(ctx context.Context, db *sql.DB, d dialect) error {
-	if _, lite := d.(sqlite); lite {
-		if err := pragmaCheck(ctx, db, "integrity_check(1)"); err != nil {
-			return damage(d, err)
-		}
-	}
-	return damage(d, verifyPayloads(ctx, db, d))
-}
-
-// damage makes an error that the database itself calls damage ErrDamaged.
-func damage(d dialect, err error) error {
-	if err != nil && !errors.Is(err, ErrDamaged) && d.corrupt(err) {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return err
-}
-
-// verifyChunk rows are read at a time: a reader that stays holds up checkpoints.
-const verifyChunk = 1000
-
-// sealed is a table with what of its rows can be held against something.
-type sealed struct {
-	table   string
-	columns string // sealed ones; the first keys of them are the key
-	rest    string // what check is given
-	keys    int
-	check   func(rest []any) bool
-}
-
-func sealedTables() []sealed {
-	return []sealed{
-		{"inputs", sealedInput, "text, data, sum, state", 1, func(v []any) bool {
-			return sumInput(text(v[0]), text(v[1])) == v[2] && known(workspace.Inputs, workspace.InputState(text(v[3])))
+func sealedTables() []engine.Sealed {
+	return []engine.Sealed{
+		{Table: "inputs", Columns: sealedInput, Rest: "text, data, sum, state", Keys: 1, Check: func(v []any) bool {
+			return engine.SumPair(text(v[0]), text(v[1])) == v[2] && known(workspace.Inputs, workspace.InputState(text(v[3])))
 		}},
-		{"entries", sealedEntry, "body, sum", 2, func(v []any) bool { return sum(text(v[0])) == v[1] }},
-		{"steps", sealedStep, "body, sum, state", 2, func(v []any) bool {
-			return sum(text(v[0])) == v[1] && known(workspace.Steps, workspace.StepState(text(v[2])))
+		{Table: "entries", Columns: sealedEntry, Rest: "body, sum", Keys: 2, Check: func(v []any) bool { return engine.Sum(text(v[0])) == v[1] }},
+		{Table: "steps", Columns: sealedStep, Rest: "body, sum, state", Keys: 2, Check: func(v []any) bool {
+			return engine.Sum(text(v[0])) == v[1] && known(workspace.Steps, workspace.StepState(text(v[2])))
 		}},
-		{"outbound", sealedOutbound, "body, sum, state", 1, func(v []any) bool {
-			return sum(text(v[0])) == v[1] && slices.Contains([]workspace.OutboundState{workspace.OutOpen, workspace.OutFinal, workspace.OutCancelled},
+		{Table: "outbound", Columns: sealedOutbound, Rest: "body, sum, state", Keys: 1, Check: func(v []any) bool {
+			return engine.Sum(text(v[0])) == v[1] && slices.Contains([]workspace.OutboundState{workspace.OutOpen, workspace.OutFinal, workspace.OutCancelled},
 				workspace.OutboundState(text(v[2])))
 		}},
-		{"parts", sealedPart, "state, remote_id, remote_sum", 2, func(v []any) bool {
-			return known(workspace.Parts, workspace.PartState(text(v[0]))) && (sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
+		{Table: "parts", Columns: sealedPart, Rest: "state, remote_id, remote_sum", Keys: 2, Check: func(v []any) bool {
+			return known(workspace.Parts, workspace.PartState(text(v[0]))) && (engine.Sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
 		}},
-		{"approvals", sealedApproval, "body, sum, state", 1, func(v []any) bool {
-			return sum(text(v[0])) == v[1] && known(workspace.Approvals, workspace.ApprovalState(text(v[2])))
+		{Table: "approvals", Columns: sealedApproval, Rest: "body, sum, state", Keys: 1, Check: func(v []any) bool {
+			return engine.Sum(text(v[0])) == v[1] && known(workspace.Approvals, workspace.ApprovalState(text(v[2])))
 		}},
-		{"runs", sealedRun, "state, end_seal, " + endedRun, 1, func(v []any) bool {
+		{Table: "runs", Columns: sealedRun, Rest: "state, end_seal, " + endedRun, Keys: 1, Check: func(v []any) bool {
 			state := workspace.RunState(text(v[0]))
-			return known(workspace.Runs, state) && (!workspace.Runs.Final(state) || seal(v[2:]...) == v[1])
+			return known(workspace.Runs, state) && (!workspace.Runs.Final(state) || engine.Seal(v[2:]...) == v[1])
 		}},
 	}
 }
 
-func verifyPayloads(ctx context.Context, db *sql.DB, d dialect) error {
+// verifyRows reads what units have sealed.
+func verifyRows(ctx context.Context, r *engine.Reader) error {
 	for _, t := range sealedTables() {
-		if err := t.verify(ctx, db, d); err != nil {
+		if err := t.Verify(ctx, r); err != nil {
 			return err
 		}
 	}
-	if err := verifyAuditRows(ctx, db, d); err != nil {
+	if err := verifyAuditRows(ctx, r); err != nil {
 		return err
 	}
 	for what, q := range map[string]string{ // what rows are held against that have no seal, and what must be there
@@ -104,11 +68,11 @@ func verifyPayloads(ctx context.Context, db *sql.DB, d dialect) error {
 		"the text of an outbound":  `SELECT o.id FROM outbound o WHERE o.body_ref <> '' AND NOT EXISTS (SELECT 1 FROM entries e WHERE ` + entryOfRef + `) LIMIT 1`,
 	} {
 		var id string
-		err := db.QueryRowContext(ctx, d.bind(q)).Scan(&id)
+		err := r.Row(ctx, q, nil, &id)
 		switch {
 		case err == nil:
 			return fmt.Errorf("%s: %s is missing, or none that there is: %w", id, what, ErrDamaged)
-		case !errors.Is(err, sql.ErrNoRows):
+		case !errors.Is(err, workspace.ErrNotFound):
 			return err
 		}
 	}
@@ -117,10 +81,10 @@ func verifyPayloads(ctx context.Context, db *sql.DB, d dialect) error {
 
 // verifyAuditRows holds each row of the audit log against its own hash. Whether rows are missing is VerifyAudit's: a gap that
 // an operator has accepted stays.
-func verifyAuditRows(ctx context.Context, db *sql.DB, d dialect) error {
+func verifyAuditRows(ctx context.Context, r *engine.Reader) error {
 	from := []any{"", int64(0)}
 	for {
-		rows, err := piece(ctx, db, d.bind(`SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT `+strconv.Itoa(verifyChunk)), from)
+		rows, err := r.Piece(ctx, auditPiece, from...)
 		if err != nil {
 			return err
 		}
@@ -130,58 +94,10 @@ func verifyAuditRows(ctx context.Context, db *sql.DB, d dialect) error {
 			}
 			copy(from, row)
 		}
-		if len(rows) < verifyChunk {
+		if len(rows) < engine.PieceRows {
 			return nil
 		}
 	}
-}
-
-func (t sealed) verify(ctx context.Context, db *sql.DB, d dialect) error {
-	columns := strings.Split(t.columns, ",")
-	key := strings.Join(columns[:t.keys], ",")
-	from := make([]any, t.keys)
-	where := ""
-	for {
-		q := `SELECT ` + t.columns + `, seal, ` + t.rest + ` FROM ` + t.table + where + ` ORDER BY ` + key + ` LIMIT ` + strconv.Itoa(verifyChunk)
-		rows, err := piece(ctx, db, d.bind(q), from[:strings.Count(where, "?")])
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if n := len(columns); seal(row[:n]...) != row[n] || !t.check(row[n+1:]) {
-				return fmt.Errorf("%s %v: %w", t.table, row[:t.keys], ErrDamaged)
-			}
-			copy(from, row)
-		}
-		if len(rows) < verifyChunk {
-			return nil
-		}
-		where = ` WHERE (` + key + `) > (?` + strings.Repeat(", ?", t.keys-1) + `)`
-	}
-}
-
-// piece reads all rows of a query.
-func piece(ctx context.Context, db *sql.DB, q string, args []any) (list [][]any, err error) {
-	rows, err := db.QueryContext(ctx, q, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-		row, into := make([]any, len(columns)), make([]any, len(columns))
-		for i := range row {
-			into[i] = &row[i]
-		}
-		if err := rows.Scan(into...); err != nil {
-			return nil, err
-		}
-		list = append(list, row)
-	}
-	return list, rows.Err()
 }
 
 func text(v any) string {

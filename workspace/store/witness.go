@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,15 +11,13 @@ import (
 	"strings"
 
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // A database that is missing, older than it was, or cut short looks to SQLite like any other, and so does a log of it that
 // ends too early: what was acknowledged would be gone without a word. So a start first holds the database against what
-// stands beside it, before anything is written: the count of commits (tally.go), the audit log's head, and, where the
+// stands beside it, before anything is written: the count of commits (engine.Count), the audit log's head, and, where the
 // database has never been started on, whatever only a gateway leaves behind.
-
-// ErrLost says that something beside the database proves that it lacks what it held.
-var ErrLost = errors.New("the database lacks what it held")
 
 // Loss is what a database lacks, as far as that can be told. It is an error: ErrLost.
 type Loss struct {
@@ -65,18 +62,18 @@ func (l *Loss) What() string {
 
 // beside is what stands beside a database.
 type beside struct {
-	count    count
-	countErr error // os.ErrNotExist: there is no file; errGarbled
+	count    engine.Count
+	countErr error // os.ErrNotExist: there is no file; engine.ErrGarbled
 	head     workspace.AuditHead
 	headErr  error
 	relics   []string // what a gateway must have left here
 }
 
 func lookBeside(dir string) (b beside, err error) {
-	b.count, b.countErr = readTally(dir)
+	b.count, b.countErr = engine.ReadCount(dir)
 	b.head, b.headErr = headOf(dir)
 	for _, e := range []error{b.countErr, b.headErr} {
-		if e != nil && !errors.Is(e, fs.ErrNotExist) && !errors.Is(e, errGarbled) {
+		if e != nil && !errors.Is(e, fs.ErrNotExist) && !errors.Is(e, engine.ErrGarbled) {
 			return b, fmt.Errorf("look at what stands beside the database: %w", e)
 		}
 	}
@@ -90,7 +87,7 @@ func lookBeside(dir string) (b beside, err error) {
 // was cut short.
 func relics(dir string) (list []string) {
 	least := int64(33) // more than the head of a log
-	if info, err := os.Stat(filepath.Join(dir, databaseName)); err == nil && info.Size() > 0 {
+	if info, err := os.Stat(filepath.Join(dir, engine.DatabaseFile)); err == nil && info.Size() > 0 {
 		least = math.MaxInt64
 	}
 	holds := func(pattern string, least int64) bool {
@@ -107,7 +104,7 @@ func relics(dir string) (list []string) {
 		least   int64
 		says    string
 	}{
-		{databaseName + "-wal", least, "a log of commits of the database is here"},
+		{engine.DatabaseFile + "-wal", least, "a log of commits of the database is here"},
 		{"blobs/??/*", 0, "kept files are here"},
 		{"receipts.?", 1, "receipts of messages are here"},
 		{"ballast", 1, "the ballast of a gateway is here"},
@@ -124,17 +121,20 @@ func relics(dir string) (list []string) {
 
 // held is what a database says of itself.
 type held struct {
-	started bool   // a gateway has counted a boot in it
-	counted bool   // it counts its commits
-	count   count  // of them
-	audit   int64  // newest row of the chain that the head names; 0: it has none
-	hash    string // of the row that the head names; empty: it has none
-	rows    bool   // it has an audit log
+	started bool         // a gateway has counted a boot in it
+	counted bool         // it counts its commits
+	count   engine.Count // of them
+	audit   int64        // newest row of the chain that the head names; 0: it has none
+	hash    string       // of the row that the head names; empty: it has none
+	rows    bool         // it has an audit log
 }
 
 // examine asks a database that is not written to.
-func examine(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHead) (h held, err error) {
-	there, err := tablesOf(ctx, db, d)
+func examine(ctx context.Context, r *engine.Reader, head workspace.AuditHead) (h held, err error) {
+	if r.Empty() {
+		return h, nil
+	}
+	there, err := r.Tables(ctx)
 	if err != nil {
 		return h, err
 	}
@@ -143,8 +143,8 @@ func examine(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHea
 	}
 	ask := func(q string, args []any, dest ...any) bool {
 		if err == nil {
-			err = db.QueryRowContext(ctx, d.bind(q), args...).Scan(dest...)
-			if errors.Is(err, sql.ErrNoRows) {
+			err = r.Row(ctx, q, args, dest...)
+			if errors.Is(err, workspace.ErrNotFound) {
 				err = nil
 				return false
 			}
@@ -155,35 +155,17 @@ func examine(ctx context.Context, db *sql.DB, d dialect, head workspace.AuditHea
 	h.started = ask(`SELECT value FROM settings WHERE name = 'epoch'`, nil, &epoch)
 	var seq, answer int64
 	if there["commits"] {
-		ask(`SELECT line, n, seq, answer FROM commits WHERE id = 1`, nil, &h.count.line, &h.count.n, &h.count.seq, &h.count.answer)
-		h.counted = h.count.line != ""
+		ask(`SELECT line, n, seq, answer FROM commits WHERE id = 1`, nil, &h.count.Line, &h.count.N, &h.count.Seq, &h.count.Answer)
+		h.counted = h.count.Line != ""
 	}
 	ask(`SELECT COALESCE(MAX(seq), 0) FROM inputs`, nil, &seq)
 	ask(`SELECT COALESCE(MAX(n), 0) FROM outbound`, nil, &answer)
-	h.count.seq, h.count.answer = max(h.count.seq, seq), max(h.count.answer, answer)
+	h.count.Seq, h.count.Answer = max(h.count.Seq, seq), max(h.count.Answer, answer)
 	ask(`SELECT COALESCE(MAX(n), 0) FROM audit WHERE chain = ?`, []any{head.Chain}, &h.audit)
 	ask(`SELECT hash FROM audit WHERE chain = ? AND n = ?`, []any{head.Chain, head.N}, &h.hash)
 	var n int64
 	h.rows = ask(`SELECT n FROM audit LIMIT 1`, nil, &n)
 	return h, err
-}
-
-// tablesOf are the tables that a database has.
-func tablesOf(ctx context.Context, db *sql.DB, d dialect) (map[string]bool, error) {
-	rows, err := db.QueryContext(ctx, d.tables())
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	there := map[string]bool{}
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		there[name] = true
-	}
-	return there, rows.Err()
 }
 
 // lost holds a database against what stands beside it; nil: nothing proves that anything is missing.
@@ -194,12 +176,12 @@ func (b beside) lost(h held) *Loss {
 		switch {
 		case !h.started, !h.counted:
 			l.lack(c, h.count)
-			say("the file %s counts more than the database has", tallyName)
-		case c.line != h.count.line:
-			say("the file %s counts the commits of another database", tallyName)
-		case h.count.behind(c):
+			say("the file %s counts more than the database has", engine.CountFile)
+		case c.Line != h.count.Line:
+			say("the file %s counts the commits of another database", engine.CountFile)
+		case h.count.Behind(c):
 			l.lack(c, h.count)
-			say("the file %s counts more than the database has", tallyName)
+			say("the file %s counts more than the database has", engine.CountFile)
 		}
 	}
 	if head := b.head; head.N > 0 {
@@ -220,8 +202,8 @@ func (b beside) lost(h held) *Loss {
 	return l
 }
 
-func (l *Loss) lack(c, has count) {
-	l.Commits, l.Inputs, l.Answers = max(0, c.n-has.n), max(0, c.seq-has.seq), max(0, c.answer-has.answer)
+func (l *Loss) lack(c, has engine.Count) {
+	l.Commits, l.Inputs, l.Answers = max(0, c.N-has.N), max(0, c.Seq-has.Seq), max(0, c.Answer-has.Answer)
 }
 
 // blind says which witnesses of a database are missing that should stand beside it.
@@ -232,8 +214,8 @@ func (b beside) blind(h held) (list []string) {
 		}
 		list = append(list, fmt.Sprintf("%s: %v", name, err))
 	}
-	if b.countErr != nil && h.counted && h.count.n > 1 { // after the first commit a start may have ended before it was made
-		tell(tallyName, b.countErr)
+	if b.countErr != nil && h.counted && h.count.N > 1 { // after the first commit a start may have ended before it was made
+		tell(engine.CountFile, b.countErr)
 	}
 	if b.headErr != nil && h.rows {
 		tell(headName, b.headErr)

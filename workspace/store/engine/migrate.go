@@ -1,29 +1,25 @@
-package store
+package engine
 
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"fmt"
-	"path"
+	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/pressly/goose/v3"
 )
 
-//go:embed migrations/*.sql
-var migrations embed.FS
-
 // migrate brings the schema up to date. Two processes that start together on one PostgreSQL wait for each other.
-func migrate(ctx context.Context, db *sql.DB, d dialect) error {
-	files, err := migrations.ReadDir("migrations")
+func migrate(ctx context.Context, db *sql.DB, d dialect, migrations fs.FS) error {
+	files, err := fs.ReadDir(migrations, ".")
 	if err != nil {
 		return err
 	}
 	var list []*goose.Migration
 	for _, f := range files {
-		text, err := migrations.ReadFile(path.Join("migrations", f.Name()))
+		text, err := fs.ReadFile(migrations, f.Name())
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -20,7 +20,6 @@ func (sqlite) name() string                { return "sqlite" }
 func (sqlite) bind(q string) string        { return q }
 func (sqlite) schema(t string) string      { return t }
 func (sqlite) begin() string               { return "BEGIN IMMEDIATE" }
-func (sqlite) bigint(q string) string      { return q }
 func (sqlite) gooseDialect() goose.Dialect { return goose.DialectSQLite3 }
 
 func (d sqlite) open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) {
@@ -118,7 +117,7 @@ func (sqlite) unwritable(err error) bool {
 }
 
 // corrupt: "database disk image is malformed" and "file is not a database" with all that extends them, checksums and
-// file systems that call themselves broken, and a schema that lacks what our statements name: they do not change.
+// file systems that call themselves broken, and a schema that lacks what the statements name: they do not change.
 func (sqlite) corrupt(err error) bool {
 	var e *moderncsqlite.Error
 	if !errors.As(err, &e) {
@@ -145,9 +144,9 @@ func resultCode(err error) int {
 	return e.Code() & 0xff
 }
 
-func (sqlite) patience() time.Duration                { return 0 }
+func (sqlite) txTimeout() time.Duration               { return 0 }
 func (sqlite) claim(context.Context, *sql.Conn) error { return nil } // the directory's lock has done it
 func (sqlite) mark() string                           { return "" }  // a COMMIT in the same process has an answer
-func (sqlite) fate(context.Context, *sql.Conn, string) (bool, error) {
+func (sqlite) commitOutcome(context.Context, *sql.Conn, string) (bool, error) {
 	return false, nil
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package store
+package engine
 
 // standBack does nothing here.
 func standBack() {}

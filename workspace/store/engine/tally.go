@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"encoding/binary"
@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tallyName is the file that counts the commits of the database it stands beside.
-const tallyName = "commits"
+// CountFile counts the commits of the database it stands beside.
+const CountFile = "commits"
 
 // The file is one page: a line for people, which names the database, then two slots that take turns. A process that is
 // killed while it writes a slot leaves the other one, which is at most one commit behind.
@@ -26,20 +26,20 @@ const (
 	slotSize   = 32
 )
 
-// count is how far a database is. Each commit moves one of its numbers, and none ever goes back: a commit that makes an
-// input or an outbound is counted by their numbers, so that a plain message costs no statement more; every other one
-// counts itself in a row. A unit that deletes the newest of either must set tx.counts: the row keeps how far they were.
-type count struct {
-	line   string // made with the database, and the same over copies; empty: it was never counted
-	n      int64  // commits that count themselves
-	seq    int64  // newest input
-	answer int64  // newest outbound
+// Count is how far a database is. Each commit moves one of its numbers, and none ever goes back: a commit that stores a row
+// of one of two series is counted by the newest number of that, so that what the owner does most costs no statement more;
+// every other one counts itself in a row. No unit may delete the newest row of a series.
+type Count struct {
+	Line   string // made with the database, and the same over copies; empty: it was never counted
+	N      int64  // commits that count themselves
+	Seq    int64  // newest row of the one series
+	Answer int64  // newest row of the other
 }
 
-// behind says whether something of what is counted is missing in another count of the same database.
-func (c count) behind(of count) bool { return c.n < of.n || c.seq < of.seq || c.answer < of.answer }
+// Behind says whether something of what is counted is missing in another count of the same database.
+func (c Count) Behind(of Count) bool { return c.N < of.N || c.Seq < of.Seq || c.Answer < of.Answer }
 
-func (c count) sum() int64 { return c.n + c.seq + c.answer }
+func (c Count) sum() int64 { return c.N + c.Seq + c.Answer }
 
 // tally is the mapped file. A commit is counted by storing into memory after it is durable, without a system call:
 // the kernel writes the page when it likes. So the file outlives a killed process, and after a power cut it may be
@@ -52,13 +52,13 @@ type tally struct {
 
 // openTally maps the file of a database that has come to c. One that says otherwise is replaced: whoever opens it has
 // looked before.
-func openTally(dir string, c count) (*tally, error) {
-	if kept, err := readTally(dir); err != nil || kept.line != c.line || c.behind(kept) {
-		if err := writeTally(dir, c); err != nil {
+func openTally(dir string, c Count) (*tally, error) {
+	if kept, err := ReadCount(dir); err != nil || kept.Line != c.Line || c.Behind(kept) {
+		if err := writeCount(dir, c); err != nil {
 			return nil, fmt.Errorf("make the count of commits: %w", err)
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(dir, tallyName), os.O_RDWR, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, CountFile), os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the count of commits: %w", err)
 	}
@@ -67,7 +67,7 @@ func openTally(dir string, c count) (*tally, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map the count of commits: %w", err)
 	}
-	t := &tally{page: page, line: c.line}
+	t := &tally{page: page, line: c.Line}
 	return t, t.note(c)
 }
 
@@ -75,7 +75,7 @@ func openTally(dir string, c count) (*tally, error) {
 var errUnmapped = errors.New("the count of commits cannot be written any more")
 
 // note counts a commit that is durable.
-func (t *tally) note(c count) (err error) {
+func (t *tally) note(c Count) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if recover() != nil {
@@ -89,11 +89,11 @@ func (t *tally) note(c count) (err error) {
 
 func (t *tally) close() error { return unix.Munmap(t.page) }
 
-func putSlot(page []byte, i int, line string, c count) {
+func putSlot(page []byte, i int, line string, c Count) {
 	slot := page[slotAt+slotSize*i:][:slotSize]
-	binary.LittleEndian.PutUint64(slot, uint64(c.n))
-	binary.LittleEndian.PutUint64(slot[8:], uint64(c.seq))
-	binary.LittleEndian.PutUint64(slot[16:], uint64(c.answer))
+	binary.LittleEndian.PutUint64(slot, uint64(c.N))
+	binary.LittleEndian.PutUint64(slot[8:], uint64(c.Seq))
+	binary.LittleEndian.PutUint64(slot[16:], uint64(c.Answer))
 	binary.LittleEndian.PutUint32(slot[24:], slotSum(line, slot))
 }
 
@@ -101,39 +101,39 @@ func slotSum(line string, slot []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(line), castagnoli()), castagnoli(), slot[:24])
 }
 
-// errGarbled says that the file holds no count that its checksum confirms.
-var errGarbled = errors.New("it cannot be read")
+// ErrGarbled says that a file beside the database holds nothing that its checksum or form confirms.
+var ErrGarbled = errors.New("it cannot be read")
 
-// readTally reads the file as it is: os.ErrNotExist, or errGarbled.
-func readTally(dir string) (c count, err error) {
-	page, err := os.ReadFile(filepath.Join(dir, tallyName))
+// ReadCount reads the file in a data directory as it is: os.ErrNotExist, or ErrGarbled.
+func ReadCount(dir string) (c Count, err error) {
+	page, err := os.ReadFile(filepath.Join(dir, CountFile))
 	if err != nil {
 		return c, err
 	}
 	title, _, _ := strings.Cut(string(page[:min(len(page), slotAt)]), "\n")
 	line, ok := strings.CutPrefix(title, tallyTitle)
 	if _, bad := ulid.ParseStrict(line); !ok || bad != nil || len(page) != tallySize {
-		return c, errGarbled
+		return c, ErrGarbled
 	}
 	for i := range 2 {
 		slot := page[slotAt+slotSize*i:][:slotSize]
 		number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(slot[at:])) }
-		if s := (count{line, number(0), number(8), number(16)}); s.sum() > c.sum() && binary.LittleEndian.Uint32(slot[24:]) == slotSum(line, slot) {
+		if s := (Count{line, number(0), number(8), number(16)}); s.sum() > c.sum() && binary.LittleEndian.Uint32(slot[24:]) == slotSum(line, slot) {
 			c = s
 		}
 	}
 	if c.sum() == 0 {
-		return c, errGarbled
+		return c, ErrGarbled
 	}
 	return c, nil
 }
 
-// writeTally puts a new file in the place of the old one.
-func writeTally(dir string, c count) error {
+// writeCount puts a new file in the place of the old one.
+func writeCount(dir string, c Count) error {
 	page := make([]byte, tallySize)
-	copy(page, tallyTitle+c.line+"\n")
-	putSlot(page, 0, c.line, c)
-	fresh := filepath.Join(dir, tallyName+".new")
+	copy(page, tallyTitle+c.Line+"\n")
+	putSlot(page, 0, c.Line, c)
+	fresh := filepath.Join(dir, CountFile+".new")
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func writeTally(dir string, c count) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, filepath.Join(dir, tallyName)); err != nil {
+	if err := os.Rename(fresh, filepath.Join(dir, CountFile)); err != nil {
 		return err
 	}
 	return syncDir(dir)

@@ -1,8 +1,8 @@
-package store
+// The data directory belongs to one process.
+
+package engine
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -11,32 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"golang.org/x/sys/unix"
 )
-
-// dialect is what differs between the two databases.
-type dialect interface {
-	name() string
-	open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) // looked becomes the reader; nil: one is made
-	look(ctx context.Context) (*sql.DB, error)                                 // a reader that changes nothing; nil: there is no database yet
-	tables() string                                                            // asks for the names of all tables
-	bind(query string) string                                                  // placeholders
-	schema(text string) string                                                 // types
-	begin() string                                                             // opens the writer's transaction
-	bigint(query string) string                                                // casts to 64 bits
-	broken(err error) bool                                                     // not, or no longer, a database that can be read
-	unwritable(err error) bool                                                 // full, read-only, busy or gone: heals by itself, nothing was stored
-	corrupt(err error) bool                                                    // the database says that it is damaged
-	gooseDialect() goose.Dialect
-	patience() time.Duration // of a transaction; 0: no limit
-	// claim makes the connection the only writer's until it ends.
-	claim(ctx context.Context, conn *sql.Conn) error
-	// mark is what the statement that counts a transaction returns to name it; empty where a lost answer cannot happen.
-	mark() string
-	// fate says whether a marked transaction was committed; an error while that cannot be known.
-	fate(ctx context.Context, conn *sql.Conn, mark string) (committed bool, err error)
-}
 
 // lockDir takes the data directory for this process; the lock goes with it.
 func lockDir(name string) (*os.File, error) {

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"parley/workspace"
 	"parley/workspace/archive"
 	"parley/workspace/tree"
 )
@@ -24,8 +23,8 @@ var (
 
 // Restore puts a backup into place as dataDir, which must not exist or be empty. Everything is verified first, beside
 // the target: the manifest with every checksum, the database with its own check and every row's. On any error
-// nothing is in place. What was answered after the backup may be answered once more.
-func Restore(ctx context.Context, file, dataDir string) (m Manifest, err error) {
+// nothing is in place. What was answered after the backup may be answered once more. check is Hooks.Check.
+func Restore(ctx context.Context, file, dataDir string, check check) (m Manifest, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("restore %s: %w", file, err)
@@ -51,14 +50,14 @@ func Restore(ctx context.Context, file, dataDir string) (m Manifest, err error) 
 		return m, err
 	}
 	defer in.Close()
-	if m, err = archive.Read(ctx, in, tmp, databaseName); err != nil {
+	if m, err = archive.Read(ctx, in, tmp, DatabaseFile); err != nil {
 		return m, err
 	}
-	if err := VerifyFile(ctx, filepath.Join(tmp, databaseName)); err != nil {
-		return m, fmt.Errorf("verify %s: %w", databaseName, err)
+	if err := VerifyFile(ctx, filepath.Join(tmp, DatabaseFile), check); err != nil {
+		return m, fmt.Errorf("verify %s: %w", DatabaseFile, err)
 	}
 	if err := countRestored(ctx, tmp); err != nil {
-		return m, fmt.Errorf("count the commits of %s: %w", databaseName, err)
+		return m, fmt.Errorf("count the commits of %s: %w", DatabaseFile, err)
 	}
 	if err := os.Remove(dataDir); err != nil && !errors.Is(err, fs.ErrNotExist) { // fails when something has come into it
 		return m, errors.Join(err, ErrNotEmpty)
@@ -72,29 +71,21 @@ func Restore(ctx context.Context, file, dataDir string) (m Manifest, err error) 
 // countRestored begins a new line of commits: what the database was before is another one from now on, and must not be
 // mistaken for it. A backup of before commits were counted gets its count at the first start.
 func countRestored(ctx context.Context, dir string) (err error) {
-	d := sqlite{path: filepath.Join(dir, databaseName)}
+	d := sqlite{path: filepath.Join(dir, DatabaseFile)}
 	db, err := sql.Open("sqlite", d.dsn("rw", "FULL"))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if there, err := tablesOf(ctx, db, d); err != nil || !there["commits"] {
+	if there, err := (&Reader{db: db, d: d}).Tables(ctx); err != nil || !there["commits"] {
 		return err
 	}
-	c := count{line: (&workspace.IDs{Now: time.Now}).New()}
+	c := Count{Line: newLine(time.Now)}
 	const q = `UPDATE commits SET line = ?, n = n + 1 WHERE id = 1 RETURNING n, seq, answer`
-	if err := db.QueryRowContext(ctx, q, c.line).Scan(&c.n, &c.seq, &c.answer); err != nil {
+	if err := db.QueryRowContext(ctx, q, c.Line).Scan(&c.N, &c.Seq, &c.Answer); err != nil {
 		return err
 	}
-	return writeTally(dir, c)
-}
-
-func syncDir(name string) error {
-	d, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return writeCount(dir, c)
 }
 
 // removeAll removes a folder of any depth, also when what ctx was for has ended.

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -23,9 +23,8 @@ type postgres struct{ dsn string }
 
 func (postgres) name() string                { return "postgres" }
 func (postgres) begin() string               { return "BEGIN" }
-func (postgres) bigint(q string) string      { return strings.ReplaceAll(q, "AS INTEGER", "AS BIGINT") }
 func (postgres) gooseDialect() goose.Dialect { return goose.DialectPostgres }
-func (postgres) patience() time.Duration     { return 30 * time.Second }
+func (postgres) txTimeout() time.Duration    { return 30 * time.Second }
 
 func (d postgres) open(ctx context.Context, looked *sql.DB) (write, read *sql.DB, err error) {
 	config, err := pgx.ParseConfig(d.dsn)
@@ -80,7 +79,7 @@ func durable(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// bind turns each ? into $1, $2 …; our queries hold no literal question mark.
+// bind turns each ? into $1, $2 …; queries hold no literal question mark.
 func (postgres) bind(q string) string {
 	q = strings.ReplaceAll(q, "AS INTEGER", "AS BIGINT")
 	var b strings.Builder
@@ -100,7 +99,7 @@ func (postgres) schema(t string) string {
 	return strings.NewReplacer(" INTEGER", " BIGINT", " WITHOUT ROWID", "").Replace(t)
 }
 
-// claim takes a lock that ends with the session: there is one writer, and what an earlier connection of ours
+// claim takes a lock that ends with the session: there is one writer, and what an earlier connection of this process
 // began has ended by then. (A pooler that hands sessions out by transaction breaks this.)
 func (postgres) claim(ctx context.Context, conn *sql.Conn) error {
 	const lock = `SELECT pg_advisory_lock(1885434476, hashtext(COALESCE(current_schema(), '')))` // "parl"
@@ -114,8 +113,8 @@ func (postgres) claim(ctx context.Context, conn *sql.Conn) error {
 
 func (postgres) mark() string { return ` RETURNING CAST(pg_current_xact_id() AS TEXT)` }
 
-// fate asks the commit log (postgresql.org/docs/current/functions-info.html, pg_xact_status).
-func (postgres) fate(ctx context.Context, conn *sql.Conn, mark string) (bool, error) {
+// commitOutcome asks the commit log (postgresql.org/docs/current/functions-info.html, pg_xact_status).
+func (postgres) commitOutcome(ctx context.Context, conn *sql.Conn, mark string) (bool, error) {
 	var status sql.NullString
 	if err := conn.QueryRowContext(ctx, `SELECT pg_xact_status(CAST($1 AS xid8))`, mark).Scan(&status); err != nil {
 		return false, err
@@ -163,7 +162,7 @@ func disconnected(err error) bool {
 }
 
 // corrupt: data_corrupted, index_corrupted, a file of the server that is not there (undefined_file), and a schema that
-// lacks what our statements name.
+// lacks what the statements name.
 func (postgres) corrupt(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && slices.Contains([]string{"XX001", "XX002", "58P01", "42P01", "42703"}, e.Code)
