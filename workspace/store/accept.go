@@ -1,3 +1,5 @@
+// How a message is journalled: one commit with all that it begins.
+
 package store
 
 import (
@@ -266,38 +268,4 @@ func (t *tx) replaceText(in workspace.Input, text, reason string) error {
 	text = engine.Clean(text)
 	return t.One("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale', 'context')`,
 		text, string(data), engine.SumPair(text, string(data)), reason, in.Seq)
-}
-
-// Ending is how a unit ends an input outside of a run.
-type Ending struct {
-	Seq    int64
-	From   workspace.InputState
-	To     workspace.InputState
-	Reason string
-}
-
-// EndInputs moves inputs that no run took — dropped, cancelled, stale, or queued again by /resume — with the
-// notices that say so, in one commit.
-func (s *Store) EndInputs(ends []Ending, notices ...NewOutbound) ([]workspace.Outbound, error) {
-	var out []workspace.Outbound
-	err := s.do("end inputs", func(t *tx) error {
-		out = nil
-		for _, e := range ends {
-			if err := t.endInput(e); err != nil {
-				return err
-			}
-		}
-		return t.outbounds(notices, &out)
-	})
-	return out, err
-}
-
-func (e Ending) apply(t *tx, _ *Did) error { return t.endInput(e) }
-
-func (t *tx) endInput(e Ending) error {
-	if !workspace.Inputs.Can(e.From, e.To) {
-		return fmt.Errorf("input %s to %s: %w", e.From, e.To, workspace.ErrConflict)
-	}
-	return t.One("end an input", `UPDATE inputs SET state = ?, reason = ? WHERE seq = ? AND state = ?`,
-		string(e.To), e.Reason, e.Seq, string(e.From))
 }

@@ -1,12 +1,12 @@
+// Approvals: questions that a run waits on, and their answers.
+
 package store
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
-	"parley/channels"
 	"parley/workspace"
 	"parley/workspace/store/engine"
 )
@@ -31,7 +31,7 @@ type Asked struct {
 }
 
 // Ask commits a question with the run's move to waiting and what tells of it, and returns after the commit. A call is
-// asked about once: a second time finds the first. workspace.ErrConflict means that the run is not ours or not running.
+// asked about once: a second time finds the first. workspace.ErrConflict means that the run is another process's or not running.
 func (s *Store) Ask(a Ask) (Asked, error) {
 	var out Asked
 	err := s.do("ask", func(t *tx) (err error) {
@@ -309,79 +309,4 @@ func (s *Store) OpenQuestions() ([]workspace.Outbound, error) {
 // QuestionsOf lists the messages by which a room was asked.
 func (s *Store) QuestionsOf(room workspace.RoomID) ([]workspace.Outbound, error) {
 	return s.outbounds(`o.`+question+` AND o.room_id = ? ORDER BY o.n`, string(room))
-}
-
-// Pause records that a run is to pause at its next step, or go on, by whom and by what way. It returns after the
-// commit. workspace.ErrConflict means that the run has ended, or stands so already.
-func (s *Store) Pause(run workspace.RunID, on bool, by workspace.PersonID, via string) error {
-	row := workspace.AuditRow{Kind: workspace.AuditRunPaused, Actor: by, Via: via, What: map[string]any{"run": string(run)}}
-	set := by
-	if !on {
-		row.Kind, set = workspace.AuditRunResumed, ""
-	}
-	return s.do("pause", func(t *tx) error {
-		if err := t.One("pause", `UPDATE runs SET pause_by = ? WHERE id = ? AND `+liveRun+` AND stop_by = '' AND (pause_by = '') = (? <> '')`,
-			string(set), string(run), string(set)); err != nil {
-			return err
-		}
-		return t.audit(row)
-	})
-}
-
-// Hold moves a run between running and paused with the line in the transcript that tells of it.
-func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspace.PersonID) error {
-	kind := workspace.EventPaused
-	if to == workspace.RunRunning {
-		kind = workspace.EventResumed
-	}
-	return s.do("hold", func(t *tx) error {
-		if err := t.One("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), t.Epoch, t.Now, string(run.ID), string(from), t.Epoch, t.Epoch); err != nil {
-			return err
-		}
-		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
-		return err
-	})
-}
-
-// lookBack is how many of the newest inputs are looked through for where a person last wrote directly.
-const lookBack = 50_000
-
-// DirectRoom is the room in which a person last wrote to us directly, on any network but those given.
-// workspace.ErrNotFound: they have not, as far as is known.
-func (s *Store) DirectRoom(person workspace.PersonID, but ...channels.Network) (id workspace.RoomID, err error) {
-	args := []any{lookBack, string(person)}
-	for _, n := range but {
-		args = append(args, string(n))
-	}
-	err = s.db.One(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
-		AND i.state <> 'refused' AND r.peer_kind = 'dm'`+strings.Repeat(` AND r.network <> ?`, len(but))+` ORDER BY i.seq DESC LIMIT 1`, args, &id)
-	if !errors.Is(err, workspace.ErrNotFound) {
-		return id, err
-	}
-	var users []channels.Address // of networks where a direct room goes by its user's id
-	err = s.db.Many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`, []any{string(person)}, func(scan func(...any) error) error {
-		a := channels.Address{Kind: channels.DM}
-		err := scan(&a.Network, &a.Account, &a.Peer)
-		users = append(users, a)
-		return err
-	})
-	for _, a := range users {
-		if r, err := s.RoomByAddress(a); err == nil {
-			return r.ID, nil
-		}
-	}
-	return "", errors.Join(err, workspace.ErrNotFound)
-}
-
-// LiveRun is the run that holds a session.
-func (s *Store) LiveRun(session workspace.SessionID) (workspace.Run, error) {
-	list, err := s.runs(`session_id = ? AND `+liveRun, string(session))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Run{}, err
-	}
-	return list[0], nil
 }

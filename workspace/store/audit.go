@@ -1,3 +1,5 @@
+// The audit log, a chain of hashes, and its head beside the database.
+
 package store
 
 import (

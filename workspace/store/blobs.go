@@ -1,3 +1,5 @@
+// Which kept files the rows name.
+
 package store
 
 import (

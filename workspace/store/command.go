@@ -1,3 +1,5 @@
+// Commands: a reply with the changes that it makes, as one unit.
+
 package store
 
 import (

@@ -1,3 +1,5 @@
+// Dead letters: answers that were not delivered, sent after all or dropped.
+
 package store
 
 import (
@@ -6,10 +8,8 @@ import (
 	"parley/workspace"
 )
 
-// Letters are answers that lie: dead, in doubt, or set aside because of their age. An operator sends or drops them,
-// and /resume sends what was set aside in a room.
-
-// Letters lists answers with a part in one of the states, the newest first, those with a smaller id than after; empty:
+// Letters are dead letters: dead, in doubt, or set aside because of their age. An operator sends or drops them, and /resume
+// sends what was set aside in a room. It lists answers with a part in one of the states, the newest first, those with a smaller id than after; empty:
 // from the newest on.
 func (s *Store) Letters(states []workspace.PartState, after workspace.OutboundID, limit int) ([]workspace.Outbound, error) {
 	var args []any
@@ -41,8 +41,8 @@ func (s *Store) Parked(room workspace.RoomID) ([]workspace.Outbound, error) {
 	return s.outbounds(`o.room_id = ? AND o.id IN (SELECT outbound_id FROM parts WHERE `+openPart+` AND state = 'parked') ORDER BY o.n`, string(room))
 }
 
-// lies are the states of a part that a person decides about.
-func lies(p workspace.Part) bool {
+// undelivered are the states of a part that a person decides about.
+func undelivered(p workspace.Part) bool {
 	switch p.State {
 	case workspace.PartDead, workspace.PartParked:
 		return true
@@ -52,13 +52,13 @@ func lies(p workspace.Part) bool {
 	return false
 }
 
-// Retry makes what lies of an answer ready again, as if it had never been tried and had no age, and returns it after
+// Retry makes what is undelivered of an answer ready again, as if it had never been tried and had no age, and returns it after
 // the commit, for the room's queue. What was cancelled behind a dead part comes back as further parts. note says what
-// a part's Error is from now on; empty for none. workspace.ErrConflict: nothing of it lies.
+// a part's Error is from now on; empty for none. workspace.ErrConflict: nothing of it is.
 func (s *Store) Retry(id workspace.OutboundID, note func(workspace.Part) string) (workspace.Outbound, error) {
 	var out workspace.Outbound
 	err := s.do("retry", func(t *tx) (err error) {
-		out, err = t.retry(id, lies, note)
+		out, err = t.retry(id, undelivered, note)
 		return err
 	})
 	return out, err
@@ -85,7 +85,7 @@ func (t *tx) retry(id workspace.OutboundID, which func(workspace.Part) bool, not
 		}
 	}
 	if !found {
-		return o, fmt.Errorf("retry answer %s, of which nothing lies: %w", id, workspace.ErrConflict)
+		return o, fmt.Errorf("retry answer %s, of which nothing is undelivered: %w", id, workspace.ErrConflict)
 	}
 	if dead < 0 {
 		return o, nil
@@ -139,7 +139,7 @@ func (t *tx) ageless(id workspace.OutboundID) (o workspace.Outbound, err error) 
 	return o, err
 }
 
-// Drop ends what lies of an answer for good, and returns after the commit. workspace.ErrConflict: nothing of it lies.
+// Drop ends what is undelivered of an answer for good, and returns after the commit. workspace.ErrConflict: nothing of it is.
 func (s *Store) Drop(id workspace.OutboundID, why string) error {
 	return s.do("drop", func(t *tx) error {
 		parts, err := t.parts(id)
@@ -148,7 +148,7 @@ func (s *Store) Drop(id workspace.OutboundID, why string) error {
 		}
 		found := false
 		for _, p := range parts {
-			if !lies(p) {
+			if !undelivered(p) {
 				continue
 			}
 			found = true
@@ -163,7 +163,7 @@ func (s *Store) Drop(id workspace.OutboundID, why string) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("drop answer %s, of which nothing lies: %w", id, workspace.ErrConflict)
+			return fmt.Errorf("drop answer %s, of which nothing is undelivered: %w", id, workspace.ErrConflict)
 		}
 		return nil
 	})

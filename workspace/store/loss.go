@@ -1,3 +1,5 @@
+// What a start does about a database that lacks what it held.
+
 package store
 
 import (

@@ -1,9 +1,10 @@
+// Outbounds: answers, notices and questions that are to be sent.
+
 package store
 
 import (
 	"crypto/sha256"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -94,6 +95,12 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	return o, err
 }
 
+// nextOutbound is the next number of an outbound: it grows over all rooms, so it orders each of them.
+func (t *tx) nextOutbound() int64 {
+	t.s.cache.outN++
+	return t.s.cache.outN
+}
+
 // again is what a key that is known comes to: an open answer of an earlier try is handed back, or finished; of
 // any other nothing is stored and an outbound without an id returned.
 func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, error) {
@@ -123,25 +130,6 @@ func outboundID(key string) workspace.OutboundID {
 	}
 	sum := sha256.Sum256([]byte(key))
 	return workspace.OutboundID(ulid.ULID(sum[:16]).String())
-}
-
-// insertParts stores the spans from index first on.
-func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sending bool) ([]workspace.Part, error) {
-	var out []workspace.Part
-	for i := first; i < len(spans); i++ {
-		p := workspace.Part{OutboundID: id, N: i, Token: string(id) + "." + strconv.Itoa(i), From: spans[i].From, To: spans[i].To,
-			Blob: spans[i].Blob, State: workspace.PartReady, Epoch: t.Epoch}
-		if sending && i == 0 {
-			p.State, p.Tries = workspace.PartSending, 1
-		}
-		_, err := t.Exec(`INSERT INTO parts (`+sealedPart+`, state, epoch, tries, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			string(id), p.N, p.Token, p.From, p.To, p.Blob, string(p.State), p.Epoch, p.Tries, sealPart(p))
-		if err != nil {
-			return nil, fmt.Errorf("insert part: %w", err)
-		}
-		out = append(out, p)
-	}
-	return out, nil
 }
 
 // finishStreamed gives an open outbound its text: the parts that exist keep their token and get new offsets, the
@@ -178,96 +166,79 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 	return o, err
 }
 
-func (t *tx) parts(id workspace.OutboundID) ([]workspace.Part, error) {
-	var out []workspace.Part
-	err := t.Rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(id)}, func(scan func(...any) error) error {
-		p, err := scanPart(scan)
-		out = append(out, p)
-		return err
-	})
-	return out, err
-}
+// entryOfRef finds the entry e that an outbound o refers to (entryRef).
+const entryOfRef = `e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
 
-const partColumns = `outbound_id, n, token, from_off, to_off, blob, state, epoch, tries, next_at, remote_id, error`
+const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown, o.reply_to, o.created,
+	COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
+	ON o.body_ref <> '' AND ` + entryOfRef
 
-func scanPart(scan func(...any) error) (p workspace.Part, err error) {
-	var next int64
-	err = scan(&p.OutboundID, &p.N, &p.Token, &p.From, &p.To, &p.Blob, &p.State, &p.Epoch, &p.Tries, &next, &p.RemoteID, &p.Error)
-	p.NextAt = fromMillis(next)
-	return p, err
-}
-
-// Move is one edge of a part. What is in sending moves only in the process that began it; a part that an earlier
-// boot left there must become unknown first.
-type Move struct {
-	Part   workspace.Part // OutboundID and N name it
-	To     workspace.PartState
-	Remote channels.MessageID
-	Error  string
-	NextAt time.Time
-}
-
-// MovePart commits edges and returns after the commit: sending before a send, and what a person decided.
-func (s *Store) MovePart(moves ...Move) error {
-	return s.do("move part", func(t *tx) error { return t.move(moves) })
-}
-
-// Receipt records what a send came to. It keeps its order and is not waited for: after a crash the part is found
-// in sending with an older epoch, and that is unknown. A note beside the database covers the moment until then.
-func (s *Store) Receipt(moves ...Move) {
-	s.db.PostNoted("receipt", receiptLines(moves), unit(func(t *tx) error { return t.move(moves) }))
-}
-
-// setRemote keeps the message id that is known when none comes: it takes the id three times, and its sum.
-const setRemote = `remote_id = CASE WHEN ? = '' THEN remote_id ELSE ? END, remote_sum = CASE WHEN ? = '' THEN remote_sum ELSE ? END`
-
-func (t *tx) move(moves []Move) error {
-	for _, m := range moves {
-		var err error
-		switch m.To {
-		case workspace.PartSending:
-			err = t.One("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready' AND epoch <= ?`,
-				t.Epoch, string(m.Part.OutboundID), m.Part.N, t.Epoch)
-		case workspace.PartUnknown:
-			err = t.One("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
-				t.Epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.Epoch)
-		case workspace.PartSent:
-			err = t.One("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
-				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
-				string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)), string(m.Part.OutboundID), m.Part.N, t.Epoch)
-		default:
-			from := froms(workspace.Parts, m.To)
-			if from == "" {
-				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
-			}
-			err = t.One("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
-				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)),
-				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.Epoch)
-		}
-		if err != nil {
-			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)
-		}
-	}
-	return nil
-}
-
-// Dead moves a part to dead, cancels the rest of its outbound, and stores the one notice that says so.
-func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) {
+func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
 	var out []workspace.Outbound
-	err := s.do("dead letter", func(t *tx) error {
-		out = nil
-		m.To = workspace.PartDead
-		if err := t.move([]Move{m}); err != nil {
+	err := s.db.Many(`SELECT `+outboundRead+` WHERE `+where, args, func(scan func(...any) error) error {
+		var o workspace.Outbound
+		var check, notAfter, created, entrySum int64
+		var entry string
+		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter, &o.OnUnknown, &o.ReplyTo,
+			&created, &entry, &entrySum); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+` AND state IN ('ready', 'parked')`,
-			string(m.Part.OutboundID), m.Part.N); err != nil {
-			return err
+		if engine.Sum(o.Text) != check || entry != "" && engine.Sum(entry) != entrySum {
+			return fmt.Errorf("outbound %s: %w", o.ID, ErrDamaged)
 		}
-		if notice == nil {
-			return nil
+		if o.BodyRef != "" && entry != "" {
+			var body workspace.EntryBody
+			if err := decode(entry, &body); err != nil {
+				return err
+			}
+			o.Text = body.Plain()
 		}
-		return t.outbounds([]NewOutbound{*notice}, &out)
+		o.NotAfter, o.Created = fromMillis(notAfter), fromMillis(created)
+		out = append(out, o)
+		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[workspace.OutboundID]int, len(out))
+	for i := range out {
+		at[out[i].ID] = i
+	}
+	err = s.db.Many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`) ORDER BY outbound_id, n`, args,
+		func(scan func(...any) error) error {
+			p, err := scanPart(scan)
+			if i, ok := at[p.OutboundID]; ok { // one that came in between belongs to the next look
+				out[i].Parts = append(out[i].Parts, p)
+			}
+			return err
+		})
 	return out, err
+}
+
+// Undelivered lists outbound with parts that are neither sent, cancelled nor dead, in the order of their rooms.
+func (s *Store) Undelivered() ([]workspace.Outbound, error) {
+	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE ` + openPart + ` AND state <> 'dead') ORDER BY o.room_id, o.n`)
+}
+
+// OutboundByKey finds an answer by its key.
+func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
+	list, err := s.outbounds(`o.id = ?`, string(outboundID(key)))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Outbound{}, err
+	}
+	return list[0], nil
+}
+
+// OutboundOfRun is the answer of a run; workspace.ErrNotFound: it has none that is sent anywhere.
+func (s *Store) OutboundOfRun(id workspace.RunID) (workspace.Outbound, error) {
+	return s.OutboundByKey("run:" + string(id) + ":answer")
+}
+
+func sealOutbound(o workspace.Outbound) (args []any, check int64) {
+	args = []any{string(o.ID), o.Key, string(o.RoomID), o.N, string(o.RunID), millis(o.NotAfter), string(o.OnUnknown), string(o.ReplyTo),
+		millis(o.Created), string(o.Kind), o.BodyRef}
+	return args, engine.Seal(args...)
 }

@@ -1,36 +1,14 @@
+// People and their accounts.
+
 package store
 
 import (
-	"errors"
 	"fmt"
+	"time"
 
 	"parley/channels"
 	"parley/workspace"
-	"parley/workspace/store/engine"
 )
-
-// putPairing stores a request as it now is.
-func (t *tx) putPairing(p workspace.Pairing, room workspace.RoomID) error {
-	_, err := t.Exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by, room_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state,
-		code_hash = excluded.code_hash, issued = excluded.issued, tries = excluded.tries, decided = excluded.decided, decided_by = excluded.decided_by
-		WHERE pairings.state = 'open'`,
-		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), engine.Clean(p.Name), string(p.State), millis(p.Requested), p.CodeHash,
-		millis(p.Issued), p.Tries, millis(p.Decided), string(p.DecidedBy), string(room))
-	return err
-}
-
-// PutPairings stores requests that are still open or were not, with their tries; one that was decided stays so.
-func (s *Store) PutPairings(list ...workspace.Pairing) error {
-	return s.do("put pairings", func(t *tx) error {
-		for _, p := range list {
-			if err := t.putPairing(p, ""); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
 
 // guest makes the person and account of a sender who was not known when the gate judged, and returns who it is:
 // of two messages that come together, the second finds the person that the first made.
@@ -48,59 +26,6 @@ func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
 	}
 	_, err = t.Exec(`INSERT INTO people (id, role, created) VALUES (?, 'guest', ?) ON CONFLICT (id) DO NOTHING`, string(a.Person), t.Now)
 	return a.Person, err
-}
-
-// DecidePairing stores a decided request; approved, it makes the sender a person of the role, in the same commit.
-// workspace.ErrConflict means that somebody else decided first. The audit rows are committed with it.
-func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound, audit ...workspace.AuditRow) (workspace.Account, []workspace.Outbound, error) {
-	acc := workspace.Account{Network: p.Network, Account: p.Account, User: p.User}
-	var out []workspace.Outbound
-	err := s.do("decide pairing", func(t *tx) error {
-		out = nil
-		if err := t.One("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ? AND state = 'open'`,
-			string(p.State), millis(p.Decided), string(p.DecidedBy), p.ID); err != nil {
-			return err
-		}
-		if p.State == workspace.PairingApproved {
-			if err := t.approve(&acc, p.Name, role); err != nil {
-				return err
-			}
-		}
-		if err := t.audit(audit...); err != nil {
-			return err
-		}
-		if notice == nil {
-			return nil
-		}
-		var room string
-		if err := t.Row(`SELECT room_id FROM pairings WHERE id = ?`, []any{p.ID}, &room); err != nil {
-			return err
-		}
-		n := *notice
-		n.RoomID = workspace.RoomID(room)
-		return t.outbounds([]NewOutbound{n}, &out)
-	})
-	return acc, out, err
-}
-
-func (t *tx) approve(acc *workspace.Account, name string, role workspace.Role) error {
-	err := t.Row(`SELECT person_id FROM accounts WHERE network = ? AND account = ? AND "user" = ?`,
-		[]any{string(acc.Network), string(acc.Account), string(acc.User)}, &acc.Person)
-	if errors.Is(err, workspace.ErrNotFound) {
-		acc.Person = workspace.PersonID(t.s.ids.New())
-		_, err = t.Exec(`INSERT INTO accounts (network, account, "user", person_id, name) VALUES (?, ?, ?, ?, ?)`,
-			string(acc.Network), string(acc.Account), string(acc.User), string(acc.Person), engine.Clean(name))
-	}
-	if err != nil {
-		return err
-	}
-	if joined, err := t.approveJoined(acc, role); joined || err != nil {
-		return err
-	}
-	_, err = t.Exec(`INSERT INTO people (id, role, name, created) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET role = excluded.role
-		WHERE people.configured = 0`, // what the configuration says of a person is not overruled here
-		string(acc.Person), string(role), engine.Clean(name), t.Now)
-	return err
 }
 
 // SyncPeople makes the configured people what the configuration says. A person it no longer names keeps the row as a
@@ -137,4 +62,103 @@ func (s *Store) SyncAccounts(network channels.Network, account channels.AccountI
 		}
 		return nil
 	})
+}
+
+// Person finds who a network user is.
+func (s *Store) Person(network channels.Network, account channels.AccountID, user channels.UserID) (p workspace.Person, err error) {
+	var most workspace.Role
+	err = s.db.One(`SELECT p.id, p.role, p.name, p.tz, a.most, p.configured = 1 AND a.most = '' OR EXISTS (SELECT 1 FROM pairings q
+		WHERE q.network = a.network AND q.account = a.account AND q."user" = a."user" AND q.state = 'approved')
+		FROM accounts a JOIN people p ON p.id = a.person_id WHERE a.network = ? AND a.account = ? AND a."user" = ?`,
+		[]any{string(network), string(account), string(user)}, &p.ID, &p.Role, &p.Name, &p.TZ, &most, &p.Vouched)
+	p.Role = p.Role.Lower(most)
+	return p, err
+}
+
+// PersonByID reads one person.
+func (s *Store) PersonByID(id workspace.PersonID) (p workspace.Person, err error) {
+	err = s.db.One(`SELECT id, role, name, tz FROM people WHERE id = ?`, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ)
+	return p, err
+}
+
+// People lists all people with their accounts.
+func (s *Store) People() (people []workspace.Person, accounts []workspace.Account, err error) {
+	err = s.db.Many(`SELECT id, role, name, tz FROM people WHERE joined = '' ORDER BY id`, nil, func(scan func(...any) error) error {
+		var p workspace.Person
+		err := scan(&p.ID, &p.Role, &p.Name, &p.TZ)
+		people = append(people, p)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.db.Many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`, nil, func(scan func(...any) error) error {
+		var a workspace.Account
+		err := scan(&a.Network, &a.Account, &a.User, &a.Person)
+		accounts = append(accounts, a)
+		return err
+	})
+	return people, accounts, err
+}
+
+// Human is a person as lists show them, with the accounts that speak for them.
+type Human struct {
+	workspace.Person
+	Created    time.Time
+	Configured bool
+	Accounts   []HumanAccount
+}
+
+// HumanAccount is a network user of a person.
+type HumanAccount struct {
+	workspace.Account
+	Name       string // as they call themselves: a label
+	Configured bool
+	Most       workspace.Role // the greatest role that it speaks with, since it was linked; empty: its person's
+}
+
+// Humans lists people whose ids come after one, by id, with their accounts.
+func (s *Store) Humans(after workspace.PersonID, limit int) ([]Human, error) {
+	return s.humans(`id > ? AND joined = '' ORDER BY id LIMIT ?`, string(after), limit)
+}
+
+// Human reads one person.
+func (s *Store) Human(id workspace.PersonID) (Human, error) {
+	list, err := s.humans(`id = ?`, string(id))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return Human{}, err
+	}
+	return list[0], nil
+}
+
+func (s *Store) humans(where string, args ...any) ([]Human, error) {
+	var out []Human
+	at := map[workspace.PersonID]int{}
+	err := s.db.Many(`SELECT id, role, name, tz, created, configured FROM people WHERE `+where, args, func(scan func(...any) error) error {
+		var h Human
+		var created, configured int64
+		err := scan(&h.ID, &h.Role, &h.Name, &h.TZ, &created, &configured)
+		h.Created, h.Configured = fromMillis(created), configured == 1
+		at[h.ID] = len(out)
+		out = append(out, h)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.db.Many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
+		ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
+		var a HumanAccount
+		var configured int64
+		err := scan(&a.Network, &a.Account.Account, &a.User, &a.Person, &a.Name, &configured, &a.Most)
+		a.Configured = configured == 1
+		if i, ok := at[a.Person]; ok { // one that came in between belongs to the next look
+			out[i].Accounts = append(out[i].Accounts, a)
+		}
+		return err
+	})
+	return out, err
 }

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,9 +108,11 @@ func Open(ctx context.Context, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.db, err = engine.Open(ctx, engine.Options{Dir: opt.Dir, Postgres: opt.Postgres, Migrations: files, Now: opt.Now, Log: opt.Log, OnHealth: opt.OnHealth,
+	s.db, err = engine.Open(ctx, engine.Options{
+		Dir: opt.Dir, Postgres: opt.Postgres, Migrations: files, Now: opt.Now, Log: opt.Log, OnHealth: opt.OnHealth,
 		Synchronous: opt.Synchronous, Point: opt.Point, BallastBytes: opt.BallastBytes,
-		Hooks: engine.Hooks{Examine: s.examine, Boot: s.boot, Begin: s.begin, Committed: s.committed, Reset: s.cache.reset, Check: verifyRows}})
+		Hooks: engine.Hooks{Examine: s.examine, Boot: s.boot, Begin: s.begin, Committed: s.committed, Reset: s.cache.reset, Check: verifyRows},
+	})
 	if err != nil {
 		return nil, errors.Join(err, s.closeHead())
 	}
@@ -260,4 +263,29 @@ func orConflict(err error) error {
 		return workspace.ErrConflict
 	}
 	return err
+}
+
+// What the partial indexes are made of: a query that does not say it word for word reads the whole table, and so does
+// one that asks SQLite for the table's own order (hence + before an ordering column).
+const (
+	openInput    = `state IN ('queued', 'taken', 'stale')`
+	openPart     = `state NOT IN ('sent', 'cancelled')`
+	liveRun      = `state IN ('running', 'waiting', 'paused')`
+	contextInput = `state = 'context'`
+	openApproval = `state IN ('pending', 'approved')`
+	question     = `kind = 'approval'`
+	backfilled   = `backfill = 1`
+)
+
+// Backup writes the data directory into a new file, a .tar.gz with mode 0600, while the store runs: engine.DB.Backup.
+func (s *Store) Backup(ctx context.Context, file string) (Manifest, error) {
+	return s.db.Backup(ctx, file, []string{headName}, hereOnly)
+}
+
+// hereOnly names what is where on this machine's disks.
+func hereOnly(name string) bool { return strings.HasPrefix(name, "folders/") }
+
+// Restore puts a backup into place as dataDir, which must not exist or be empty: engine.Restore.
+func Restore(ctx context.Context, file, dataDir string) (Manifest, error) {
+	return engine.Restore(ctx, file, dataDir, verifyRows)
 }

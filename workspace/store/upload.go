@@ -1,3 +1,5 @@
+// Files that people uploaded.
+
 package store
 
 import (

@@ -1,3 +1,5 @@
+// How a loss is noticed: the database held against what stands beside it.
+
 package store
 
 import (

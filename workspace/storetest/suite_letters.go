@@ -51,7 +51,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	}
 	s.Receipt(store.Move{Part: out[0].Parts[0], To: workspace.PartSent, Remote: "1"})
 	if _, err := s.Retry(out[0].ID, noNote); !errors.Is(err, workspace.ErrConflict) {
-		t.Errorf("retried though nothing lies: %v", err)
+		t.Errorf("retried though nothing is undelivered: %v", err)
 	}
 	die(1)
 	got, err := s.Retry(out[0].ID, func(p workspace.Part) string { return "was " + p.Error })

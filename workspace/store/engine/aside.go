@@ -1,3 +1,5 @@
+// What is given up or replaced is kept in a folder beside.
+
 package engine
 
 import (

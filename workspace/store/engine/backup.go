@@ -1,3 +1,5 @@
+// Backup: the data directory as one file, while the DB is open.
+
 package engine
 
 import (

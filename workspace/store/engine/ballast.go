@@ -1,3 +1,5 @@
+// The ballast, a file that is freed when the disk is full.
+
 package engine
 
 import (
@@ -32,7 +34,7 @@ func (db *DB) ballast() bool {
 	return true
 }
 
-// ballastMargin must be free besides the ballast before it is laid: otherwise laying it would fill the disk.
+// ballastMargin must be free beyond the ballast before it is written: otherwise writing it would fill the disk.
 const ballastMargin = 1 << 20
 
 // fill writes zeros: a hole would reserve nothing.

@@ -1,3 +1,5 @@
+// The first transaction of a start, and named values.
+
 package engine
 
 import (
@@ -66,7 +68,8 @@ func (db *DB) boot(ctx context.Context) error {
 	if err := b.Row(ctx, bump, nil, &b.Epoch); err != nil {
 		return err
 	}
-	if err := b.Exec(ctx, `INSERT INTO settings (name, value) VALUES ('clean', 'no') ON CONFLICT (name) DO UPDATE SET value = 'no'`); err != nil {
+	const open = `INSERT INTO settings (name, value) VALUES ('clean', 'no') ON CONFLICT (name) DO UPDATE SET value = 'no'`
+	if err := b.Exec(ctx, open); err != nil {
 		return err
 	}
 	if err := db.opt.Hooks.Boot(ctx, b); err != nil {
@@ -89,7 +92,8 @@ func (db *DB) boot(ctx context.Context) error {
 
 // count counts the boot's own commit. The first one names the database.
 func (b *Boot) count(ctx context.Context) error {
-	const q = `UPDATE commits SET n = n + 1, line = CASE WHEN line = '' OR ? = 'yes' THEN ? ELSE line END WHERE id = 1 RETURNING line, n, seq, answer`
+	const q = `UPDATE commits SET n = n + 1, line = CASE WHEN line = '' OR ? = 'yes' THEN ? ELSE line END WHERE id = 1
+		RETURNING line, n, seq, answer`
 	renew := "no"
 	if b.db.renew {
 		renew = "yes"

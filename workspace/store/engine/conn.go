@@ -1,3 +1,5 @@
+// The writer's connection.
+
 package engine
 
 import (

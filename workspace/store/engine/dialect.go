@@ -1,3 +1,5 @@
+// What differs between SQLite and PostgreSQL.
+
 package engine
 
 import (

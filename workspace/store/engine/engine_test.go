@@ -32,12 +32,13 @@ func open(t *testing.T, dir string, hooks Hooks) *DB {
 	if _, err := os.Stat(filepath.Join(dir, DatabaseFile)); err == nil {
 		looked = nil // it looks a day after the first time
 	}
-	db, err := Open(t.Context(), Options{Dir: dir, Migrations: fstest.MapFS{"0001_tables.sql": {Data: []byte(tables)}}, BallastBytes: -1, Hooks: hooks,
-		Point: func(name string) {
-			if name == "committed checked" {
-				close(looked)
-			}
-		}})
+	point := func(name string) {
+		if name == "committed checked" {
+			close(looked)
+		}
+	}
+	files := fstest.MapFS{"0001_tables.sql": {Data: []byte(tables)}}
+	db, err := Open(t.Context(), Options{Dir: dir, Migrations: files, BallastBytes: -1, Hooks: hooks, Point: point})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,8 @@ func TestAFailureHarmsNoNeighbour(t *testing.T) {
 		}
 	}
 	if got := db.Counts(); got.Commits-before.Commits > 4 {
-		t.Errorf("%d commits for two failures: the gate's, and one for what is before each failure and behind the last", got.Commits-before.Commits)
+		t.Errorf("%d commits for two failures: the gate's, and one for what is before each failure and behind the last",
+			got.Commits-before.Commits)
 	}
 	if runs[2] != 1 || runs[0] != 2 || runs[6] < 1 {
 		t.Errorf("runs: %v", runs)

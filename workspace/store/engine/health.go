@@ -1,3 +1,5 @@
+// Health: what cannot be written, what is damaged, and how it heals.
+
 package engine
 
 import (

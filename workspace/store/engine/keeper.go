@@ -1,3 +1,5 @@
+// The keeper: checkpoints and checks of SQLite.
+
 package engine
 
 import (
@@ -13,7 +15,7 @@ import (
 const (
 	walPassive = 16 << 20 // a checkpoint is begun above this
 	walStep    = 4 << 20  // … and again after so much more, while one could not finish
-	walRestart = 64 << 20 // above this the log is begun anew, which needs all readers gone for a moment
+	walRestart = 64 << 20 // above this the log is started over, which needs all readers gone for a moment
 	walLong    = 96 << 20 // above this the writer waits for them, whatever they read
 	walWait    = 5 * time.Second
 	checkEvery = 24 * time.Hour
@@ -152,7 +154,7 @@ func (k *keeper) checkpoint(ctx context.Context) {
 	size := info.Size()
 	if size < k.next {
 		if size < walPassive {
-			k.next = walPassive // the log was begun anew
+			k.next = walPassive // the log was started over
 		}
 		return
 	}
@@ -182,7 +184,11 @@ func (k *keeper) run(ctx context.Context, mode string, wait time.Duration) {
 	}
 	defer func() { _, _ = conn.ExecContext(k.db.base, "PRAGMA busy_timeout(5000)") }() // as every connection begins
 	var busy, log, done int
-	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done); err != nil && ctx.Err() == nil && !errors.Is(k.db.Seen(err), ErrDamaged) && k.db.health.writable() {
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &log, &done)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if !errors.Is(k.db.Seen(err), ErrDamaged) && k.db.health.writable() {
 		k.db.log.Warn("checkpoint failed", "err", err)
 	}
 }

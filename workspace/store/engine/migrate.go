@@ -1,3 +1,5 @@
+// The schema, brought up to date.
+
 package engine
 
 import (

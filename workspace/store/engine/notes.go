@@ -1,3 +1,5 @@
+// Notes beside the database, which outlive a killed process.
+
 package engine
 
 import (

@@ -1,3 +1,5 @@
+// PostgreSQL.
+
 package engine
 
 import (

@@ -1,3 +1,5 @@
+// Reads through the readers' pool.
+
 package engine
 
 import (

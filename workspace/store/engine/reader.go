@@ -1,3 +1,5 @@
+// Reads of a database as a whole: to examine, verify and list.
+
 package engine
 
 import (

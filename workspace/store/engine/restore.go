@@ -1,3 +1,5 @@
+// Restore: a backup becomes a data directory.
+
 package engine
 
 import (

@@ -1,3 +1,5 @@
+// Seals and sums of rows, and what both databases can keep.
+
 package engine
 
 import (

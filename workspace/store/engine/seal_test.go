@@ -6,7 +6,10 @@ func TestASealTellsValuesApart(t *testing.T) {
 	t.Parallel()
 	price := 1.5
 	seen := map[int64]int{}
-	for i, values := range [][]any{{}, {nil}, {""}, {"", ""}, {int64(0)}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {int64(97)}, {"a"}, {price}, {nil, nil}, {int64(1), int64(0)}, {int64(0), int64(1)}} {
+	for i, values := range [][]any{
+		{}, {nil}, {""}, {"", ""}, {int64(0)}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {int64(97)}, {"a"}, {price}, {nil, nil},
+		{int64(1), int64(0)}, {int64(0), int64(1)},
+	} {
 		if other, ok := seen[Seal(values...)]; ok {
 			t.Errorf("%d and %d have one seal", other, i)
 		}

@@ -1,3 +1,5 @@
+// SQLite.
+
 package engine
 
 import (
@@ -84,7 +86,8 @@ func (d sqlite) dsn(mode, level string) string {
 // readBack refuses to run on settings that are not what the promises rest on.
 func readBack(ctx context.Context, db *sql.DB, level string) error {
 	levels := map[string]string{"OFF": "0", "NORMAL": "1", "FULL": "2", "EXTRA": "3"}
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": levels[level], "foreign_keys": "1", "wal_autocheckpoint": "0"} {
+	settings := map[string]string{"journal_mode": "wal", "synchronous": levels[level], "foreign_keys": "1", "wal_autocheckpoint": "0"}
+	for pragma, want := range settings {
 		var got string
 		if err := db.QueryRowContext(ctx, "PRAGMA "+pragma).Scan(&got); err != nil {
 			return fmt.Errorf("read back pragma %s: %w", pragma, err)
@@ -103,7 +106,8 @@ func (sqlite) broken(err error) bool {
 		return false
 	}
 	code := e.Code() & 0xff
-	return code == 11 || code == 26 || code == 1 && strings.Contains(err.Error(), "goose_db_version") // CORRUPT, NOTADB, a schema that cannot be read
+	return code == 11 || code == 26 || // CORRUPT, NOTADB
+		code == 1 && strings.Contains(err.Error(), "goose_db_version") // a schema that cannot be read
 }
 
 // unwritable knows SQLite's result codes (sqlite.org/rescode.html): busy, locked, out of memory, read-only, I/O
@@ -131,7 +135,8 @@ func (sqlite) corrupt(err error) bool {
 	case 11, 26: // SQLITE_CORRUPT, SQLITE_NOTADB
 		return true
 	case 1: // SQLITE_ERROR
-		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column") || strings.Contains(e.Error(), "has no column named")
+		return strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column") ||
+			strings.Contains(e.Error(), "has no column named")
 	}
 	return false
 }

@@ -1,3 +1,5 @@
+// The count of commits, in a mapped file beside the database.
+
 package engine
 
 import (
@@ -118,7 +120,8 @@ func ReadCount(dir string) (c Count, err error) {
 	for i := range 2 {
 		slot := page[slotAt+slotSize*i:][:slotSize]
 		number := func(at int) int64 { return int64(binary.LittleEndian.Uint64(slot[at:])) }
-		if s := (Count{line, number(0), number(8), number(16)}); s.sum() > c.sum() && binary.LittleEndian.Uint32(slot[24:]) == slotSum(line, slot) {
+		s := Count{line, number(0), number(8), number(16)}
+		if s.sum() > c.sum() && binary.LittleEndian.Uint32(slot[24:]) == slotSum(line, slot) {
 			c = s
 		}
 	}

@@ -1,3 +1,5 @@
+// The transaction as units see it.
+
 package engine
 
 import (

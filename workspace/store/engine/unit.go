@@ -1,3 +1,5 @@
+// Units, and the ways in to the writer.
+
 package engine
 
 import (

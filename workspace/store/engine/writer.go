@@ -1,3 +1,5 @@
+// The writer: batches, commits, and what became of one whose answer is lost.
+
 package engine
 
 import (

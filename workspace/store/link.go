@@ -1,3 +1,5 @@
+// Linking: two network users become one person.
+
 package store
 
 import (
@@ -55,7 +57,7 @@ func (g GiveLink) apply(t *tx, did *Did) error {
 		return err
 	}
 	did.Joined.With = channels.Network(network)
-	if err := t.join(workspace.PersonID(asker), g.Person, &did.Joined); err != nil || did.Joined.Outcome != workspace.Linked {
+	if err := t.mergePeople(workspace.PersonID(asker), g.Person, &did.Joined); err != nil || did.Joined.Outcome != workspace.Linked {
 		return err
 	}
 	row := g.Audit
@@ -108,9 +110,9 @@ func (t *tx) party(id workspace.PersonID) (p party, err error) {
 	return p, workspace.ErrConflict
 }
 
-// join makes two people one. Who the configuration names stays, else who has the greater role, else who asked. Each
-// account of the other keeps the rights that it has, and gets none besides: accounts.most bounds them.
-func (t *tx) join(asker, giver workspace.PersonID, out *workspace.Joined) error {
+// mergePeople makes two people one. Who the configuration names stays, else who has the greater role, else who asked. Each
+// account of the other keeps the rights that it has, and gets no others: accounts.most bounds them.
+func (t *tx) mergePeople(asker, giver workspace.PersonID, out *workspace.Joined) error {
 	a, err := t.party(asker)
 	if err == nil {
 		var g party

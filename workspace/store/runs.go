@@ -1,16 +1,100 @@
+// Readers of runs.
+
 package store
 
 import (
-	"context"
-	"errors"
-	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"parley/workspace"
-	"parley/workspace/store/engine"
 )
+
+const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
+	epoch, tries, stop_by, pause_by, model, usage, started, ended, deadline, trouble`
+
+func scanRun(scan func(...any) error) (r workspace.Run, err error) {
+	var usage, trouble string
+	var started, ended, deadline int64
+	err = scan(&r.ID, &r.SessionID, &r.ParentRun, &r.ParentCall, &r.TaskID, &r.Requester, &r.Role, &r.RoomID, &r.State, &r.Reason, &r.Error,
+		&r.Epoch, &r.Tries, &r.StopBy, &r.PauseBy, &r.Model, &usage, &started, &ended, &deadline, &trouble)
+	if err != nil {
+		return r, err
+	}
+	r.Started, r.Ended, r.Deadline = fromMillis(started), fromMillis(ended), fromMillis(deadline)
+	if trouble != "" {
+		if err := decode(trouble, &r.Trouble); err != nil {
+			return r, err
+		}
+	}
+	return r, decode(usage, &r.Usage)
+}
+
+func (t *tx) run(id workspace.RunID) (r workspace.Run, err error) {
+	err = t.Rows(`SELECT `+runColumns+` FROM runs WHERE id = ?`, []any{string(id)}, func(scan func(...any) error) error {
+		r, err = scanRun(scan)
+		return err
+	})
+	if err == nil && r.ID == "" {
+		err = workspace.ErrNotFound
+	}
+	return r, err
+}
+
+func (s *Store) runs(where string, args ...any) ([]workspace.Run, error) {
+	var out []workspace.Run
+	err := s.db.Many(`SELECT `+runColumns+` FROM runs WHERE `+where, args, func(scan func(...any) error) error {
+		r, err := scanRun(scan)
+		out = append(out, r)
+		return err
+	})
+	return out, err
+}
+
+// Run reads one run.
+func (s *Store) Run(id workspace.RunID) (workspace.Run, error) {
+	list, err := s.runs(`id = ?`, string(id))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
+}
+
+// LiveRuns lists runs that hold their session.
+func (s *Store) LiveRuns() ([]workspace.Run, error) {
+	list, err := s.runs(liveRun) // an ORDER BY id would read all runs
+	slices.SortFunc(list, func(a, b workspace.Run) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list, err
+}
+
+// LiveRun is the run that holds a session.
+func (s *Store) LiveRun(session workspace.SessionID) (workspace.Run, error) {
+	list, err := s.runs(`session_id = ? AND `+liveRun, string(session))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
+}
+
+// LastRun is the newest run of a session.
+func (s *Store) LastRun(session workspace.SessionID) (workspace.Run, error) {
+	list, err := s.runs(`id = (SELECT run_id FROM entries WHERE session_id = ? AND run_id <> '' ORDER BY n DESC LIMIT 1)`, string(session))
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return workspace.Run{}, err
+	}
+	return list[0], nil
+}
 
 // RunRow is a run with whose it is.
 type RunRow struct {
@@ -130,115 +214,4 @@ func idAt(t time.Time) string {
 	var id ulid.ULID
 	_ = id.SetTime(uint64(max(0, t.UnixMilli()))) // fails after the year 10889
 	return id.String()
-}
-
-// Human is a person as lists show them, with the accounts that speak for them.
-type Human struct {
-	workspace.Person
-	Created    time.Time
-	Configured bool
-	Accounts   []HumanAccount
-}
-
-// HumanAccount is a network user of a person.
-type HumanAccount struct {
-	workspace.Account
-	Name       string // as they call themselves: a label
-	Configured bool
-	Most       workspace.Role // the greatest role that it speaks with, since it was linked; empty: its person's
-}
-
-// Humans lists people whose ids come after one, by id, with their accounts.
-func (s *Store) Humans(after workspace.PersonID, limit int) ([]Human, error) {
-	return s.humans(`id > ? AND joined = '' ORDER BY id LIMIT ?`, string(after), limit)
-}
-
-// Human reads one person.
-func (s *Store) Human(id workspace.PersonID) (Human, error) {
-	list, err := s.humans(`id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return Human{}, err
-	}
-	return list[0], nil
-}
-
-func (s *Store) humans(where string, args ...any) ([]Human, error) {
-	var out []Human
-	at := map[workspace.PersonID]int{}
-	err := s.db.Many(`SELECT id, role, name, tz, created, configured FROM people WHERE `+where, args, func(scan func(...any) error) error {
-		var h Human
-		var created, configured int64
-		err := scan(&h.ID, &h.Role, &h.Name, &h.TZ, &created, &configured)
-		h.Created, h.Configured = fromMillis(created), configured == 1
-		at[h.ID] = len(out)
-		out = append(out, h)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = s.db.Many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
-		ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
-		var a HumanAccount
-		var configured int64
-		err := scan(&a.Network, &a.Account.Account, &a.User, &a.Person, &a.Name, &configured, &a.Most)
-		a.Configured = configured == 1
-		if i, ok := at[a.Person]; ok { // one that came in between belongs to the next look
-			out[i].Accounts = append(out[i].Accounts, a)
-		}
-		return err
-	})
-	return out, err
-}
-
-// OutboundOfRun is the answer of a run; workspace.ErrNotFound: it has none that is sent anywhere.
-func (s *Store) OutboundOfRun(id workspace.RunID) (workspace.Outbound, error) {
-	return s.OutboundByKey("run:" + string(id) + ":answer")
-}
-
-// Answer is what a client was told of a write that it gave a key.
-type Answer struct {
-	Hash   string // of what was asked
-	Status int
-	Body   string // JSON; empty: none
-}
-
-// answersKept is how long a key is known.
-const answersKept = 30 * 24 * time.Hour
-
-// AnswerOf reads what a person's key was answered; workspace.ErrNotFound: it is new.
-func (s *Store) AnswerOf(person workspace.PersonID, key string) (a Answer, err error) {
-	var check int64
-	err = s.db.One(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash, &a.Status, &a.Body, &check)
-	if err == nil && engine.Sum(a.Body) != check {
-		err = s.db.Seen(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
-	}
-	return a, err
-}
-
-// PutAnswer keeps an answer under its key for 30 days. workspace.ErrConflict: the key has one already.
-func (s *Store) PutAnswer(person workspace.PersonID, key string, a Answer) error {
-	return s.do("put answer", putAnswer(person, key, a))
-}
-
-// PutAnswerSoon is PutAnswer for an act that is done and must not wait for a store that takes nothing: as AuditSoon.
-func (s *Store) PutAnswerSoon(ctx context.Context, person workspace.PersonID, key string, a Answer, within time.Duration) error {
-	return s.db.DoWithin(ctx, within, "put answer", putAnswer(person, key, a))
-}
-
-func putAnswer(person workspace.PersonID, key string, a Answer) unit {
-	return func(t *tx) error {
-		if _, err := t.Exec(`DELETE FROM answers WHERE created < ?`, t.Now-answersKept.Milliseconds()); err != nil {
-			return err
-		}
-		n, err := t.Exec(`INSERT INTO answers (person_id, key, hash, status, body, sum, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (person_id, key) DO NOTHING`,
-			string(person), key, a.Hash, a.Status, a.Body, engine.Sum(a.Body), t.Now)
-		if err == nil && n == 0 {
-			err = errors.Join(workspace.ErrConflict, errors.New("put answer"))
-		}
-		return err
-	}
 }
