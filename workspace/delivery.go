@@ -46,16 +46,41 @@ type Outbound struct {
 	Parts     []Part
 }
 
-// What Part.Error says of a part that may have been sent, and that nobody can ask about.
+// Doubt is why it is not known whether a part was sent, or what became of it for that reason. It alone decides whether a
+// message goes out again. The empty one is none.
+type Doubt string
+
 const (
-	DoubtMarked  = "sent once more, marked"                    // the one resend that a doubt allows
-	DoubtDropped = "may have been sent; dropped as configured" // the parts behind it are sent all the same
-	DoubtedTwice = "twice without an answer from the network"
+	DoubtUnanswered Doubt = "unanswered" // the network did not say whether it took it
+	DoubtEnded      Doubt = "ended"      // the gateway ended while it was being sent: no network is to blame
+	DoubtMarked     Doubt = "marked"     // it goes out once more, marked: the one repeat that a doubt allows
+	DoubtDropped    Doubt = "dropped"    // it goes out no more, as configured; the parts behind it do
+	DoubtTwice      Doubt = "twice"      // neither it nor its marked repeat was answered
 )
 
-// Doubted says that the part may have been sent: if it goes out again, it says so.
-func (p Part) Doubted() bool {
-	return p.State == PartUnknown || p.Error == DoubtMarked || p.Error == DoubtDropped || p.Error == DoubtedTwice
+// Error is its sentence, for people and logs.
+func (d Doubt) Error() string {
+	switch d {
+	case DoubtUnanswered:
+		return "may have been sent"
+	case DoubtEnded:
+		return "the gateway ended while it was being sent"
+	case DoubtMarked:
+		return "sent once more, marked"
+	case DoubtDropped:
+		return "may have been sent; dropped as configured"
+	case DoubtTwice:
+		return "twice without an answer from the network"
+	}
+	return ""
+}
+
+// Why is what people are told of a part that was not sent as it should be; empty: nothing is wrong.
+func (p Part) Why() string {
+	if p.Error != "" {
+		return p.Error
+	}
+	return p.Doubt.Error()
 }
 
 // Part is one network message of an outbound.
@@ -70,5 +95,6 @@ type Part struct {
 	Tries      int
 	NextAt     time.Time
 	RemoteID   channels.MessageID
-	Error      string
+	Doubt      Doubt  // whether it was sent is, or was, not known
+	Error      string // what went wrong last, in words that decide nothing
 }

@@ -139,7 +139,7 @@ func (c *Control) letter(o workspace.Outbound) Letter {
 			l.Sent++
 		}
 		if l.State == "" && slices.Contains(lying(), p.State) {
-			l.State, l.Error, l.Tries = p.State, p.Error, p.Tries
+			l.State, l.Error, l.Tries = p.State, p.Why(), p.Tries
 		}
 	}
 	if room, err := c.Store.Room(o.RoomID); err == nil {
@@ -157,12 +157,7 @@ var RetryLetter = Verb[ByID, Letter]{
 		if err != nil {
 			return Letter{}, err
 		}
-		o, err := c.Store.Retry(l.ID, func(p workspace.Part) string {
-			if p.Doubted() {
-				return workspace.DoubtMarked
-			}
-			return ""
-		})
+		o, err := c.Store.Retry(l.ID)
 		if err != nil {
 			return Letter{}, moved(err)
 		}

@@ -10,26 +10,21 @@ import (
 	"parley/workspace/store"
 )
 
-const (
-	markedOnce   = workspace.DoubtMarked
-	droppedDoubt = workspace.DoubtDropped
-)
-
-// errEnded is a doubt that the network is not to blame for: the answer may go out, marked, after each of three crashes.
-var errEnded = errors.New("the gateway ended while it was being sent")
-
-// doubt notes that a part may have been sent.
+// doubt notes that a part may have been sent. One that was sent again already stays marked, so that it is given up; but the
+// end of the gateway is no network's fault, and after each of three crashes it may go out, marked, once more.
 func (d *Outbox) doubt(p *workspace.Part, err error) bool {
 	d.Log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
-	text := d.short(err)
-	if p.Error == markedOnce && (!errors.Is(err, errEnded) || p.Tries > maxBegins) {
-		text = markedOnce
+	move := store.Move{Part: *p, To: workspace.PartUnknown}
+	if !errors.As(err, &move.Doubt) {
+		move.Doubt, move.Error = workspace.DoubtUnanswered, d.short(err)
 	}
-	move := store.Move{Part: *p, To: workspace.PartUnknown, Error: text}
+	if p.Doubt == workspace.DoubtMarked && (move.Doubt != workspace.DoubtEnded || p.Tries > maxBegins) {
+		move.Doubt = workspace.DoubtMarked
+	}
 	if err := d.Store.MovePart(move); err != nil {
 		return d.lost(p, err)
 	}
-	p.State, p.Error, p.Epoch = workspace.PartUnknown, text, d.Store.Epoch()
+	p.State, p.Doubt, p.Error, p.Epoch = workspace.PartUnknown, move.Doubt, move.Error, d.Store.Epoch()
 	return false
 }
 
@@ -42,7 +37,7 @@ func (d *Outbox) resolve(ctx context.Context, r *room, ch *transport.Channel, o 
 	fresh := ch.Traits.SameFor == 0 || d.Now().Sub(o.Created) < ch.Traits.SameFor
 	asks := asking(o) // a second one would keep its buttons, whatever is answered
 	if ch.Traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
-		return d.again(p, errors.New("same token"))
+		return d.again(p, "", errors.New("same token"))
 	}
 	if finder, ok := channels.As[channels.Finder](ch.Adapter); ok && r.finds < maxFinds {
 		post, err := d.post(ch, r, o, p)
@@ -59,20 +54,19 @@ func (d *Outbox) resolve(ctx context.Context, r *room, ch *transport.Channel, o 
 		case found:
 			return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
 		case sure:
-			return d.again(p, errors.New("surely absent"))
+			return d.again(p, "", errors.New("surely absent"))
 		}
 	}
 	if asks {
-		return d.again(p, errors.New("a question is asked twice rather than never"))
+		return d.again(p, "", errors.New("a question is asked twice rather than never"))
 	}
 	if o.OnUnknown == workspace.DropUnknown {
-		return d.settle(p, store.Move{To: workspace.PartDead, Error: droppedDoubt})
+		return d.settle(p, store.Move{To: workspace.PartDead, Doubt: workspace.DoubtDropped})
 	}
-	if p.Error == markedOnce {
-		return d.dead(r, o, p, errors.New(workspace.DoubtedTwice))
+	if p.Doubt == workspace.DoubtMarked {
+		return d.dead(r, o, p, workspace.DoubtTwice)
 	}
-	d.settle(p, store.Move{To: workspace.PartReady, Error: markedOnce})
-	return false
+	return d.again(p, workspace.DoubtMarked, nil)
 }
 
 // notFound is a question that failed. One room's failure holds nobody else up; what cannot be asked is handled as on a
@@ -138,7 +132,7 @@ func (d *Outbox) edit(ctx context.Context, r *room, ch *transport.Channel, o *wo
 // resend is for a live message that cannot be edited any more (deleted by somebody, too old): its text goes out as
 // a message of its own. The placeholder carried no answer, so this is no repeat.
 func (d *Outbox) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *channels.Error) bool {
-	if e.Class == channels.PeerGone && e.Moved == "" || p.Error == replaced {
+	if e.Class == channels.PeerGone && e.Moved == "" {
 		return d.dead(r, o, p, e)
 	}
 	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: o.Text,
@@ -151,17 +145,17 @@ func (d *Outbox) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *ch
 	if err != nil {
 		return d.lost(p, err)
 	}
-	d.settle(p, store.Move{To: workspace.PartSent, Error: replaced})
+	d.settle(p, store.Move{To: workspace.PartSent, Error: resent})
 	for i := range rest[1:] {
 		if q := &rest[1+i]; q.State == workspace.PartReady {
-			d.settle(q, store.Move{To: workspace.PartCancelled, Error: replaced})
+			d.settle(q, store.Move{To: workspace.PartCancelled, Error: resent})
 		}
 	}
 	d.PushAll(out)
 	return true
 }
 
-const replaced = "could not be edited; sent anew"
+const resent = "could not be edited; sent again"
 
 // surplus removes a live message that the final text does not need.
 func (d *Outbox) surplus(ctx context.Context, r *room, ch *transport.Channel, p *workspace.Part) bool {

@@ -42,6 +42,36 @@ func TestR05_ADoubtIsMarkedOnceOrDropped(t *testing.T) {
 	}
 }
 
+// R05: what was refused just now may have been sent before all the same: a marked repeat stays marked until it is sent, and
+// is not sent a third time.
+func TestR05_ARefusedRepeatStaysMarked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost int
+		want []string
+	}{
+		"sent":            {1, []string{"one", marked + "one"}},
+		"swallowed again": {2, []string{"one", marked + "one", "I have an answer but could not deliver it here (run run)."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sends := 0
+			inBubble(t, func(n *memNet) {
+				n.lose = first(c.lost, errCut)
+				n.send = func(channels.Post) error {
+					if sends++; sends > 1 && sends < 5 {
+						return flood(time.Minute)
+					}
+					return nil
+				}
+			}, func(_ *testing.T, w *world) {
+				w.answer("1", "one")
+				w.want("sent", w.wait(time.Hour), c.want...)
+			})
+		})
+	}
+}
+
 // R05: a network that can be asked is asked, and one that dedupes gets the same token: nothing goes twice, nothing is marked.
 func TestR05_ANetworkThatKnowsIsNotSentARepeat(t *testing.T) {
 	t.Parallel()

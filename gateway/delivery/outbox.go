@@ -230,7 +230,7 @@ func (d *Outbox) settleOpen(o *workspace.Outbound) {
 		if p.State != workspace.PartSending || p.Epoch == d.Store.Epoch() {
 			continue
 		}
-		d.Store.Receipt(store.Move{Part: *p, To: workspace.PartUnknown, Error: errEnded.Error()},
+		d.Store.Receipt(store.Move{Part: *p, To: workspace.PartUnknown, Doubt: workspace.DoubtEnded},
 			store.Move{Part: *p, To: workspace.PartReady, Error: "carried no answer"})
 		p.State = workspace.PartReady
 	}

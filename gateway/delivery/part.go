@@ -34,7 +34,7 @@ func (d *Outbox) part(ctx context.Context, r *room, ch *transport.Channel, o *wo
 		return d.send(ctx, r, ch, o, p)
 	case workspace.PartSending:
 		if p.Epoch < d.Store.Epoch() {
-			return d.doubt(p, errEnded)
+			return d.doubt(p, workspace.DoubtEnded)
 		}
 		if !d.enter(ctx, r, ch, o) {
 			return true
@@ -51,11 +51,7 @@ func (d *Outbox) part(ctx context.Context, r *room, ch *transport.Channel, o *wo
 
 // setAside parks a part that is too late to be sent unasked. A doubt about it stays.
 func (d *Outbox) setAside(o *workspace.Outbound, p *workspace.Part) bool {
-	why := p.Error
-	if why != markedOnce {
-		why = "past its age"
-	}
-	d.settle(p, store.Move{To: workspace.PartParked, Error: why})
+	d.settle(p, store.Move{To: workspace.PartParked, Doubt: p.Doubt, Error: "past its age"})
 	d.stale.late(o)
 	return true
 }
@@ -123,11 +119,11 @@ func (d *Outbox) failedSend(r *room, ch *transport.Channel, o *workspace.Outboun
 			ch.Hold(d.Now().Add(wait))
 		}
 		p.NextAt = d.Now().Add(wait)
-		return d.again(p, err)
+		return d.again(p, p.Doubt, err)
 	case channels.Fatal:
 		ch.Suspect(err)
 		p.NextAt = d.Now().Add(transport.Backoff(p.Tries))
-		return d.again(p, err)
+		return d.again(p, p.Doubt, err)
 	case channels.PeerGone:
 		if e.Moved != "" && p.Tries < maxTries {
 			return d.moved(r, p, e)
@@ -144,10 +140,11 @@ func (d *Outbox) enough(o *workspace.Outbound, tries int) bool {
 	return tries >= maxTries && d.Now().Sub(o.Created) > giveUpAfter
 }
 
-// again puts a part that was surely not sent back to ready.
-func (d *Outbox) again(p *workspace.Part, err error) bool {
+// again puts a part back to ready, with the doubt that there is about it now: what was refused just now may all the same
+// have been sent before.
+func (d *Outbox) again(p *workspace.Part, doubt workspace.Doubt, err error) bool {
 	next := p.NextAt
-	d.settle(p, store.Move{To: workspace.PartReady, Error: d.short(err), NextAt: next})
+	d.settle(p, store.Move{To: workspace.PartReady, Doubt: doubt, Error: d.short(err), NextAt: next})
 	p.NextAt = next
 	return false
 }
@@ -156,7 +153,7 @@ func (d *Outbox) again(p *workspace.Part, err error) bool {
 func (d *Outbox) settle(p *workspace.Part, m store.Move) bool {
 	m.Part = *p
 	d.Store.Receipt(m)
-	p.State, p.Error = m.To, m.Error
+	p.State, p.Doubt, p.Error = m.To, m.Doubt, m.Error
 	if m.Remote != "" {
 		p.RemoteID = m.Remote
 	}
@@ -181,7 +178,11 @@ func (d *Outbox) dead(r *room, o *workspace.Outbound, p *workspace.Part, err err
 	if channels.ClassOf(err) != channels.PeerGone {
 		notice = undelivered(o)
 	}
-	out, storeErr := d.Store.Dead(store.Move{Part: *p, Error: d.short(err)}, notice)
+	move := store.Move{Part: *p}
+	if !errors.As(err, &move.Doubt) {
+		move.Error = d.short(err)
+	}
+	out, storeErr := d.Store.Dead(move, notice)
 	if storeErr != nil {
 		return d.lost(p, storeErr)
 	}
@@ -216,10 +217,15 @@ func (d *Outbox) moved(r *room, p *workspace.Part, e *channels.Error) bool {
 	d.mu.Lock()
 	r.addr.Peer = e.Moved
 	d.mu.Unlock()
-	return d.again(p, e)
+	return d.again(p, p.Doubt, e)
 }
 
-// short is what is stored of an error.
-func (d *Outbox) short(err error) string { return d.Hide.Redact(clip.Runes(err.Error(), maxError)) }
+// short is what is stored of an error; nil: nothing.
+func (d *Outbox) short(err error) string {
+	if err == nil {
+		return ""
+	}
+	return d.Hide.Redact(clip.Runes(err.Error(), maxError))
+}
 
 const maxError = 300 // characters

@@ -51,7 +51,7 @@ func (d *Outbox) post(ch *transport.Channel, r *room, o *workspace.Outbound, p *
 		return post, nil
 	}
 	post.Text, post.Plain = d.Render(o.Text, markup.Span{From: p.From, To: p.To}, ch.Traits.Dialect)
-	if p.Error == markedOnce { // transport.New left room for it
+	if p.Doubt == workspace.DoubtMarked { // transport.New left room for it
 		post.Text, post.Plain = transport.RepeatMark+post.Text, transport.RepeatMark+post.Plain
 	}
 	if asks && ch.Traits.Buttons && p.N == len(o.Parts)-1 && r.job.buttons != nil {

@@ -137,7 +137,7 @@ func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
 				return
 			}
 		}
-		if p.State == workspace.PartDead && p.Error != droppedDoubt {
+		if p.State == workspace.PartDead && p.Doubt != workspace.DoubtDropped {
 			return
 		}
 	}
@@ -146,7 +146,7 @@ func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
 func copyStates(to, from []workspace.Part) {
 	for i := range min(len(to), len(from)) {
 		p := &from[i]
-		to[i].State, to[i].RemoteID, to[i].Error, to[i].Epoch, to[i].Tries = p.State, p.RemoteID, p.Error, p.Epoch, p.Tries
+		to[i].State, to[i].RemoteID, to[i].Doubt, to[i].Error, to[i].Epoch, to[i].Tries = p.State, p.RemoteID, p.Doubt, p.Error, p.Epoch, p.Tries
 	}
 }
 

@@ -50,7 +50,8 @@ func (s *memStore) Outbound(list ...store.NewOutbound) (out []workspace.Outbound
 			continue
 		}
 		o := &workspace.Outbound{ID: workspace.OutboundID("o-" + n.Key), Key: n.Key, RoomID: n.RoomID, N: int64(len(s.out) + 1),
-			RunID: n.RunID, Kind: n.Kind, Text: n.Text, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: time.Now()}
+			RunID: n.RunID, Kind: n.Kind, Text: n.Text, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo,
+			Created: time.Now()}
 		if n.Open {
 			o.State = workspace.OutOpen
 		}
@@ -150,7 +151,7 @@ func (s *memStore) move(m store.Move) error {
 		if m.To == workspace.PartSending {
 			p.Tries++
 		} else {
-			p.Error = m.Error
+			p.Doubt, p.Error = m.Doubt, m.Error
 		}
 		if m.Remote != "" {
 			p.RemoteID = m.Remote

@@ -53,18 +53,18 @@ func undelivered(p workspace.Part) bool {
 }
 
 // Retry makes what is undelivered of an answer ready again, as if it had never been tried and had no age, and returns it after
-// the commit, for the room's queue. What was cancelled behind a dead part comes back as further parts. note says what
-// a part's Error is from now on; empty for none. workspace.ErrConflict: nothing of it is.
-func (s *Store) Retry(id workspace.OutboundID, note func(workspace.Part) string) (workspace.Outbound, error) {
+// the commit, for the room's queue. What was cancelled behind a dead part comes back as further parts. What may have been
+// sent goes out marked. workspace.ErrConflict: nothing of it is.
+func (s *Store) Retry(id workspace.OutboundID) (workspace.Outbound, error) {
 	var out workspace.Outbound
 	err := s.do("retry", func(t *tx) (err error) {
-		out, err = t.retry(id, undelivered, note)
+		out, err = t.retry(id, undelivered)
 		return err
 	})
 	return out, err
 }
 
-func (t *tx) retry(id workspace.OutboundID, which func(workspace.Part) bool, note func(workspace.Part) string) (workspace.Outbound, error) {
+func (t *tx) retry(id workspace.OutboundID, which func(workspace.Part) bool) (workspace.Outbound, error) {
 	o, err := t.ageless(id)
 	if err != nil {
 		return o, err
@@ -80,7 +80,7 @@ func (t *tx) retry(id workspace.OutboundID, which func(workspace.Part) bool, not
 		if p.State == workspace.PartDead && dead < 0 {
 			dead = i
 		}
-		if err := t.lift(p, note(*p)); err != nil {
+		if err := t.lift(p, repeated(*p)); err != nil {
 			return o, err
 		}
 	}
@@ -112,14 +112,22 @@ func behind(parts []workspace.Part, dead int) []Span {
 	return out
 }
 
+// repeated is the doubt of a part that goes out again: if it may have been sent, it says so.
+func repeated(p workspace.Part) workspace.Doubt {
+	if p.Doubt == "" {
+		return ""
+	}
+	return workspace.DoubtMarked
+}
+
 // lift takes one part back to ready.
-func (t *tx) lift(p *workspace.Part, note string) error {
+func (t *tx) lift(p *workspace.Part, d workspace.Doubt) error {
 	if !workspace.Parts.Can(p.State, workspace.PartReady) {
 		return fmt.Errorf("part %s.%d from %s to ready: %w", p.OutboundID, p.N, p.State, workspace.ErrConflict)
 	}
 	err := t.One("retry a part", `UPDATE parts SET state = 'ready', epoch = ?, tries = 0, next_at = 0, error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
-		t.Epoch, note, string(p.OutboundID), p.N, string(p.State))
-	p.State, p.Epoch, p.Tries, p.Error = workspace.PartReady, t.Epoch, 0, note
+		t.Epoch, storeDoubt(d, ""), string(p.OutboundID), p.N, string(p.State))
+	p.State, p.Epoch, p.Tries, p.Doubt, p.Error = workspace.PartReady, t.Epoch, 0, d, ""
 	return err
 }
 
@@ -153,7 +161,7 @@ func (s *Store) Drop(id workspace.OutboundID, why string) error {
 			}
 			found = true
 			if p.State == workspace.PartDead { // by the edges that there are
-				if err := t.lift(&p, p.Error); err != nil {
+				if err := t.lift(&p, p.Doubt); err != nil {
 					return err
 				}
 			}
@@ -185,7 +193,7 @@ func (ids Unpark) apply(t *tx, did *Did) error {
 		if !any {
 			continue
 		}
-		o, err := t.retry(id, func(p workspace.Part) bool { return p.State == workspace.PartParked }, func(p workspace.Part) string { return p.Error })
+		o, err := t.retry(id, func(p workspace.Part) bool { return p.State == workspace.PartParked })
 		if err != nil {
 			return err
 		}

@@ -49,6 +49,7 @@ func scanPart(scan func(...any) error) (p workspace.Part, err error) {
 	var next int64
 	err = scan(&p.OutboundID, &p.N, &p.Token, &p.From, &p.To, &p.Blob, &p.State, &p.Epoch, &p.Tries, &next, &p.RemoteID, &p.Error)
 	p.NextAt = fromMillis(next)
+	p.Doubt, p.Error = doubtOf(p.State, p.Error)
 	return p, err
 }
 
@@ -58,7 +59,8 @@ type Move struct {
 	Part   workspace.Part // OutboundID and N name it
 	To     workspace.PartState
 	Remote channels.MessageID
-	Error  string
+	Doubt  workspace.Doubt
+	Error  string // for people; not kept beside a doubt that has a sentence of its own
 	NextAt time.Time
 }
 
@@ -85,7 +87,7 @@ func (t *tx) move(moves []Move) error {
 				t.Epoch, string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartUnknown:
 			err = t.One("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
-				t.Epoch, m.Error, string(m.Part.OutboundID), m.Part.N, t.Epoch)
+				t.Epoch, storeDoubt(m.Doubt, m.Error), string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartSent:
 			err = t.One("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
 				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
@@ -97,7 +99,7 @@ func (t *tx) move(moves []Move) error {
 			}
 			err = t.One("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
 				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)),
-				m.Error, millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.Epoch)
+				storeDoubt(m.Doubt, m.Error), millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		}
 		if err != nil {
 			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"ADeadPartEndsTheRest", deadPart},
 		{"WhatEndedIsNotSteeredIn", steerGone},
 		{"ADeadLetterIsRetriedWhole", letterRetried},
+		{"ADoubtIsKeptAndMarksARetry", doubtKept},
 		{"WhatLiesIsRetriedOrDropped", letterEdges},
 		{"LettersComeInPages", lettersInPages},
 		{"LateAnswersAreResumed", lettersResumed},

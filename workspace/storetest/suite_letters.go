@@ -24,8 +24,6 @@ func partStates(t *testing.T, s *store.Store, key string) (list []workspace.Part
 	return list
 }
 
-func noNote(workspace.Part) string { return "" }
-
 // A dead answer is retried from the part that died on, with all that was cancelled behind it, as often as one likes.
 func letterRetried(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
@@ -50,11 +48,11 @@ func letterRetried(t *testing.T, s *store.Store) {
 		t.Fatal(err)
 	}
 	s.Receipt(store.Move{Part: out[0].Parts[0], To: workspace.PartSent, Remote: "1"})
-	if _, err := s.Retry(out[0].ID, noNote); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := s.Retry(out[0].ID); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("retried though nothing is undelivered: %v", err)
 	}
 	die(1)
-	got, err := s.Retry(out[0].ID, func(p workspace.Part) string { return "was " + p.Error })
+	got, err := s.Retry(out[0].ID)
 	if err != nil || !got.NotAfter.IsZero() || len(got.Parts) != 4 || got.N != out[0].N {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -62,7 +60,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
 		t.Errorf("parts %v, want %v", have, want)
 	}
-	if p := got.Parts[1]; p.Error != "was gone" || p.Tries != 0 || p.Epoch != s.Epoch() {
+	if p := got.Parts[1]; p.Error != "" || p.Doubt != "" || p.Tries != 0 || p.Epoch != s.Epoch() {
 		t.Errorf("retried part %+v", p)
 	}
 	if p := got.Parts[3]; p.From != 8 || p.To != 13 || p.Token == got.Parts[2].Token {
@@ -72,15 +70,65 @@ func letterRetried(t *testing.T, s *store.Store) {
 		t.Errorf("it is still too old: %v %v", stored.NotAfter, err)
 	}
 	die(1)
-	if got, err = s.Retry(out[0].ID, noNote); err != nil || len(got.Parts) != 5 {
+	if got, err = s.Retry(out[0].ID); err != nil || len(got.Parts) != 5 {
 		t.Fatalf("again: %+v %v", got.Parts, err)
 	}
 	want = []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartCancelled, workspace.PartReady}
 	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
 		t.Errorf("parts %v, want %v", have, want)
 	}
-	if _, err := s.Retry("nothing", noNote); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := s.Retry("nothing"); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("an answer that is not there: %v", err)
+	}
+}
+
+// A doubt is read as it was stored, in every state that it is kept in, and what was in doubt is retried marked; what a
+// network says is no doubt, whatever it says.
+func doubtKept(t *testing.T, s *store.Store) {
+	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
+	sending := store.Move{To: workspace.PartSending}
+	unknown := store.Move{To: workspace.PartUnknown, Doubt: workspace.DoubtUnanswered, Error: "cut"}
+	to := func(state workspace.PartState, d workspace.Doubt, words string) store.Move {
+		return store.Move{To: state, Doubt: d, Error: words}
+	}
+	for i, c := range []struct {
+		path  []store.Move
+		doubt workspace.Doubt
+		words string
+		retry workspace.Doubt
+		lies  bool
+	}{
+		{[]store.Move{sending, unknown}, workspace.DoubtUnanswered, "cut", workspace.DoubtMarked, true},
+		{[]store.Move{sending, to(workspace.PartUnknown, workspace.DoubtEnded, "")}, workspace.DoubtEnded, "", workspace.DoubtMarked, true},
+		{[]store.Move{sending, to(workspace.PartUnknown, workspace.DoubtMarked, "cut")}, workspace.DoubtMarked, "", workspace.DoubtMarked, true},
+		{[]store.Move{sending, unknown, to(workspace.PartReady, workspace.DoubtMarked, "flood")}, workspace.DoubtMarked, "", "", false},
+		{[]store.Move{sending, unknown, to(workspace.PartReady, workspace.DoubtMarked, ""), sending}, workspace.DoubtMarked, "", "", false},
+		{[]store.Move{sending, unknown, to(workspace.PartReady, "", "surely absent")}, "", "surely absent", "", false},
+		{[]store.Move{sending, unknown, to(workspace.PartParked, workspace.DoubtMarked, "past its age")}, workspace.DoubtMarked, "", workspace.DoubtMarked, true},
+		{[]store.Move{to(workspace.PartParked, "", "past its age")}, "", "past its age", "", true},
+		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtDropped, "")}, workspace.DoubtDropped, "", workspace.DoubtMarked, true},
+		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtTwice, "")}, workspace.DoubtTwice, "", workspace.DoubtMarked, true},
+		{[]store.Move{to(workspace.PartDead, "", "sent once more, marked")}, "", "sent once more, marked.", "", true},
+	} {
+		key := fmt.Sprint("doubt", i)
+		out, err := s.Outbound(Notice(key, room, "hello"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range c.path {
+			m.Part = out[0].Parts[0]
+			if err := s.MovePart(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, err := s.OutboundByKey(key)
+		if p := o.Parts[0]; err != nil || p.Doubt != c.doubt || p.Error != c.words {
+			t.Errorf("%d: read as %q, %q, %v; want %q, %q", i, p.Doubt, p.Error, err, c.doubt, c.words)
+		}
+		got, err := s.Retry(out[0].ID)
+		if check(t, "retry "+key, c.lies, err); err == nil && got.Parts[0].Doubt != c.retry {
+			t.Errorf("%d: retried as %q, want %q", i, got.Parts[0].Doubt, c.retry)
+		}
 	}
 }
 
@@ -116,7 +164,7 @@ func letterEdges(t *testing.T, s *store.Store) {
 			slices.ContainsFunc(list, func(o workspace.Outbound) bool { return o.ID == retried.ID }) != c.lies {
 			t.Errorf("%s: listed %v, %v", name, !c.lies, err)
 		}
-		_, err := s.Retry(retried.ID, noNote)
+		_, err := s.Retry(retried.ID)
 		check(t, "retry what is "+name, c.lies, err)
 		check(t, "drop what is "+name, c.lies, s.Drop(dropped.ID, "dropped by p1"))
 		if c.lies {
