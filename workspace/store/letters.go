@@ -8,9 +8,8 @@ import (
 	"parley/workspace"
 )
 
-// Letters are dead letters: dead, in doubt, or set aside because of their age. An operator sends or drops them, and /resume
-// sends what was set aside in a room. It lists answers with a part in one of the states, the newest first, those with a smaller id than after; empty:
-// from the newest on.
+// Letters lists dead letters, which an operator sends or drops: answers with a part in one of the states, the newest first,
+// those with a smaller id than after; empty: from the newest on.
 func (s *Store) Letters(states []workspace.PartState, after workspace.OutboundID, limit int) ([]workspace.Outbound, error) {
 	var args []any
 	for _, st := range states {
@@ -36,7 +35,7 @@ func marks(n int) string {
 	return string(out)
 }
 
-// Parked lists the answers of a room that were set aside, in order.
+// Parked lists the answers of a room that were set aside because of their age, in order: /resume sends them.
 func (s *Store) Parked(room workspace.RoomID) ([]workspace.Outbound, error) {
 	return s.outbounds(`o.room_id = ? AND o.id IN (SELECT outbound_id FROM parts WHERE `+openPart+` AND state = 'parked') ORDER BY o.n`, string(room))
 }
