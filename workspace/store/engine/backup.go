@@ -56,13 +56,10 @@ func (db *DB) Backup(ctx context.Context, file string, first []string, skip func
 		}
 		return nil
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		standBack()
+	err = behind(func() (err error) {
 		m, err = b.write(ctx, file)
-	}()
-	<-done
+		return err
+	})
 	if err != nil {
 		return Manifest{}, fmt.Errorf("back up to %s: %w", file, db.Seen(err))
 	}

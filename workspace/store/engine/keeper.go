@@ -34,7 +34,6 @@ func (db *DB) keep(ctx context.Context) {
 	checks := make(chan struct{})
 	go func() { // ends with ctx, and is waited for
 		defer close(checks)
-		standBack()
 		db.watch(ctx)
 	}()
 	k := keeper{db: db, wal: lite.path + "-wal", next: walPassive}
@@ -58,7 +57,7 @@ func (db *DB) watch(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(checkAfter):
-		well = db.found(ctx, db.quickCheck(ctx))
+		well = db.found(ctx, behind(func() error { return db.quickCheck(ctx) }))
 	}
 	if db.health.unclean && ctx.Err() == nil {
 		db.health.checking.Store(false)
@@ -83,7 +82,7 @@ func (db *DB) watch(ctx context.Context) {
 // large for it waits for its day.
 func (db *DB) startCheck(ctx context.Context) {
 	if info, err := os.Stat(db.d.(sqlite).path); err == nil && info.Size() <= checkWhole {
-		db.found(ctx, db.Verify(ctx))
+		db.found(ctx, behind(func() error { return db.Verify(ctx) }))
 	}
 }
 
@@ -98,7 +97,7 @@ func (db *DB) dailyCheck(ctx context.Context) {
 	if err == nil && now.Sub(time.UnixMilli(last)) < checkEvery {
 		return
 	}
-	if err == nil && !db.found(ctx, db.Verify(ctx)) {
+	if err == nil && !db.found(ctx, behind(func() error { return db.Verify(ctx) })) {
 		return
 	}
 	db.Post("checked", Func(func(t *Tx) error { return t.Set("checked", strconv.FormatInt(now.UnixMilli(), 10)) }))

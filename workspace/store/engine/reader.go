@@ -23,15 +23,18 @@ type check = func(ctx context.Context, r *Reader) error
 func (db *DB) Reader() *Reader { return &Reader{db: db.read, d: db.d} }
 
 // ReadBehind reads at length, behind whoever else wants the processor or the disk, and returns when it has.
-func (db *DB) ReadBehind(do func(r *Reader) error) (err error) {
-	done := make(chan struct{})
-	go func() { // waited for
-		defer close(done)
+func (db *DB) ReadBehind(do func(r *Reader) error) error {
+	return db.Seen(behind(func() error { return do(db.Reader()) }))
+}
+
+// behind does work behind all else that wants the processor or the disk, and waits for it. Its thread ends with it.
+func behind(work func() error) error {
+	done := make(chan error)
+	go func() {
 		standBack()
-		err = do(db.Reader())
+		done <- work()
 	}()
-	<-done
-	return db.Seen(err)
+	return <-done
 }
 
 // OpenFile reads an SQLite database that no process has open, such as one in a backup.
