@@ -236,7 +236,8 @@ func (t *tx) amend(in *workspace.Input, steered string, out *Accepted) error {
 		return t.replaceText(target, in.Text, target.Reason)
 	case target.State == workspace.InputQueued && deleted:
 		in.State = workspace.InputNoted
-		return t.One("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`, target.Seq)
+		return t.One("cancel a deleted input", `UPDATE inputs SET state = 'cancelled', reason = 'deleted' WHERE seq = ? AND state = 'queued'`,
+			target.Seq)
 	case target.State == workspace.InputStale && deleted: // parked: nothing to cancel, but it must not come back
 		in.State = workspace.InputNoted
 		return t.replaceText(target, "", "deleted")
@@ -266,6 +267,6 @@ func (t *tx) replaceText(in workspace.Input, text, reason string) error {
 		return err
 	}
 	text = engine.Clean(text)
-	return t.One("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ? AND state IN ('queued', 'stale', 'context')`,
-		text, string(data), engine.SumPair(text, string(data)), reason, in.Seq)
+	return t.One("replace an edited input", `UPDATE inputs SET text = ?, data = ?, sum = ?, reason = ? WHERE seq = ?
+		AND state IN ('queued', 'stale', 'context')`, text, string(data), engine.SumPair(text, string(data)), reason, in.Seq)
 }

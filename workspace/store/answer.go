@@ -25,7 +25,8 @@ const answersKept = 30 * 24 * time.Hour
 // AnswerOf reads what a person's key was answered; workspace.ErrNotFound: it is new.
 func (s *Store) AnswerOf(person workspace.PersonID, key string) (a Answer, err error) {
 	var check int64
-	err = s.db.One(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash, &a.Status, &a.Body, &check)
+	err = s.db.One(`SELECT hash, status, body, sum FROM answers WHERE person_id = ? AND key = ?`, []any{string(person), key}, &a.Hash,
+		&a.Status, &a.Body, &check)
 	if err == nil && engine.Sum(a.Body) != check {
 		err = s.db.Seen(fmt.Errorf("answer of key %.40q: %w", key, ErrDamaged))
 	}
@@ -47,8 +48,8 @@ func putAnswer(person workspace.PersonID, key string, a Answer) unit {
 		if _, err := t.Exec(`DELETE FROM answers WHERE created < ?`, t.Now-answersKept.Milliseconds()); err != nil {
 			return err
 		}
-		n, err := t.Exec(`INSERT INTO answers (person_id, key, hash, status, body, sum, created) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (person_id, key) DO NOTHING`,
-			string(person), key, a.Hash, a.Status, a.Body, engine.Sum(a.Body), t.Now)
+		n, err := t.Exec(`INSERT INTO answers (person_id, key, hash, status, body, sum, created) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (person_id, key) DO NOTHING`, string(person), key, a.Hash, a.Status, a.Body, engine.Sum(a.Body), t.Now)
 		if err == nil && n == 0 {
 			err = errors.Join(workspace.ErrConflict, errors.New("put answer"))
 		}

@@ -43,7 +43,8 @@ func (s *Store) Ask(a Ask) (Asked, error) {
 
 func (t *tx) ask(a Ask) (out Asked, err error) {
 	var stopBy string
-	if err := t.Row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state = 'running'`, []any{string(a.Run.ID), t.Epoch}, &stopBy); err != nil {
+	if err := t.Row(`SELECT stop_by FROM runs WHERE id = ? AND epoch = ? AND state = 'running'`, []any{string(a.Run.ID), t.Epoch},
+		&stopBy); err != nil {
 		return out, fmt.Errorf("ask in run %s: %w", a.Run.ID, orConflict(err))
 	}
 	if stopBy != "" {
@@ -56,7 +57,8 @@ func (t *tx) ask(a Ask) (out Asked, err error) {
 	}
 	out.Approval = ap
 	if !out.Again || ap.State == workspace.ApprovalPending {
-		if err := t.One("wait", `UPDATE runs SET state = 'waiting', `+waitBegins+` WHERE id = ? AND epoch = ? AND state = 'running'`, t.Now, string(a.Run.ID), t.Epoch); err != nil {
+		if err := t.One("wait", `UPDATE runs SET state = 'waiting', `+waitBegins+` WHERE id = ? AND epoch = ? AND state = 'running'`,
+			t.Now, string(a.Run.ID), t.Epoch); err != nil {
 			return out, err
 		}
 	}
@@ -99,10 +101,10 @@ func (t *tx) insertApproval(ap *workspace.Approval) (again bool, err error) {
 		return false, err
 	}
 	text := engine.Clean(string(body))
-	args := []any{string(ap.ID), string(ap.RunID), ap.CallID, string(ap.SessionID), ap.Session, string(ap.Agent), ap.Tool, ap.Hash, string(ap.Requester),
-		string(ap.Role), string(ap.RoomID), ap.Domain, millis(ap.Created), millis(ap.Expires)}
-	n, err := t.Exec(`INSERT INTO approvals (`+sealedApproval+`, seal, body, sum, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending')
-		ON CONFLICT DO NOTHING`, append(args, engine.Seal(args...), text, engine.Sum(text))...)
+	args := []any{string(ap.ID), string(ap.RunID), ap.CallID, string(ap.SessionID), ap.Session, string(ap.Agent), ap.Tool, ap.Hash,
+		string(ap.Requester), string(ap.Role), string(ap.RoomID), ap.Domain, millis(ap.Created), millis(ap.Expires)}
+	n, err := t.Exec(`INSERT INTO approvals (`+sealedApproval+`, seal, body, sum, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+		?, ?, 'pending') ON CONFLICT DO NOTHING`, append(args, engine.Seal(args...), text, engine.Sum(text))...)
 	if err != nil || n == 1 {
 		return false, err
 	}
@@ -130,8 +132,9 @@ func (t *tx) approvals(where string, args ...any) ([]workspace.Approval, error) 
 func scanApproval(scan func(...any) error) (ap workspace.Approval, err error) {
 	var body string
 	var check, created, expires, decided int64
-	if err := scan(&ap.ID, &ap.RunID, &ap.CallID, &ap.SessionID, &ap.Session, &ap.Agent, &ap.Tool, &ap.Hash, &ap.Requester, &ap.Role, &ap.RoomID, &ap.Domain,
-		&created, &expires, &body, &check, &ap.State, &decided, &ap.DecidedBy, &ap.Via, &ap.Grant, &ap.Reason, &ap.External); err != nil {
+	if err := scan(&ap.ID, &ap.RunID, &ap.CallID, &ap.SessionID, &ap.Session, &ap.Agent, &ap.Tool, &ap.Hash, &ap.Requester, &ap.Role,
+		&ap.RoomID, &ap.Domain, &created, &expires, &body, &check, &ap.State, &decided, &ap.DecidedBy, &ap.Via, &ap.Grant, &ap.Reason,
+		&ap.External); err != nil {
 		return ap, err
 	}
 	if engine.Sum(body) != check {
@@ -194,8 +197,9 @@ func (t *tx) decide(v Verdict) (ap workspace.Approval, entries []workspace.Entry
 	if v.To == workspace.ApprovalApproved && v.Grant == "" {
 		v.Grant = workspace.Once
 	}
-	if err := t.One("decide an approval", `UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?, via = ?, scope = ?, reason = ?, external_ref = ?
-		WHERE id = ? AND state IN (`+from+`)`, string(v.To), t.Now, string(v.By), v.Via, string(v.Grant), engine.Clean(v.Reason), engine.Clean(v.External), string(v.ID)); err != nil {
+	if err := t.One("decide an approval", `UPDATE approvals SET state = ?, decided_at = ?, decided_by = ?, via = ?, scope = ?, reason = ?,
+		external_ref = ? WHERE id = ? AND state IN (`+from+`)`, string(v.To), t.Now, string(v.By), v.Via, string(v.Grant), engine.Clean(v.Reason),
+		engine.Clean(v.External), string(v.ID)); err != nil {
 		return ap, nil, err
 	}
 	list, err := t.approvals(`id = ?`, string(v.ID))
@@ -219,8 +223,8 @@ func (t *tx) consume(st workspace.Step) error {
 	if st.State != workspace.StepStarted {
 		return fmt.Errorf("consume approval %s by a step %s: %w", st.Approval, st.State, workspace.ErrConflict)
 	}
-	return t.One("consume an approval", `UPDATE approvals SET state = 'consumed' WHERE id = ? AND run_id = ? AND call_id = ? AND state = 'approved'`,
-		string(st.Approval), string(st.RunID), st.CallID)
+	return t.One("consume an approval", `UPDATE approvals SET state = 'consumed' WHERE id = ? AND run_id = ? AND call_id = ?
+		AND state = 'approved'`, string(st.Approval), string(st.RunID), st.CallID)
 }
 
 // cancelApprovals ends what is open of a run's questions with the run.
@@ -234,8 +238,8 @@ func (t *tx) cancelApprovals(run workspace.RunID, end workspace.RunState) (list 
 		return nil, nil, err
 	}
 	for i := range list {
-		if err := t.One("cancel an approval", `UPDATE approvals SET state = 'cancelled', decided_at = ?, via = ?, reason = ? WHERE id = ? AND `+openApproval,
-			t.Now, via, reason, string(list[i].ID)); err != nil {
+		if err := t.One("cancel an approval", `UPDATE approvals SET state = 'cancelled', decided_at = ?, via = ?, reason = ? WHERE id = ?
+			AND `+openApproval, t.Now, via, reason, string(list[i].ID)); err != nil {
 			return nil, nil, err
 		}
 		list[i].State, list[i].Via, list[i].Reason, list[i].Decided = workspace.ApprovalCancelled, via, reason, fromMillis(t.Now)
@@ -296,9 +300,10 @@ func (s *Store) ApprovalsBefore(before workspace.ApprovalID, limit int) ([]works
 }
 
 // SessionGrants lists the approvals that a person's further calls of a tool go by in one generation of a session.
-func (s *Store) SessionGrants(session workspace.SessionID, tool string, agent workspace.AgentID, requester workspace.PersonID) ([]workspace.Approval, error) {
-	return s.approvals(`scope = 'session' AND session_id = ? AND tool = ? AND agent = ? AND requester = ? AND state IN ('approved', 'consumed') ORDER BY id`,
-		string(session), tool, string(agent), string(requester))
+func (s *Store) SessionGrants(session workspace.SessionID, tool string, agent workspace.AgentID,
+	requester workspace.PersonID) ([]workspace.Approval, error) {
+	return s.approvals(`scope = 'session' AND session_id = ? AND tool = ? AND agent = ? AND requester = ? AND state IN ('approved', 'consumed')
+		ORDER BY id`, string(session), tool, string(agent), string(requester))
 }
 
 // OpenQuestions lists the messages that ask and have not been told the answer.

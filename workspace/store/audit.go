@@ -93,7 +93,8 @@ func (t *tx) auditOne(row workspace.AuditRow) error {
 		return err
 	}
 	hash := auditHash(last.Hash, body)
-	if _, err := t.Exec(`INSERT INTO audit (chain, n, prev, hash, body) VALUES (?, ?, ?, ?, ?)`, b.Chain, b.N, last.Hash, hash, body); err != nil {
+	if _, err := t.Exec(`INSERT INTO audit (chain, n, prev, hash, body) VALUES (?, ?, ?, ?, ?)`, b.Chain, b.N, last.Hash, hash,
+		body); err != nil {
 		return err
 	}
 	t.head = &workspace.AuditHead{Chain: b.Chain, N: b.N, Hash: hash}
@@ -245,15 +246,15 @@ func (s *Store) AuditAfter(n int64, limit int) ([]workspace.AuditEntry, error) {
 
 func (s *Store) auditRows(where string, args ...any) ([]workspace.AuditEntry, error) {
 	var list []workspace.AuditEntry
-	err := s.db.Many(`SELECT chain, n, prev, hash, body FROM audit WHERE chain = (SELECT value FROM settings WHERE name = '`+auditChain+`') AND `+where, args,
-		func(scan func(...any) error) error {
-			var e workspace.AuditEntry
-			var body string
-			err := scan(&e.Chain, &e.N, &e.Prev, &e.Hash, &body)
-			e.Body = json.RawMessage(body)
-			list = append(list, e)
-			return err
-		})
+	err := s.db.Many(`SELECT chain, n, prev, hash, body FROM audit WHERE chain = (SELECT value FROM settings WHERE name = '`+auditChain+`')
+		AND `+where, args, func(scan func(...any) error) error {
+		var e workspace.AuditEntry
+		var body string
+		err := scan(&e.Chain, &e.N, &e.Prev, &e.Hash, &body)
+		e.Body = json.RawMessage(body)
+		list = append(list, e)
+		return err
+	})
 	return list, err
 }
 
@@ -288,9 +289,11 @@ func VerifyAuditDir(ctx context.Context, dir string, known *workspace.AuditHead)
 }
 
 // auditPiece reads what follows a row.
-var auditPiece = `SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?) ORDER BY chain, n LIMIT ` + strconv.Itoa(engine.PieceRows)
+var auditPiece = `SELECT chain, n, prev, hash, body FROM audit WHERE (chain, n) > (?, ?)
+	ORDER BY chain, n LIMIT ` + strconv.Itoa(engine.PieceRows)
 
-func verifyAudit(ctx context.Context, db *engine.Reader, head workspace.AuditHead, known *workspace.AuditHead) (r workspace.AuditReport, err error) {
+func verifyAudit(ctx context.Context, db *engine.Reader, head workspace.AuditHead, known *workspace.AuditHead) (
+	r workspace.AuditReport, err error) {
 	var last workspace.AuditHead // of the chain that is read
 	r.Unwitnessed = head.N == 0
 	found := r.Unwitnessed // the head's row
@@ -323,7 +326,8 @@ func verifyAudit(ctx context.Context, db *engine.Reader, head workspace.AuditHea
 	r.Heads = appendHead(r.Heads, last)
 	r.Unwitnessed = r.Unwitnessed && r.Rows > 0
 	if !found {
-		r.Bad = &workspace.AuditFault{Chain: head.Chain, N: head.N, Why: "the row that was noted as the newest is missing or another: the end was cut off or replaced"}
+		r.Bad = &workspace.AuditFault{Chain: head.Chain, N: head.N,
+			Why: "the row that was noted as the newest is missing or another: the end was cut off or replaced"}
 	}
 	if r.Bad == nil && !there {
 		r.Bad = &workspace.AuditFault{Chain: known.Chain, N: known.N, Why: "the row that was asked for is missing or another"}

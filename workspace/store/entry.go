@@ -117,8 +117,8 @@ func entryRef(session workspace.SessionID, n int64) string {
 	return "entry:" + string(session) + "/" + strconv.FormatInt(n, 10)
 }
 
-const entryRead = `e.session_id, e.n, e.run_id, e.step_n, COALESCE(e.input_id, ''), e.role, e.at, e.body, e.sum, COALESCE(i.text, ''), COALESCE(i.data, ''),
-	COALESCE(i.sum, 0), COALESCE(i.sender, '') FROM entries e LEFT JOIN inputs i ON i.id = e.input_id`
+const entryRead = `e.session_id, e.n, e.run_id, e.step_n, COALESCE(e.input_id, ''), e.role, e.at, e.body, e.sum, COALESCE(i.text, ''),
+	COALESCE(i.data, ''), COALESCE(i.sum, 0), COALESCE(i.sender, '') FROM entries e LEFT JOIN inputs i ON i.id = e.input_id`
 
 func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
 	var out []workspace.Entry
@@ -126,7 +126,8 @@ func (s *Store) entries(q string, args ...any) ([]workspace.Entry, error) {
 		var e workspace.Entry
 		var body, text, data, sender string
 		var at, check, inputCheck int64
-		if err := scan(&e.SessionID, &e.N, &e.RunID, &e.StepN, &e.InputID, &e.Role, &at, &body, &check, &text, &data, &inputCheck, &sender); err != nil {
+		if err := scan(&e.SessionID, &e.N, &e.RunID, &e.StepN, &e.InputID, &e.Role, &at, &body, &check, &text, &data, &inputCheck,
+			&sender); err != nil {
 			return err
 		}
 		if engine.Sum(body) != check || e.InputID != "" && data != "" && engine.SumPair(text, data) != inputCheck {

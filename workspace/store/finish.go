@@ -108,7 +108,8 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 	if out.State == workspace.RunStopped && f.State != workspace.RunStopped {
 		f.InputState, f.Answer, f.AnswerEntry, f.Reason = workspace.InputStopped, f.IfStopped, -1, "stopped"
 	}
-	ended := workspace.Entry{RunID: f.Run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: "turn.ended", Reason: endReason(out.State, f.Reason)}}
+	ended := workspace.Entry{RunID: f.Run.ID, Role: workspace.RoleEvent,
+		Body: workspace.EntryBody{Type: "turn.ended", Reason: endReason(out.State, f.Reason)}}
 	if out.Entries, err = t.appendEntries(f.Run.SessionID, append(entries, ended)); err != nil {
 		return out, err
 	}
@@ -141,7 +142,8 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 // cutStream cancels the streamed answer of a run that ends without one. A live part of it stays to be removed.
 func (t *tx) cutStream(run workspace.RunID) ([]workspace.OutboundID, error) {
 	var id workspace.OutboundID
-	err := t.Row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`, []any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
+	err := t.Row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`,
+		[]any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return nil, nil
 	}

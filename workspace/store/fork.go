@@ -87,7 +87,8 @@ func (f Fork) apply(t *tx, did *Did) error {
 		return err
 	}
 	did.Session, did.next = next.id, next.id
-	if err := t.One("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before, string(next.id)); err != nil {
+	if err := t.One("note the fork", `UPDATE sessions SET forked_from = ?, forked_before = ? WHERE id = ?`, string(f.From), f.Before,
+		string(next.id)); err != nil {
 		return err
 	}
 	if f.compacted > 0 {

@@ -53,7 +53,8 @@ func (s *Store) Hear(id workspace.InputID, n int, text string) (string, error) {
 	err := s.do("hear", func(t *tx) error {
 		var seq int64
 		var words, body string
-		if err := t.Row(`SELECT seq, text, data FROM inputs WHERE id = ? AND state = 'queued'`, []any{string(id)}, &seq, &words, &body); err != nil {
+		if err := t.Row(`SELECT seq, text, data FROM inputs WHERE id = ? AND state = 'queued'`, []any{string(id)}, &seq, &words,
+			&body); err != nil {
 			return fmt.Errorf("keep a transcript: %w", orConflict(err))
 		}
 		var data workspace.InputData
@@ -167,8 +168,8 @@ func (s *Store) StaleInputs(room workspace.RoomID) ([]workspace.Input, error) {
 
 // LastTaken is the seq of the newest input that a turn of the session took; 0: none.
 func (s *Store) LastTaken(session workspace.SessionID) (seq int64, err error) {
-	err = s.db.One(`SELECT i.seq FROM entries e JOIN inputs i ON i.id = e.input_id WHERE e.session_id = ? AND e.input_id IS NOT NULL ORDER BY e.n DESC LIMIT 1`,
-		[]any{string(session)}, &seq)
+	err = s.db.One(`SELECT i.seq FROM entries e JOIN inputs i ON i.id = e.input_id WHERE e.session_id = ? AND e.input_id IS NOT NULL
+		ORDER BY e.n DESC LIMIT 1`, []any{string(session)}, &seq)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return 0, nil
 	}
@@ -189,27 +190,30 @@ func (s *Store) ContextInputs(session workspace.SessionID, after int64, n int) (
 // RunInputs lists the inputs that a run took, in order.
 func (s *Store) RunInputs(run workspace.RunID) ([]workspace.Input, error) {
 	return s.inputs(`seq IN (SELECT i.seq FROM runs r JOIN entries e ON e.session_id = r.session_id AND e.n >= r.first_n
-			AND e.n <= CASE WHEN r.last_n = 0 THEN 9000000000000000000 ELSE r.last_n END JOIN inputs i ON i.id = e.input_id WHERE r.id = ? AND e.run_id = r.id
-		UNION SELECT i.seq FROM runs r JOIN inputs i ON i.session_id = r.session_id WHERE r.id = ? AND i.`+openInput+` AND i.state = 'taken' AND i.run_id = r.id)
-		ORDER BY seq`, string(run), string(run))
+			AND e.n <= CASE WHEN r.last_n = 0 THEN 9000000000000000000 ELSE r.last_n END JOIN inputs i ON i.id = e.input_id WHERE r.id = ?
+			AND e.run_id = r.id
+		UNION SELECT i.seq FROM runs r JOIN inputs i ON i.session_id = r.session_id WHERE r.id = ? AND i.`+openInput+` AND i.state = 'taken'
+		AND i.run_id = r.id) ORDER BY seq`, string(run), string(run))
 }
 
 // Newest is the newest journalled message of every peer of an account, on networks that are backfilled; of others it
 // knows none.
 func (s *Store) Newest(network channels.Network, account channels.AccountID) (map[channels.PeerID]channels.MessageID, error) {
 	out := map[channels.PeerID]channels.MessageID{}
-	err := s.db.Many(`SELECT r.peer, i.data FROM rooms r JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)
-		WHERE r.network = ? AND r.account = ? ORDER BY i.seq`, []any{string(network), string(account)}, func(scan func(...any) error) error {
-		var peer, data string
-		if err := scan(&peer, &data); err != nil {
-			return err
-		}
-		var d workspace.InputData
-		if err := decode(data, &d); err != nil {
-			return err
-		}
-		out[channels.PeerID(peer)] = d.Message
-		return nil
-	})
+	err := s.db.Many(`SELECT r.peer, i.data FROM rooms r
+		JOIN inputs i ON i.seq = (SELECT MAX(seq) FROM inputs WHERE room_id = r.id AND `+backfilled+`)
+		WHERE r.network = ? AND r.account = ? ORDER BY i.seq`, []any{string(network), string(account)},
+		func(scan func(...any) error) error {
+			var peer, data string
+			if err := scan(&peer, &data); err != nil {
+				return err
+			}
+			var d workspace.InputData
+			if err := decode(data, &d); err != nil {
+				return err
+			}
+			out[channels.PeerID(peer)] = d.Message
+			return nil
+		})
 	return out, err
 }

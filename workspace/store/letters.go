@@ -37,7 +37,8 @@ func marks(n int) string {
 
 // Parked lists the answers of a room that were set aside because of their age, in order: /resume sends them.
 func (s *Store) Parked(room workspace.RoomID) ([]workspace.Outbound, error) {
-	return s.outbounds(`o.room_id = ? AND o.id IN (SELECT outbound_id FROM parts WHERE `+openPart+` AND state = 'parked') ORDER BY o.n`, string(room))
+	return s.outbounds(`o.room_id = ? AND o.id IN (SELECT outbound_id FROM parts WHERE `+openPart+` AND state = 'parked') ORDER BY o.n`,
+		string(room))
 }
 
 // undelivered are the states of a part that a person decides about.
@@ -124,8 +125,8 @@ func (t *tx) lift(p *workspace.Part, d workspace.Doubt) error {
 	if !workspace.Parts.Can(p.State, workspace.PartReady) {
 		return fmt.Errorf("part %s.%d from %s to ready: %w", p.OutboundID, p.N, p.State, workspace.ErrConflict)
 	}
-	err := t.One("retry a part", `UPDATE parts SET state = 'ready', epoch = ?, tries = 0, next_at = 0, error = ? WHERE outbound_id = ? AND n = ? AND state = ?`,
-		t.Epoch, storeDoubt(d, ""), string(p.OutboundID), p.N, string(p.State))
+	err := t.One("retry a part", `UPDATE parts SET state = 'ready', epoch = ?, tries = 0, next_at = 0, error = ? WHERE outbound_id = ?
+		AND n = ? AND state = ?`, t.Epoch, storeDoubt(d, ""), string(p.OutboundID), p.N, string(p.State))
 	p.State, p.Epoch, p.Tries, p.Doubt, p.Error = workspace.PartReady, t.Epoch, 0, d, ""
 	return err
 }
@@ -133,13 +134,15 @@ func (t *tx) lift(p *workspace.Part, d workspace.Doubt) error {
 // ageless reads an answer with its parts and takes its age away. Its text is not read.
 func (t *tx) ageless(id workspace.OutboundID) (o workspace.Outbound, err error) {
 	var created int64
-	if err := t.Row(`SELECT id, key, room_id, n, run_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`, []any{string(id)},
-		&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.OnUnknown, &o.ReplyTo, &created, &o.Kind, &o.BodyRef, &o.State); err != nil {
+	if err := t.Row(`SELECT id, key, room_id, n, run_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`,
+		[]any{string(id)}, &o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.OnUnknown, &o.ReplyTo, &created, &o.Kind, &o.BodyRef,
+		&o.State); err != nil {
 		return o, err
 	}
 	o.Created = fromMillis(created)
 	_, check := sealOutbound(o)
-	if err := t.One("take an answer's age away", `UPDATE outbound SET not_after = 0, seal = ? WHERE id = ? AND state = 'final'`, check, string(id)); err != nil {
+	if err := t.One("take an answer's age away", `UPDATE outbound SET not_after = 0, seal = ? WHERE id = ? AND state = 'final'`,
+		check, string(id)); err != nil {
 		return o, err
 	}
 	o.Parts, err = t.parts(id)

@@ -31,8 +31,8 @@ type GiveLink struct {
 // apply stores a code.
 func (a AskLink) apply(t *tx, _ *Did) error {
 	_, err := t.Exec(`INSERT INTO links (person_id, network, room_id, code_hash, issued) VALUES (?, ?, ?, ?, ?)
-		ON CONFLICT (person_id) DO UPDATE SET network = excluded.network, room_id = excluded.room_id, code_hash = excluded.code_hash, issued = excluded.issued`,
-		string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.Now)
+		ON CONFLICT (person_id) DO UPDATE SET network = excluded.network, room_id = excluded.room_id, code_hash = excluded.code_hash,
+		issued = excluded.issued`, string(a.Person), string(a.Network), string(a.Room), a.CodeHash, t.Now)
 	return err
 }
 
@@ -48,8 +48,8 @@ func (g GiveLink) apply(t *tx, did *Did) error {
 		return nil
 	}
 	var asker, network, room string
-	err = t.Row(`UPDATE links SET code_hash = '' WHERE code_hash = ? AND code_hash <> '' AND issued > ? AND issued <= ? RETURNING person_id, network, room_id`,
-		[]any{g.CodeHash, t.Now - g.Life.Milliseconds(), t.Now}, &asker, &network, &room)
+	err = t.Row(`UPDATE links SET code_hash = '' WHERE code_hash = ? AND code_hash <> '' AND issued > ? AND issued <= ?
+		RETURNING person_id, network, room_id`, []any{g.CodeHash, t.Now - g.Life.Milliseconds(), t.Now}, &asker, &network, &room)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return t.linkTried(g, tries)
 	}
@@ -65,8 +65,8 @@ func (g GiveLink) apply(t *tx, did *Did) error {
 	if err := t.audit(row); err != nil {
 		return err
 	}
-	return t.outbounds([]NewOutbound{{Key: "send:link:" + t.s.ids.New(), RoomID: workspace.RoomID(room), Kind: workspace.OutMessage, Text: g.Notice,
-		Spans: []Span{{To: len(g.Notice)}}}}, &did.Told)
+	return t.outbounds([]NewOutbound{{Key: "send:link:" + t.s.ids.New(), RoomID: workspace.RoomID(room), Kind: workspace.OutMessage,
+		Text: g.Notice, Spans: []Span{{To: len(g.Notice)}}}}, &did.Told)
 }
 
 // linkTries counts the wrong codes that somebody gave within the life of one.
@@ -139,7 +139,8 @@ func (t *tx) unite(into, from party, out *workspace.Joined) error {
 		out.Outcome = workspace.LinkConfigured
 		return nil
 	}
-	if err := t.One("join a person", `UPDATE people SET joined = ? WHERE id = ? AND joined = '' AND configured = 0`, string(into.id), string(from.id)); err != nil {
+	if err := t.One("join a person", `UPDATE people SET joined = ? WHERE id = ? AND joined = '' AND configured = 0`,
+		string(into.id), string(from.id)); err != nil {
 		return err
 	}
 	// Of those that a former link has bounded the bound stays: it is the lesser one, or as great.

@@ -72,7 +72,8 @@ func (s *Store) unwitnessed(blind []string) {
 	if len(blind) == 0 {
 		return
 	}
-	s.opt.Log.Warn("what stands beside the database is missing or damaged and is made again: rows that were cut off before this start could not be noticed", "files", strings.Join(blind, "; "))
+	s.opt.Log.Warn("what stands beside the database is missing or damaged and is made again: "+
+		"rows that were cut off before this start could not be noticed", "files", strings.Join(blind, "; "))
 	s.tell(workspace.AuditStoreUnwitnessed, map[string]any{"files": blind})
 }
 
@@ -81,7 +82,8 @@ func (s *Store) tell(kind string, what map[string]any) {
 }
 
 func (l *Loss) row(aside string) map[string]any {
-	what := map[string]any{"why": l.Why, "commits": l.Commits, "inputs": l.Inputs, "answers": l.Answers, "audit_rows": l.AuditRows, "aside": filepath.Base(aside)}
+	what := map[string]any{"why": l.Why, "commits": l.Commits, "inputs": l.Inputs, "answers": l.Answers, "audit_rows": l.AuditRows,
+		"aside": filepath.Base(aside)}
 	if l.Head.N > 0 {
 		what["head"] = map[string]any{"chain": l.Head.Chain, "n": l.Head.N, "hash": l.Head.Hash}
 	}

@@ -70,8 +70,8 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if n.RoomID == "" {
 		return o, nil
 	}
-	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: engine.Clean(n.Text), BodyRef: n.Ref,
-		State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.Now)}
+	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: engine.Clean(n.Text),
+		BodyRef: n.Ref, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.Now)}
 	if o.OnUnknown == "" {
 		o.OnUnknown = workspace.MarkUnknown
 	}
@@ -144,7 +144,8 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 	o.NotAfter, o.Created = fromMillis(notAfter), fromMillis(created)
 	_, check := sealOutbound(o)
 	if err := t.One("finish a streamed answer", `UPDATE outbound SET body = ?, body_ref = ?, sum = ?, kind = ?, seal = ?, state = 'final'
-		WHERE id = ? AND state IN ('open', 'cancelled')`, o.Text, o.BodyRef, engine.Sum(o.Text), string(o.Kind), check, string(o.ID)); err != nil {
+		WHERE id = ? AND state IN ('open', 'cancelled')`, o.Text, o.BodyRef, engine.Sum(o.Text), string(o.Kind), check,
+		string(o.ID)); err != nil {
 		return o, err
 	}
 	have, err := t.parts(o.ID)
@@ -169,8 +170,8 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 // entryOfRef finds the entry e that an outbound o refers to (entryRef).
 const entryOfRef = `e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
 
-const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown, o.reply_to, o.created,
-	COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
+const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown,
+	o.reply_to, o.created, COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
 	ON o.body_ref <> '' AND ` + entryOfRef
 
 func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
@@ -179,8 +180,8 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 		var o workspace.Outbound
 		var check, notAfter, created, entrySum int64
 		var entry string
-		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter, &o.OnUnknown, &o.ReplyTo,
-			&created, &entry, &entrySum); err != nil {
+		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter, &o.OnUnknown,
+			&o.ReplyTo, &created, &entry, &entrySum); err != nil {
 			return err
 		}
 		if engine.Sum(o.Text) != check || entry != "" && engine.Sum(entry) != entrySum {
@@ -204,14 +205,14 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 	for i := range out {
 		at[out[i].ID] = i
 	}
-	err = s.db.Many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`) ORDER BY outbound_id, n`, args,
-		func(scan func(...any) error) error {
-			p, err := scanPart(scan)
-			if i, ok := at[p.OutboundID]; ok { // one that came in between belongs to the next look
-				out[i].Parts = append(out[i].Parts, p)
-			}
-			return err
-		})
+	err = s.db.Many(`SELECT `+partColumns+` FROM parts WHERE outbound_id IN (SELECT o.id FROM outbound o WHERE `+where+`)
+		ORDER BY outbound_id, n`, args, func(scan func(...any) error) error {
+		p, err := scanPart(scan)
+		if i, ok := at[p.OutboundID]; ok { // one that came in between belongs to the next look
+			out[i].Parts = append(out[i].Parts, p)
+		}
+		return err
+	})
 	return out, err
 }
 

@@ -12,12 +12,13 @@ import (
 
 // putPairing stores a request as it now is.
 func (t *tx) putPairing(p workspace.Pairing, room workspace.RoomID) error {
-	_, err := t.Exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided, decided_by, room_id)
+	_, err := t.Exec(`INSERT INTO pairings (id, channel, network, account, "user", name, state, requested, code_hash, issued, tries, decided,
+		decided_by, room_id)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET name = excluded.name, state = excluded.state,
-		code_hash = excluded.code_hash, issued = excluded.issued, tries = excluded.tries, decided = excluded.decided, decided_by = excluded.decided_by
-		WHERE pairings.state = 'open'`,
-		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), engine.Clean(p.Name), string(p.State), millis(p.Requested), p.CodeHash,
-		millis(p.Issued), p.Tries, millis(p.Decided), string(p.DecidedBy), string(room))
+		code_hash = excluded.code_hash, issued = excluded.issued, tries = excluded.tries, decided = excluded.decided,
+		decided_by = excluded.decided_by WHERE pairings.state = 'open'`,
+		p.ID, p.Channel, string(p.Network), string(p.Account), string(p.User), engine.Clean(p.Name), string(p.State), millis(p.Requested),
+		p.CodeHash, millis(p.Issued), p.Tries, millis(p.Decided), string(p.DecidedBy), string(room))
 	return err
 }
 
@@ -35,13 +36,14 @@ func (s *Store) PutPairings(list ...workspace.Pairing) error {
 
 // DecidePairing stores a decided request; approved, it makes the sender a person of the role, in the same commit.
 // workspace.ErrConflict means that somebody else decided first. The audit rows are committed with it.
-func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound, audit ...workspace.AuditRow) (workspace.Account, []workspace.Outbound, error) {
+func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *NewOutbound,
+	audit ...workspace.AuditRow) (workspace.Account, []workspace.Outbound, error) {
 	acc := workspace.Account{Network: p.Network, Account: p.Account, User: p.User}
 	var out []workspace.Outbound
 	err := s.do("decide pairing", func(t *tx) error {
 		out = nil
-		if err := t.One("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ? AND state = 'open'`,
-			string(p.State), millis(p.Decided), string(p.DecidedBy), p.ID); err != nil {
+		if err := t.One("decide pairing", `UPDATE pairings SET state = ?, decided = ?, decided_by = ?, code_hash = '' WHERE id = ?
+			AND state = 'open'`, string(p.State), millis(p.Decided), string(p.DecidedBy), p.ID); err != nil {
 			return err
 		}
 		if p.State == workspace.PairingApproved {
@@ -93,7 +95,8 @@ func (s *Store) pairings(where string, args ...any) ([]workspace.Pairing, error)
 	err := s.db.Many(`SELECT `+pairingColumns+` FROM pairings WHERE `+where, args, func(scan func(...any) error) error {
 		var p workspace.Pairing
 		var requested, issued, decided int64
-		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.State, &requested, &p.CodeHash, &issued, &p.Tries, &decided, &p.DecidedBy)
+		err := scan(&p.ID, &p.Channel, &p.Network, &p.Account, &p.User, &p.Name, &p.State, &requested, &p.CodeHash, &issued, &p.Tries, &decided,
+			&p.DecidedBy)
 		p.Requested, p.Issued, p.Decided = fromMillis(requested), fromMillis(issued), fromMillis(decided)
 		out = append(out, p)
 		return err
@@ -108,7 +111,8 @@ func (s *Store) Pairings(limit int) ([]workspace.Pairing, error) {
 
 // LastPairing is a sender's latest request; the zero Pairing when there is none.
 func (s *Store) LastPairing(network channels.Network, account channels.AccountID, user channels.UserID) (workspace.Pairing, error) {
-	list, err := s.pairings(`network = ? AND account = ? AND "user" = ? ORDER BY id DESC LIMIT 1`, string(network), string(account), string(user))
+	list, err := s.pairings(`network = ? AND account = ? AND "user" = ? ORDER BY id DESC LIMIT 1`, string(network), string(account),
+		string(user))
 	if err != nil || len(list) == 0 {
 		return workspace.Pairing{}, err
 	}

@@ -35,11 +35,12 @@ func (t *tx) insertParts(id workspace.OutboundID, first int, spans []Span, sendi
 
 func (t *tx) parts(id workspace.OutboundID) ([]workspace.Part, error) {
 	var out []workspace.Part
-	err := t.Rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`, []any{string(id)}, func(scan func(...any) error) error {
-		p, err := scanPart(scan)
-		out = append(out, p)
-		return err
-	})
+	err := t.Rows(`SELECT `+partColumns+` FROM parts WHERE outbound_id = ? ORDER BY n`,
+		[]any{string(id)}, func(scan func(...any) error) error {
+			p, err := scanPart(scan)
+			out = append(out, p)
+			return err
+		})
 	return out, err
 }
 
@@ -83,11 +84,11 @@ func (t *tx) move(moves []Move) error {
 		var err error
 		switch m.To {
 		case workspace.PartSending:
-			err = t.One("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ? AND n = ? AND state = 'ready' AND epoch <= ?`,
-				t.Epoch, string(m.Part.OutboundID), m.Part.N, t.Epoch)
+			err = t.One("begin to send", `UPDATE parts SET state = 'sending', epoch = ?, tries = tries + 1, next_at = 0 WHERE outbound_id = ?
+				AND n = ? AND state = 'ready' AND epoch <= ?`, t.Epoch, string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartUnknown:
-			err = t.One("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch <= ?`,
-				t.Epoch, storeDoubt(m.Doubt, m.Error), string(m.Part.OutboundID), m.Part.N, t.Epoch)
+			err = t.One("give up knowing", `UPDATE parts SET state = 'unknown', epoch = ?, error = ? WHERE outbound_id = ? AND n = ?
+				AND state = 'sending' AND epoch <= ?`, t.Epoch, storeDoubt(m.Doubt, m.Error), string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		case workspace.PartSent:
 			err = t.One("receipt", `UPDATE parts SET state = 'sent', `+setRemote+`, error = ''
 				WHERE outbound_id = ? AND n = ? AND (state = 'sending' AND epoch = ? OR state IN ('live', 'unknown'))`,
@@ -98,8 +99,9 @@ func (t *tx) move(moves []Move) error {
 				return fmt.Errorf("part to %q: %w", m.To, workspace.ErrConflict)
 			}
 			err = t.One("move part", `UPDATE parts SET state = ?, `+setRemote+`, error = ?, next_at = ?
-				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote), string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)),
-				storeDoubt(m.Doubt, m.Error), millis(m.NextAt), string(m.Part.OutboundID), m.Part.N, t.Epoch)
+				WHERE outbound_id = ? AND n = ? AND state IN (`+from+`) AND (state <> 'sending' OR epoch = ?)`, string(m.To), string(m.Remote),
+				string(m.Remote), string(m.Remote), engine.Sum(string(m.Remote)), storeDoubt(m.Doubt, m.Error), millis(m.NextAt),
+				string(m.Part.OutboundID), m.Part.N, t.Epoch)
 		}
 		if err != nil {
 			return fmt.Errorf("part %s.%d to %s: %w", m.Part.OutboundID, m.Part.N, m.To, err)
@@ -117,8 +119,8 @@ func (s *Store) Dead(m Move, notice *NewOutbound) ([]workspace.Outbound, error) 
 		if err := t.move([]Move{m}); err != nil {
 			return err
 		}
-		if _, err := t.Exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+` AND state IN ('ready', 'parked')`,
-			string(m.Part.OutboundID), m.Part.N); err != nil {
+		if _, err := t.Exec(`UPDATE parts SET state = 'cancelled' WHERE outbound_id = ? AND n > ? AND `+openPart+`
+			AND state IN ('ready', 'parked')`, string(m.Part.OutboundID), m.Part.N); err != nil {
 			return err
 		}
 		if notice == nil {
@@ -152,8 +154,8 @@ func replayReceipts(ctx context.Context, b *engine.Boot) error {
 		if state != string(workspace.PartSent) && state != string(workspace.PartLive) {
 			return nil
 		}
-		if err := b.Exec(ctx, `UPDATE parts SET state = ?, remote_id = ?, remote_sum = ?, error = '' WHERE outbound_id = ? AND n = ? AND state = 'sending' AND epoch < ?`,
-			state, remote, engine.Sum(remote), id, n, b.Epoch); err != nil {
+		if err := b.Exec(ctx, `UPDATE parts SET state = ?, remote_id = ?, remote_sum = ?, error = '' WHERE outbound_id = ? AND n = ?
+			AND state = 'sending' AND epoch < ?`, state, remote, engine.Sum(remote), id, n, b.Epoch); err != nil {
 			return fmt.Errorf("apply a receipt: %w", err)
 		}
 		return nil

@@ -13,8 +13,8 @@ import (
 // guest makes the person and account of a sender who was not known when the gate judged, and returns who it is:
 // of two messages that come together, the second finds the person that the first made.
 func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
-	n, err := t.Exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?) ON CONFLICT (network, account, "user") DO NOTHING`,
-		string(a.Network), string(a.Account), string(a.User), string(a.Person))
+	n, err := t.Exec(`INSERT INTO accounts (network, account, "user", person_id) VALUES (?, ?, ?, ?)
+		ON CONFLICT (network, account, "user") DO NOTHING`, string(a.Network), string(a.Account), string(a.User), string(a.Person))
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +50,8 @@ func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRo
 // belongs to nobody. Each channel tells its account for itself, so that other accounts stay as they are.
 func (s *Store) SyncAccounts(network channels.Network, account channels.AccountID, users []workspace.Account) error {
 	return s.do("sync accounts", func(t *tx) error {
-		if _, err := t.Exec(`DELETE FROM accounts WHERE configured = 1 AND network = ? AND account = ?`, string(network), string(account)); err != nil {
+		if _, err := t.Exec(`DELETE FROM accounts WHERE configured = 1 AND network = ? AND account = ?`,
+			string(network), string(account)); err != nil {
 			return err
 		}
 		for _, a := range users {
@@ -92,12 +93,13 @@ func (s *Store) People() (people []workspace.Person, accounts []workspace.Accoun
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.db.Many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`, nil, func(scan func(...any) error) error {
-		var a workspace.Account
-		err := scan(&a.Network, &a.Account, &a.User, &a.Person)
-		accounts = append(accounts, a)
-		return err
-	})
+	err = s.db.Many(`SELECT network, account, "user", person_id FROM accounts ORDER BY network, account, "user"`,
+		nil, func(scan func(...any) error) error {
+			var a workspace.Account
+			err := scan(&a.Network, &a.Account, &a.User, &a.Person)
+			accounts = append(accounts, a)
+			return err
+		})
 	return people, accounts, err
 }
 
@@ -149,8 +151,8 @@ func (s *Store) humans(where string, args ...any) ([]Human, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.db.Many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts WHERE person_id IN (SELECT id FROM people WHERE `+where+`)
-		ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT network, account, "user", person_id, name, configured, most FROM accounts
+		WHERE person_id IN (SELECT id FROM people WHERE `+where+`) ORDER BY network, account, "user"`, args, func(scan func(...any) error) error {
 		var a HumanAccount
 		var configured int64
 		err := scan(&a.Network, &a.Account.Account, &a.User, &a.Person, &a.Name, &configured, &a.Most)

@@ -118,8 +118,8 @@ func (s *Store) MoveRoom(from channels.Address, to channels.PeerID) error {
 			return err
 		}
 		_, err = t.Exec(`UPDATE rooms SET peer = ? WHERE network = ? AND account = ? AND peer = ?
-			AND NOT EXISTS (SELECT 1 FROM rooms r WHERE r.network = rooms.network AND r.account = rooms.account AND r.peer = ? AND r.thread = rooms.thread)`,
-			string(to), string(from.Network), string(from.Account), string(from.Peer), string(to))
+			AND NOT EXISTS (SELECT 1 FROM rooms r WHERE r.network = rooms.network AND r.account = rooms.account AND r.peer = ?
+			AND r.thread = rooms.thread)`, string(to), string(from.Network), string(from.Account), string(from.Peer), string(to))
 		return err
 	})
 }
@@ -145,18 +145,20 @@ func (s *Store) DirectRoom(person workspace.PersonID, but ...channels.Network) (
 	for _, n := range but {
 		args = append(args, string(n))
 	}
-	err = s.db.One(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ?
-		AND i.state <> 'refused' AND r.peer_kind = 'dm'`+strings.Repeat(` AND r.network <> ?`, len(but))+` ORDER BY i.seq DESC LIMIT 1`, args, &id)
+	err = s.db.One(`SELECT i.room_id FROM inputs i JOIN rooms r ON r.id = i.room_id
+		WHERE i.seq > (SELECT COALESCE(MAX(seq), 0) FROM inputs) - ? AND i.person_id = ? AND i.state <> 'refused' AND r.peer_kind = 'dm'`+
+		strings.Repeat(` AND r.network <> ?`, len(but))+` ORDER BY i.seq DESC LIMIT 1`, args, &id)
 	if !errors.Is(err, workspace.ErrNotFound) {
 		return id, err
 	}
 	var users []channels.Address // of networks where a direct room goes by its user's id
-	err = s.db.Many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`, []any{string(person)}, func(scan func(...any) error) error {
-		a := channels.Address{Kind: channels.DM}
-		err := scan(&a.Network, &a.Account, &a.Peer)
-		users = append(users, a)
-		return err
-	})
+	err = s.db.Many(`SELECT network, account, "user" FROM accounts WHERE person_id = ? ORDER BY network, account, "user"`,
+		[]any{string(person)}, func(scan func(...any) error) error {
+			a := channels.Address{Kind: channels.DM}
+			err := scan(&a.Network, &a.Account, &a.Peer)
+			users = append(users, a)
+			return err
+		})
 	for _, a := range users {
 		if r, err := s.RoomByAddress(a); err == nil {
 			return r.ID, nil

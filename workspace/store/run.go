@@ -141,8 +141,9 @@ func (s *Store) MoveRun(run workspace.RunID, from, to workspace.RunState) error 
 		return fmt.Errorf("run %s to %s: %w", from, to, workspace.ErrConflict)
 	}
 	return s.do("move run", func(t *tx) error {
-		return t.One("move run", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), t.Epoch, t.Now, string(run), string(from), t.Epoch, t.Epoch)
+		return t.One("move run", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ?
+			AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`, string(to), t.Epoch, t.Now, string(run), string(from), t.Epoch,
+			t.Epoch)
 	})
 }
 
@@ -207,11 +208,13 @@ func (s *Store) Hold(run workspace.Run, from, to workspace.RunState, by workspac
 		kind = workspace.EventResumed
 	}
 	return s.do("hold", func(t *tx) error {
-		if err := t.One("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ? AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`,
-			string(to), t.Epoch, t.Now, string(run.ID), string(from), t.Epoch, t.Epoch); err != nil {
+		if err := t.One("hold", `UPDATE runs SET state = ?, epoch = ?, `+movesDeadline(to)+` WHERE id = ? AND state = ?
+			AND (epoch = ? OR state IN ('waiting', 'paused') AND epoch < ?)`, string(to), t.Epoch, t.Now, string(run.ID), string(from), t.Epoch,
+			t.Epoch); err != nil {
 			return err
 		}
-		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent, Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
+		_, err := t.appendEntries(run.SessionID, []workspace.Entry{{RunID: run.ID, Role: workspace.RoleEvent,
+			Body: workspace.EntryBody{Type: kind, Reason: string(by)}}})
 		return err
 	})
 }

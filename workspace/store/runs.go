@@ -12,8 +12,8 @@ import (
 	"parley/workspace"
 )
 
-const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason, error,
-	epoch, tries, stop_by, pause_by, model, usage, started, ended, deadline, trouble`
+const runColumns = `id, session_id, COALESCE(parent_run, ''), COALESCE(parent_call, ''), task_id, requester, role, room_id, state, reason,
+	error, epoch, tries, stop_by, pause_by, model, usage, started, ended, deadline, trouble`
 
 func scanRun(scan func(...any) error) (r workspace.Run, err error) {
 	var usage, trouble string
@@ -104,7 +104,8 @@ type RunRow struct {
 }
 
 // runOwner names the session of a run; a column of its own each, since a join would read by the wrong side.
-const runOwner = `, (SELECT key FROM sessions WHERE sessions.id = runs.session_id), (SELECT gen FROM sessions WHERE sessions.id = runs.session_id)`
+const runOwner = `, (SELECT key FROM sessions WHERE sessions.id = runs.session_id),
+	(SELECT gen FROM sessions WHERE sessions.id = runs.session_id)`
 
 func (s *Store) runRows(where string, args ...any) ([]RunRow, error) {
 	var out []RunRow
@@ -184,14 +185,15 @@ const clockSlack = time.Hour
 
 // SpentBetween reads runs that started from one time on and before another, at most limit of those whose ids come after
 // the given one, in the order of ids. more says that there may be others behind the last.
-func (s *Store) SpentBetween(from, to time.Time, after workspace.RunID, limit int) (list []Spent, last workspace.RunID, more bool, err error) {
+func (s *Store) SpentBetween(from, to time.Time, after workspace.RunID, limit int) (list []Spent,
+	last workspace.RunID, more bool, err error) {
 	low, high := idAt(from.Add(-clockSlack)), idAt(to.Add(clockSlack))
 	if string(after) > low {
 		low = string(after)
 	}
 	rows := 0
-	err = s.db.Many(`SELECT id, requester, model, state, started, usage, (SELECT agent FROM sessions WHERE sessions.id = runs.session_id) FROM runs
-		WHERE id > ? AND id < ? ORDER BY id LIMIT ?`, []any{low, high, limit}, func(scan func(...any) error) error {
+	err = s.db.Many(`SELECT id, requester, model, state, started, usage, (SELECT agent FROM sessions WHERE sessions.id = runs.session_id)
+		FROM runs WHERE id > ? AND id < ? ORDER BY id LIMIT ?`, []any{low, high, limit}, func(scan func(...any) error) error {
 		var sp Spent
 		var started int64
 		var usage string

@@ -145,7 +145,8 @@ func (o SetOverrides) apply(t *tx, did *Did) error {
 	if err != nil {
 		return err
 	}
-	return t.One("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ? AND overrides = ?`, string(body), string(o.Session), string(was))
+	return t.One("set overrides", `UPDATE sessions SET overrides = ? WHERE id = ? AND overrides = ?`, string(body), string(o.Session),
+		string(was))
 }
 
 func (c Create) origin() string { return c.Origin }
@@ -192,7 +193,8 @@ func (d Delete) apply(t *tx, did *Did) error {
 	if _, err := t.Exec(`UPDATE sessions SET hidden = 1 WHERE key = ?`, d.Key.String()); err != nil {
 		return err
 	}
-	if err := t.One("forget what was set", `UPDATE sessions SET name = ?, overrides = '{}' WHERE id = ?`, d.Key.Name, string(next.id)); err != nil {
+	if err := t.One("forget what was set", `UPDATE sessions SET name = ?, overrides = '{}' WHERE id = ?`,
+		d.Key.Name, string(next.id)); err != nil {
 		return err
 	}
 	_, err = t.Exec(`UPDATE rooms SET session_key = '' WHERE session_key = ?`, d.Key.String())
@@ -217,7 +219,8 @@ func (t *tx) putMark(m Mark) error {
 		return err
 	}
 	if m.Body.Type == workspace.EventCompacted {
-		err = t.One("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted = ? AND ended = 0`, next, string(m.Session), m.Was)
+		err = t.One("note the summary", `UPDATE sessions SET compacted = ? WHERE id = ? AND compacted = ? AND ended = 0`, next, string(m.Session),
+			m.Was)
 	} else if next != m.Last+1 {
 		err = fmt.Errorf("the transcript went on to %d: %w", next-1, workspace.ErrConflict)
 	}
@@ -240,7 +243,8 @@ func (s *Store) sessions(where string, args ...any) ([]workspace.Session, error)
 		var ses workspace.Session
 		var key, overrides, usage string
 		var created, ended int64
-		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &ended, &ses.Hidden, &ses.Compacted, &ses.ForkedFrom, &ses.ForkedBefore, &overrides, &usage)
+		err := scan(&ses.ID, &key, &ses.Gen, &ses.Agent, &ses.Name, &created, &ended, &ses.Hidden, &ses.Compacted, &ses.ForkedFrom,
+			&ses.ForkedBefore, &overrides, &usage)
 		if err != nil {
 			return err
 		}

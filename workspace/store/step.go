@@ -157,7 +157,8 @@ func (t *tx) putStep(st workspace.Step) error {
 		return fmt.Errorf("step %d again %s: %w", st.N, st.State, workspace.ErrConflict)
 	}
 	return t.One("move step", `UPDATE steps SET state = ?, body = ?, sum = ?, ended = ?
-		WHERE run_id = ? AND n = ? AND state IN (`+from+`)`, string(st.State), string(body), engine.Sum(string(body)), millis(st.Ended), string(st.RunID), st.N)
+		WHERE run_id = ? AND n = ? AND state IN (`+from+`)`, string(st.State), string(body), engine.Sum(string(body)), millis(st.Ended),
+		string(st.RunID), st.N)
 }
 
 // froms lists the states that may come before s, quoted for SQL.
@@ -175,20 +176,21 @@ func froms[S ~string](t workspace.Table[S], s S) string {
 // Steps lists a run's journal in order.
 func (s *Store) Steps(run workspace.RunID) ([]workspace.Step, error) {
 	var out []workspace.Step
-	err := s.db.Many(`SELECT run_id, n, kind, COALESCE(call_id, ''), tool, args_hash, effect, state, body, sum, started, ended FROM steps WHERE run_id = ? ORDER BY n`,
-		[]any{string(run)}, func(scan func(...any) error) error {
-			var st workspace.Step
-			var body string
-			var check, started, ended int64
-			if err := scan(&st.RunID, &st.N, &st.Kind, &st.CallID, &st.Tool, &st.ArgsHash, &st.Effect, &st.State, &body, &check, &started, &ended); err != nil {
-				return err
-			}
-			if engine.Sum(body) != check {
-				return fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged)
-			}
-			st.Started, st.Ended = fromMillis(started), fromMillis(ended)
-			out = append(out, st)
-			return decode(body, &out[len(out)-1].Body)
-		})
+	err := s.db.Many(`SELECT run_id, n, kind, COALESCE(call_id, ''), tool, args_hash, effect, state, body, sum, started, ended FROM steps
+		WHERE run_id = ? ORDER BY n`, []any{string(run)}, func(scan func(...any) error) error {
+		var st workspace.Step
+		var body string
+		var check, started, ended int64
+		if err := scan(&st.RunID, &st.N, &st.Kind, &st.CallID, &st.Tool, &st.ArgsHash, &st.Effect, &st.State, &body, &check, &started,
+			&ended); err != nil {
+			return err
+		}
+		if engine.Sum(body) != check {
+			return fmt.Errorf("step %d of run %s: %w", st.N, st.RunID, ErrDamaged)
+		}
+		st.Started, st.Ended = fromMillis(started), fromMillis(ended)
+		out = append(out, st)
+		return decode(body, &out[len(out)-1].Body)
+	})
 	return out, err
 }

@@ -141,5 +141,6 @@ func (t *tx) stopAll(st StopAll) (out []StoppedIn, err error) {
 		}
 		out = append(out, StoppedIn{Key: o.key, Stopped: got})
 	}
-	return out, t.audit(workspace.AuditRow{Kind: workspace.AuditStopped, Actor: st.By, Via: st.Via, What: map[string]any{"runs": runs, "sessions": len(list)}})
+	return out, t.audit(workspace.AuditRow{Kind: workspace.AuditStopped, Actor: st.By, Via: st.Via,
+		What: map[string]any{"runs": runs, "sessions": len(list)}})
 }

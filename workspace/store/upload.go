@@ -31,15 +31,16 @@ func (s *Store) AddUpload(u workspace.Upload, since time.Time, most int64) error
 
 // UploadedSince is how many bytes a person has uploaded since then.
 func (s *Store) UploadedSince(p workspace.PersonID, since time.Time) (sum int64, err error) {
-	err = s.db.One(`SELECT CAST(COALESCE(SUM(size), 0) AS INTEGER) FROM uploads WHERE person_id = ? AND created >= ?`, []any{string(p), millis(since)}, &sum)
+	err = s.db.One(`SELECT CAST(COALESCE(SUM(size), 0) AS INTEGER) FROM uploads WHERE person_id = ? AND created >= ?`,
+		[]any{string(p), millis(since)}, &sum)
 	return sum, err
 }
 
 // Upload finds a person's file.
 func (s *Store) Upload(p workspace.PersonID, ref string) (u workspace.Upload, err error) {
 	var created int64
-	err = s.db.One(`SELECT ref, person_id, kind, name, mime, size, created FROM uploads WHERE ref = ? AND person_id = ?`, []any{ref, string(p)},
-		&u.Ref, &u.Person, &u.Kind, &u.Name, &u.MIME, &u.Size, &created)
+	err = s.db.One(`SELECT ref, person_id, kind, name, mime, size, created FROM uploads WHERE ref = ? AND person_id = ?`,
+		[]any{ref, string(p)}, &u.Ref, &u.Person, &u.Kind, &u.Name, &u.MIME, &u.Size, &created)
 	u.Created = fromMillis(created)
 	return u, err
 }

@@ -32,11 +32,12 @@ func sealedTables() []engine.Sealed {
 			return engine.Sum(text(v[0])) == v[1] && known(workspace.Steps, workspace.StepState(text(v[2])))
 		}},
 		{Table: "outbound", Columns: sealedOutbound, Rest: "body, sum, state", Keys: 1, Check: func(v []any) bool {
-			return engine.Sum(text(v[0])) == v[1] && slices.Contains([]workspace.OutboundState{workspace.OutOpen, workspace.OutFinal, workspace.OutCancelled},
-				workspace.OutboundState(text(v[2])))
+			states := []workspace.OutboundState{workspace.OutOpen, workspace.OutFinal, workspace.OutCancelled}
+			return engine.Sum(text(v[0])) == v[1] && slices.Contains(states, workspace.OutboundState(text(v[2])))
 		}},
 		{Table: "parts", Columns: sealedPart, Rest: "state, remote_id, remote_sum", Keys: 2, Check: func(v []any) bool {
-			return known(workspace.Parts, workspace.PartState(text(v[0]))) && (engine.Sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
+			return known(workspace.Parts, workspace.PartState(text(v[0]))) &&
+				(engine.Sum(text(v[1])) == v[2] || text(v[1]) == "" && v[2] == int64(0))
 		}},
 		{Table: "approvals", Columns: sealedApproval, Rest: "body, sum, state", Keys: 1, Check: func(v []any) bool {
 			return engine.Sum(text(v[0])) == v[1] && known(workspace.Approvals, workspace.ApprovalState(text(v[2])))
@@ -59,18 +60,20 @@ func verifyRows(ctx context.Context, r *engine.Reader) error {
 		return err
 	}
 	for what, q := range map[string]string{ // what rows are held against that have no seal, and what must be there
-		"the run of an input":      `SELECT id FROM inputs i WHERE run_id <> '' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = i.run_id) LIMIT 1`,
-		"the session of an input":  `SELECT id FROM inputs i WHERE session_id <> '' AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = i.session_id) LIMIT 1`,
-		"the person of an account": `SELECT person_id FROM accounts a WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.id = a.person_id) LIMIT 1`,
-		"who a person has become":  `SELECT id FROM people a WHERE joined <> '' AND NOT EXISTS (SELECT 1 FROM people p WHERE p.id = a.joined) LIMIT 1`,
-		"the role of a person":     `SELECT id FROM people WHERE role NOT IN ('owner', 'member', 'guest', '') LIMIT 1`,
-		"the role of an account":   `SELECT person_id FROM accounts WHERE most NOT IN ('owner', 'member', 'guest', '') LIMIT 1`,
-		"the agent of a session":   `SELECT id FROM sessions WHERE key NOT LIKE 'agent:' || agent || ':%' LIMIT 1`,
-		"the state of a pairing":   `SELECT id FROM pairings WHERE state NOT IN ('open', 'approved', 'denied') LIMIT 1`,
-		"the text of an outbound":  `SELECT o.id FROM outbound o WHERE o.body_ref <> '' AND NOT EXISTS (SELECT 1 FROM entries e WHERE ` + entryOfRef + `) LIMIT 1`,
+		"the run of an input": `SELECT id FROM inputs i WHERE run_id <> '' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = i.run_id)`,
+		"the session of an input": `SELECT id FROM inputs i WHERE session_id <> ''
+			AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.id = i.session_id)`,
+		"the person of an account": `SELECT person_id FROM accounts a WHERE NOT EXISTS (SELECT 1 FROM people p WHERE p.id = a.person_id)`,
+		"who a person has become":  `SELECT id FROM people a WHERE joined <> '' AND NOT EXISTS (SELECT 1 FROM people p WHERE p.id = a.joined)`,
+		"the role of a person":     `SELECT id FROM people WHERE role NOT IN ('owner', 'member', 'guest', '')`,
+		"the role of an account":   `SELECT person_id FROM accounts WHERE most NOT IN ('owner', 'member', 'guest', '')`,
+		"the agent of a session":   `SELECT id FROM sessions WHERE key NOT LIKE 'agent:' || agent || ':%'`,
+		"the state of a pairing":   `SELECT id FROM pairings WHERE state NOT IN ('open', 'approved', 'denied')`,
+		"the text of an outbound": `SELECT o.id FROM outbound o WHERE o.body_ref <> ''
+			AND NOT EXISTS (SELECT 1 FROM entries e WHERE ` + entryOfRef + `)`,
 	} {
 		var id string
-		err := r.Row(ctx, q, nil, &id)
+		err := r.Row(ctx, q+` LIMIT 1`, nil, &id)
 		switch {
 		case err == nil:
 			return fmt.Errorf("%s: %s is missing, or none that there is: %w", id, what, ErrDamaged)
@@ -122,13 +125,14 @@ func known[S ~string](t workspace.Table[S], s S) bool {
 // held against what it may be: states against their tables, run and session ids against their rows. An UPDATE of a
 // sealed column must write the seal again, or the daily check calls the database damaged (a test reads the SQL).
 const (
-	sealedInput = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, agent, partition, decision, binding, mode,
-		deadline_at, received, sent`
-	sealedRun      = `id, session_id, parent_run, parent_call, task_id, requester, role, room_id, started, first_n`
-	endedRun       = `reason, error, model, usage, usd, ended, last_n` // set by a run's end: end_seal
-	sealedStep     = `run_id, n, kind, call_id, tool, args_hash, effect, started`
-	sealedEntry    = `session_id, n, run_id, step_n, input_id, role, at`
-	sealedOutbound = `id, key, room_id, n, run_id, not_after, on_unknown, reply_to, created, kind, body_ref` // the last two until a stream ends
+	sealedInput = `seq, id, source, account, key, kind, target_key, room_id, person_id, role, sender, agent, partition, decision, binding,
+		mode, deadline_at, received, sent`
+	sealedRun   = `id, session_id, parent_run, parent_call, task_id, requester, role, room_id, started, first_n`
+	endedRun    = `reason, error, model, usage, usd, ended, last_n` // set by a run's end: end_seal
+	sealedStep  = `run_id, n, kind, call_id, tool, args_hash, effect, started`
+	sealedEntry = `session_id, n, run_id, step_n, input_id, role, at`
+	// kind and body_ref change until a stream ends
+	sealedOutbound = `id, key, room_id, n, run_id, not_after, on_unknown, reply_to, created, kind, body_ref`
 	sealedApproval = `id, run_id, call_id, session_id, session, agent, tool, hash, requester, role, room_id, domain, created, expires_at`
 	sealedPart     = `outbound_id, n, token, from_off, to_off, blob`
 )

@@ -33,7 +33,8 @@ type Loss struct {
 }
 
 // WaysOn are what an operator can do about a Loss.
-const WaysOn = "Put a backup into an empty data directory: parley restore FILE. Or go on with what is left: parley gateway --accept-loss. " +
+const WaysOn = "Put a backup into an empty data directory: parley restore FILE. " +
+	"Or go on with what is left: parley gateway --accept-loss. " +
 	"Or begin from nothing, with all that is here moved aside: parley gateway --fresh."
 
 func (l *Loss) Error() string { return l.What() + ". " + WaysOn }
@@ -83,10 +84,10 @@ func lookBeside(dir string) (b beside, err error) {
 	return b, nil
 }
 
-// relics are things that no data directory has in which a gateway has not kept something. What people may prepare
-// before the first start is none: a configuration, prices, a linked device, an agent's files, a token; but a token beside
-// an agent with all that a start lays out for it is. A log without its database is one; beside a database it may be that of a first start that
-// was cut short.
+// relics are things that no data directory has in which a gateway has not kept something. What people may prepare before
+// the first start is not one: a configuration, prices, a linked device, an agent's files, a token; a token beside an agent
+// with all that a start makes for it is. A log without its database is one; beside a database it may be that of a first
+// start that was cut short.
 func relics(dir string) (list []string) {
 	least := int64(33) // more than the head of a log
 	if info, err := os.Stat(filepath.Join(dir, engine.DatabaseFile)); err == nil && info.Size() > 0 {
