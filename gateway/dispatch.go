@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
@@ -280,7 +281,7 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	}
 	for _, x := range list {
 		x.stale = d.stale.Old(in.Time, a.line)
-		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !carries(&x.Input.Data) && !d.asksFirst(x)
+		x.mayBegin = in.Kind == channels.KindMessage && in.Album == "" && !x.stale && !attachment.Carries(&x.Input.Data) && !d.asksFirst(x)
 	}
 	return list
 }

@@ -25,6 +25,7 @@ import (
 	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
+	"parley/gateway/attachment"
 	"parley/gateway/command"
 	"parley/gateway/control"
 	"parley/gateway/delivery"
@@ -301,7 +302,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		return nil
 	})
 	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, base: g.base, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		snapshot: g.snapshot, putBlob: g.blobs.Put, files: newFetcher(g.blobs, g.channels, g.store, g.log, g.opt.Now)}
+		snapshot: g.snapshot, putBlob: g.blobs.Put, files: attachment.New(attachment.Options{Blobs: g.blobs, Channels: g.channels, Store: g.store, Log: g.log, Now: g.opt.Now})}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.approvals = newApprovals(g)

@@ -9,6 +9,7 @@ import (
 
 	"parley/agentloop"
 	"parley/channels"
+	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/workspace"
 )
@@ -27,9 +28,9 @@ func newestPicture(hist []workspace.Entry) int {
 
 // gather fetches what inputs carry, for a turn that is about to take them, and returns the inputs as they are then: they
 // may have been edited meanwhile. Its error is the cause with which the turn was ended; then nothing may be committed.
-func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.Input, hist []workspace.Entry) ([]workspace.Input, fetched, error) {
-	if !anyCarries(inputs) {
-		return inputs, fetched{}, nil
+func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.Input, hist []workspace.Entry) ([]workspace.Input, attachment.Fetched, error) {
+	if !attachment.AnyCarries(inputs) {
+		return inputs, attachment.Fetched{}, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -45,9 +46,9 @@ func (ts *turns) gather(ctx context.Context, rec *recorder, inputs []workspace.I
 	agent := rec.snapshot.Agent(rec.key.Agent)
 	who := workspace.Actor{Person: rec.run.Requester, Role: rec.run.Role}
 	inputs = ts.newest(inputs)
-	got := ts.files.fetch(ctx, batch{workDir: agent.Files.WorkDir(agent.Scope, rec.key, who, ts.at(inputs)), hear: rec.snapshot.Transcriber, nth: newestPicture(hist), inputs: inputs})
+	got := ts.files.Fetch(ctx, attachment.Batch{WorkDir: agent.Files.WorkDir(agent.Scope, rec.key, who, ts.at(inputs)), Hear: rec.snapshot.Transcriber, Newest: newestPicture(hist), Inputs: inputs})
 	if ctx.Err() != nil {
-		return nil, fetched{}, context.Cause(ctx)
+		return nil, attachment.Fetched{}, context.Cause(ctx)
 	}
 	inputs = ts.newest(inputs)
 	rec.lane.Renew(inputs)
@@ -66,16 +67,16 @@ func (ts *turns) newest(inputs []workspace.Input) []workspace.Input {
 }
 
 // gatherFirst is gather for a turn that has no run yet. Meanwhile typing is shown.
-func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []workspace.Input) (fetched, error) {
-	if !anyCarries(inputs) {
-		return fetched{}, nil
+func (ts *turns) gatherFirst(ctx context.Context, rec *recorder, inputs []workspace.Input) (attachment.Fetched, error) {
+	if !attachment.AnyCarries(inputs) {
+		return attachment.Fetched{}, nil
 	}
 	var hist []workspace.Entry
 	ses, err := ts.store.SessionByKey(rec.key)
 	switch {
 	case errors.Is(err, workspace.ErrNotFound):
 	case err != nil:
-		return fetched{}, err
+		return attachment.Fetched{}, err
 	default:
 		if mem, err := ts.transcripts.Load(rec.lane.Key, ses.ID, rec.run.ID); err == nil {
 			hist = mem.Append(nil)
@@ -118,18 +119,18 @@ func (ts *turns) typing(ctx context.Context, room workspace.RoomID, after time.D
 
 // say tells people what could not be had. It comes after the commit that holds the rest: a crash in between costs the
 // sentence, and the model knows.
-func (ts *turns) say(rec *recorder, got fetched) {
-	for _, n := range got.notices {
-		if n.in.RoomID == "" {
+func (ts *turns) say(rec *recorder, got attachment.Fetched) {
+	for _, n := range got.Notices {
+		if n.In.RoomID == "" {
 			continue // a local surface shows the transcript
 		}
-		key := n.key
+		key := n.Key
 		if key == "" {
-			key = "input:" + string(n.in.ID) + ":files"
+			key = "input:" + string(n.In.ID) + ":files"
 		} else {
 			key = "session:" + string(rec.run.SessionID) + ":" + key
 		}
-		out, err := ts.store.Outbound(delivery.Notice(key, n.in.RoomID, workspace.OutNotice, n.text))
+		out, err := ts.store.Outbound(delivery.Notice(key, n.In.RoomID, workspace.OutNotice, n.Text))
 		if err != nil {
 			ts.log.Error("notice cannot be stored", "run", rec.run.ID, "err", err)
 			continue

@@ -35,6 +35,7 @@ gateway/client            ->
 gateway/benchtest         ->
 gateway/live              -> agentloop workspace
 gateway/transport         -> routes workspace workspace/store channels configs
+gateway/attachment        -> agentloop agentloop/llm gateway/transport workspace workspace/blob workspace/media channels
 gateway/transcript        -> agentloop channels workspace
 gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/disk channels configs
 gateway/logbook           ->
@@ -151,7 +152,7 @@ func TestArrowsBite(t *testing.T) {
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
-		"gateway/live gateway/api", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
+		"gateway/live gateway/api", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
 		if len(wrongImports(module+from, []string{"fmt", module + to})) != 1 {

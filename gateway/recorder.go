@@ -11,6 +11,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/snapshot"
@@ -81,7 +82,7 @@ func (r *recorder) restart(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	got, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.content))
+	got, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.Content))
 	if err != nil {
 		r.lane.Forgo(inputs)
 		return err
@@ -93,7 +94,7 @@ func (r *recorder) restart(ctx context.Context) error {
 }
 
 // gather fetches what further inputs carry. It is false when the turn was ended meanwhile: then they are not its own.
-func (r *recorder) gather(ctx context.Context, inputs []workspace.Input) ([]workspace.Input, fetched, bool) {
+func (r *recorder) gather(ctx context.Context, inputs []workspace.Input) ([]workspace.Input, attachment.Fetched, bool) {
 	now, files, err := r.ts.gather(ctx, r, inputs, r.turn.History)
 	if err != nil {
 		r.lane.Forgo(inputs)
@@ -137,7 +138,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 	r.journal(steps)
 	r.sign.follow(r.trail())
 	u := store.StepUnit{Run: r.run, Steps: steps, Entries: stepEntries(steps), Audit: r.execRows(steps)}
-	var files fetched
+	var files attachment.Fetched
 	for _, st := range steps {
 		r.asking = max(r.asking, st.N+1)
 		if st.Kind == workspace.StepModel {
@@ -156,7 +157,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		inputs := r.lane.Boundary()
 		var ok bool
 		if inputs, files, ok = r.gather(ctx, inputs); ok && len(inputs) > 0 {
-			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.content), true
+			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.Content), true
 		}
 	}
 	r.hand(steps)

@@ -12,6 +12,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/gateway/snapshot"
@@ -37,7 +38,7 @@ type turns struct {
 	snapshot    func() *snapshot.Snapshot // of the configuration in force
 	commands    func(ctx context.Context, in workspace.Input)
 	putBlob     func([]byte) (string, error)
-	files       *fetcher
+	files       *attachment.Fetcher
 	approvals   *approvals
 	mode        func(key string) string // in which a session queues
 }
@@ -181,7 +182,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 	in := t.Inputs[0]
 	rec := &recorder{ts: ts, lane: t, key: key, snapshot: ts.snapshot(), began: ts.now()}
 	var entries []workspace.Entry
-	var files fetched
+	var files attachment.Fetched
 	switch begun := t.Begun.(type) {
 	case *store.Begun:
 		rec.run, entries = begun.Run, begun.Entries
@@ -219,7 +220,7 @@ func (ts *turns) begin(ctx context.Context, t *lane.Turn) (*recorder, error) {
 }
 
 // beginNew stores a run that no commit has begun yet, after what its inputs carry has been fetched.
-func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry, fetched, error) {
+func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry, attachment.Fetched, error) {
 	t, in := rec.lane, rec.lane.Inputs[0]
 	rec.run = ts.newRun(in)
 	var end *store.Finish
@@ -242,7 +243,7 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 	if past := ts.seed(ctx, rec.key, t.Inputs); past != nil {
 		lines = past
 	}
-	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: bodies(lines, t.Inputs, files.content)}, rec.key, in.RoomID, t.Inputs, end)
+	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: bodies(lines, t.Inputs, files.Content)}, rec.key, in.RoomID, t.Inputs, end)
 	if err != nil {
 		return nil, files, err
 	}

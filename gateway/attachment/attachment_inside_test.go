@@ -1,4 +1,4 @@
-package gateway
+package attachment
 
 import (
 	"context"
@@ -35,15 +35,15 @@ func (c openChannel) Open(ctx context.Context, a channels.Attachment) (io.ReadCl
 }
 
 // fetchOne fetches the attachments of one message from such a network.
-func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, channels.Attachment) (io.ReadCloser, error), list ...channels.Attachment) (fetched, string) {
+func fetchOne(t *testing.T, timeout time.Duration, open func(context.Context, channels.Attachment) (io.ReadCloser, error), list ...channels.Attachment) (Fetched, string) {
 	t.Helper()
 	dir := t.TempDir()
 	all := &transport.Channels{}
 	all.Add(transport.New(configs.Channel{Name: "c", Type: "test"}, openChannel{open}, slog.New(slog.DiscardHandler), time.Now))
-	f := newFetcher(blob.New(filepath.Join(dir, "blobs")), all, nil, slog.New(slog.DiscardHandler), time.Now)
+	f := New(Options{Blobs: blob.New(filepath.Join(dir, "blobs")), Channels: all, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	f.timeout, f.pause = timeout, time.Millisecond
 	in := workspace.Input{ID: "in", RoomID: "room", Data: workspace.InputData{Channel: "c", Attachments: list}}
-	return f.fetch(t.Context(), batch{workDir: filepath.Join(dir, "work"), inputs: []workspace.Input{in}}), dir
+	return f.Fetch(t.Context(), Batch{WorkDir: filepath.Join(dir, "work"), Inputs: []workspace.Input{in}}), dir
 }
 
 // blocked is a body that gives nothing and knows no context; only closing it ends a read.
@@ -74,7 +74,7 @@ func TestT18_FetchThatHangsEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, _ := fetchOne(t, 10*time.Millisecond, open, channels.Attachment{ID: "f", Kind: "file", Name: "a.txt"})
-			if len(got.notices) != 1 || len(got.content["in"]) != 1 || !strings.Contains(got.content["in"][0].Text, "a.txt is missing") {
+			if len(got.Notices) != 1 || len(got.Content["in"]) != 1 || !strings.Contains(got.Content["in"][0].Text, "a.txt is missing") {
 				t.Errorf("%+v", got)
 			}
 		})
@@ -99,8 +99,8 @@ func TestT18_FilesOfOneMessageAreBounded(t *testing.T) {
 	if n := len(opened); n != maxAttachments-1 {
 		t.Errorf("%d files were opened", n)
 	}
-	content := got.content["in"]
-	if len(content) != len(list) || len(got.notices) != 1 {
+	content := got.Content["in"]
+	if len(content) != len(list) || len(got.Notices) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	for i, c := range content {
@@ -109,7 +109,7 @@ func TestT18_FilesOfOneMessageAreBounded(t *testing.T) {
 			t.Errorf("%d: %+v", i, c)
 		}
 	}
-	if n := got.notices[0].text; !strings.HasPrefix(n, "I could not get your files 1.txt, 2.txt, 10.txt, 11.txt, 12.txt: ") || strings.Contains(n, "\n") {
+	if n := got.Notices[0].Text; !strings.HasPrefix(n, "I could not get your files 1.txt, 2.txt, 10.txt, 11.txt, 12.txt: ") || strings.Contains(n, "\n") {
 		t.Errorf("%q", n)
 	}
 	kept, err := filepath.Glob(filepath.Join(dir, "blobs", "*"))
@@ -125,7 +125,7 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func TestT18_OnePersonDoesNotFillTheDisk(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(86400*20000, 0)
-	f := newFetcher(nil, nil, nil, nil, func() time.Time { return now })
+	f := New(Options{Now: func() time.Time { return now }})
 	guest := workspace.Input{Person: "g", Role: workspace.Guest}
 	for f.spend(guest, maxAttachment) {
 	}

@@ -1,4 +1,4 @@
-package gateway
+package attachment
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"parley/workspace/media"
 )
 
-// hearing turns recordings into text; nil: nothing is configured that can.
-type hearing interface {
+// Transcriber turns recordings into text.
+type Transcriber interface {
 	Transcribe(ctx context.Context, name, mime string, sound io.ReadSeeker) (text string, err error)
 }
 
@@ -20,7 +20,7 @@ const howToHear = "I can't listen to voice messages yet: the owner can set `tran
 
 // listen transcribes a recording once: what was heard is kept with its message before anything else is done with it, so
 // that neither a crash nor another try asks the server again.
-func (f *fetcher) listen(ctx context.Context, h hearing, it *item) (text string, ok bool) {
+func (f *Fetcher) listen(ctx context.Context, h Transcriber, it *item) (text string, ok bool) {
 	if said, ok := it.in.Data.Heard[it.n]; ok {
 		return said, true
 	}
@@ -50,7 +50,7 @@ func (f *fetcher) listen(ctx context.Context, h hearing, it *item) (text string,
 	return kept, true
 }
 
-func (f *fetcher) transcribe(ctx context.Context, h hearing, c workspace.Content) (string, error) {
+func (f *Fetcher) transcribe(ctx context.Context, h Transcriber, c workspace.Content) (string, error) {
 	file, err := f.blobs.Open(c.Blob)
 	if err != nil {
 		return "", err
@@ -91,9 +91,9 @@ func heard(it *item, said string) string {
 }
 
 // notice is what the person is told of a recording that could not be transcribed: of what is to be set up, once a session.
-func (it *item) notice() fetchNotice {
+func (it *item) notice() Notice {
 	if it.unasked {
-		return fetchNotice{key: "hearing", in: it.in, text: howToHear}
+		return Notice{Key: "Transcriber", In: it.in, Text: howToHear}
 	}
-	return fetchNotice{key: "", in: it.in, text: "I could not listen to your recording: " + it.unheard + "."}
+	return Notice{Key: "", In: it.in, Text: "I could not listen to your recording: " + it.unheard + "."}
 }

@@ -1,4 +1,6 @@
-package gateway
+// Package attachment brings files and recordings that came with messages into the blob store and the session's work folder,
+// when a turn takes the messages up. Pictures are made small, recordings transcribed.
+package attachment
 
 import (
 	"context"
@@ -18,7 +20,6 @@ import (
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/media"
-	"parley/workspace/store"
 )
 
 // Limits of what is fetched.
@@ -31,14 +32,14 @@ const (
 	fetchTries     = 3
 )
 
-// fetcher brings what is attached to messages: into the blob store, where it stays, and as a copy into the session's
+// Fetcher brings what is attached to messages: into the blob store, where it stays, and as a copy into the session's
 // work folder. It is asked when a turn takes a message up and before that is committed, so that a crash at any point
 // finds the message still queued and what was fetched already in its place; and never for a message that was refused.
 // Goroutines: a few for each turn with attachments, waited for.
-type fetcher struct {
+type Fetcher struct {
 	blobs    *blob.Store
 	channels *transport.Channels
-	store    *store.Store
+	store    Store
 	log      *slog.Logger
 
 	timeout time.Duration // of one try
@@ -54,44 +55,62 @@ type fetcher struct {
 	spent map[workspace.PersonID]int64
 }
 
-func newFetcher(b *blob.Store, l *transport.Channels, s *store.Store, log *slog.Logger, now func() time.Time) *fetcher {
-	return &fetcher{blobs: b, channels: l, store: s, log: log, now: now, timeout: 45 * time.Second, patient: 2 * time.Minute, pause: time.Second,
-		slots: make(chan struct{}, fetchesAtOnce)}
+// Options of a Fetcher. All are needed.
+type Options struct {
+	Blobs    *blob.Store
+	Channels *transport.Channels
+	Store    Store
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
-// carries says that something must be fetched before a turn can take the message up.
-func carries(d *workspace.InputData) bool {
+// Store is the units that are used.
+type Store interface {
+	InputByKey(source, account, key string) (workspace.Input, error)
+	// Hear keeps what was heard with its message, and gives what was kept first.
+	Hear(in workspace.InputID, n int, text string) (string, error)
+}
+
+// New does no IO.
+func New(o Options) *Fetcher {
+	return &Fetcher{blobs: o.Blobs, channels: o.Channels, store: o.Store, log: o.Log, now: o.Now, timeout: 45 * time.Second, patient: 2 * time.Minute,
+		pause: time.Second, slots: make(chan struct{}, fetchesAtOnce)}
+}
+
+// Carries says that something must be fetched before a turn can take the message up.
+func Carries(d *workspace.InputData) bool {
 	return len(d.Attachments) > 0 || d.Quote != nil && len(d.Quote.Attachments) > 0 && !d.Quote.Own
 }
 
-func anyCarries(inputs []workspace.Input) bool {
+// AnyCarries is Carries of any input.
+func AnyCarries(inputs []workspace.Input) bool {
 	for i := range inputs {
-		if carries(&inputs[i].Data) {
+		if Carries(&inputs[i].Data) {
 			return true
 		}
 	}
 	return false
 }
 
-// batch is the files of the inputs that a turn takes at once.
-type batch struct {
-	workDir string
-	hear    hearing
-	nth     int // number of the newest picture of the session
-	inputs  []workspace.Input
+// Batch is the files of the inputs that a turn takes at once.
+type Batch struct {
+	WorkDir string
+	Hear    Transcriber // nil: nothing is configured that can
+	Newest  int         // number of the newest picture of the session
+	Inputs  []workspace.Input
 }
 
-// fetched is what became of them.
-type fetched struct {
-	content map[workspace.InputID][]workspace.Content
-	notices []fetchNotice
+// Fetched is what became of them.
+type Fetched struct {
+	Content map[workspace.InputID][]workspace.Content
+	Notices []Notice
 }
 
-// fetchNotice is a sentence for the person. Its key keeps it from being said twice.
-type fetchNotice struct {
-	key  string // empty: by its input
-	in   workspace.Input
-	text string
+// Notice is a sentence for the person. Its key keeps it from being said twice.
+type Notice struct {
+	Key  string // empty: by its input
+	In   workspace.Input
+	Text string
 }
 
 // item is one file on its way.
@@ -107,13 +126,13 @@ type item struct {
 	unasked bool   // nothing is configured that could
 }
 
-// fetch never fails: what cannot be had is said in the content and in a notice. When ctx ends it returns early, and the
+// Fetch never fails: what cannot be had is said in the content and in a notice. When ctx ends it returns early, and the
 // caller must not use what it returned.
-func (f *fetcher) fetch(ctx context.Context, b batch) fetched {
-	if !anyCarries(b.inputs) {
-		return fetched{}
+func (f *Fetcher) Fetch(ctx context.Context, b Batch) Fetched {
+	if !AnyCarries(b.Inputs) {
+		return Fetched{}
 	}
-	items := f.items(b.inputs)
+	items := f.items(b.Inputs)
 	wait, cancel := context.WithTimeout(ctx, f.patient)
 	defer cancel()
 	var g errgroup.Group
@@ -129,10 +148,10 @@ func (f *fetcher) fetch(ctx context.Context, b batch) fetched {
 }
 
 // items lists the files of the inputs in order. Of an edit only those that its message did not have.
-func (f *fetcher) items(inputs []workspace.Input) []*item {
+func (f *Fetcher) items(inputs []workspace.Input) []*item {
 	var out []*item
 	for _, in := range inputs {
-		if !carries(&in.Data) || f.known(in) {
+		if !Carries(&in.Data) || f.known(in) {
 			continue
 		}
 		n := 0
@@ -151,7 +170,7 @@ func (f *fetcher) items(inputs []workspace.Input) []*item {
 }
 
 // known says that an edit brings nothing but the files which a turn has already been shown with the message.
-func (f *fetcher) known(in workspace.Input) bool {
+func (f *Fetcher) known(in workspace.Input) bool {
 	if in.Kind != channels.KindEdit || in.TargetKey == "" {
 		return false
 	}
@@ -165,7 +184,7 @@ func (f *fetcher) known(in workspace.Input) bool {
 }
 
 // one fetches a file and looks at it. A panic in it is that file's trouble alone.
-func (f *fetcher) one(ctx context.Context, b batch, it *item) {
+func (f *Fetcher) one(ctx context.Context, b Batch, it *item) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.log.Error("panic", "in", "fetch", "input", it.in.ID, "panic", p)
@@ -195,13 +214,13 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 	}
 	mime := media.Type(kept.Head)
 	it.content = workspace.Content{Kind: workspace.FileRef, Name: media.Name(it.a.Name, stem(it.a.Kind), mime), MIME: mime, Blob: kept.Ref, Size: kept.Size}
-	path := f.copied(b.workDir, it.content)
+	path := f.copied(b.WorkDir, it.content)
 	facts := []string{path, mime, size(kept.Size)}
 	switch {
 	case media.Pictured(mime):
 		facts = append(facts, f.look(&it.content)...)
 	case it.a.Kind == "voice" || it.a.Kind == "audio":
-		if said, ok := f.listen(ctx, b.hear, it); ok {
+		if said, ok := f.listen(ctx, b.Hear, it); ok {
 			facts, it.said = append(facts, "transcribed"), heard(it, said)
 		} else {
 			facts = append(facts, "not transcribed: "+it.unheard)
@@ -212,7 +231,7 @@ func (f *fetcher) one(ctx context.Context, b batch, it *item) {
 
 // spend counts bytes against what one person may fill the disk with, and says whether there was room for them. What is
 // counted is forgotten at midnight and at a restart.
-func (f *fetcher) spend(in workspace.Input, size int64) bool {
+func (f *Fetcher) spend(in workspace.Input, size int64) bool {
 	if in.Role.AtLeast(workspace.Owner) {
 		return true
 	}
@@ -229,7 +248,7 @@ func (f *fetcher) spend(in workspace.Input, size int64) bool {
 }
 
 // settle corrects what was spent once it is known how much came.
-func (f *fetcher) settle(in workspace.Input, more int64) {
+func (f *Fetcher) settle(in workspace.Input, more int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.spent != nil && !in.Role.AtLeast(workspace.Owner) {
@@ -276,7 +295,7 @@ func size(n int64) string {
 var errNoOpener = errors.New("its channel gives no files")
 
 // take fetches, and again after what may pass.
-func (f *fetcher) take(ctx context.Context, it *item) (blob.Kept, error) {
+func (f *Fetcher) take(ctx context.Context, it *item) (blob.Kept, error) {
 	if it.a.Size > maxAttachment {
 		return blob.Kept{}, channels.ErrTooLarge
 	}
@@ -307,7 +326,7 @@ func lasting(err error) bool {
 	return false
 }
 
-func (f *fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
+func (f *Fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	if err := f.blobs.Room(max(it.a.Size, 1)); err != nil { // a channel may put it on the disk first
@@ -326,7 +345,7 @@ func (f *fetcher) takeOnce(ctx context.Context, it *item) (blob.Kept, error) {
 
 // open asks the channel that the message came through. What a local surface uploaded is a blob already: its reference
 // was checked when the message was taken.
-func (f *fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
+func (f *Fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
 	if l := f.channels.Named(it.in.Data.Channel); l != nil {
 		if o, ok := channels.As[channels.Opener](l.Adapter); ok {
 			return o.Open(ctx, it.a)
@@ -343,8 +362,8 @@ func (f *fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
 }
 
 // reason is what people are told of a failure; the log has the rest.
-func (f *fetcher) reason(it *item, err error) string {
-	f.log.Warn("attachment cannot be fetched", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
+func (f *Fetcher) reason(it *item, err error) string {
+	f.log.Warn("attachment cannot be Fetched", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
 	switch {
 	case errors.Is(err, channels.ErrTooLarge) || errors.Is(err, blob.ErrTooLarge):
 		return fmt.Sprintf("it is larger than was said or than the %d MB that I take", maxAttachment>>20)
@@ -359,7 +378,7 @@ func (f *fetcher) reason(it *item, err error) string {
 }
 
 // copied puts the file where the tools of the session see it, and returns its path there; empty: it could not.
-func (f *fetcher) copied(workDir string, c workspace.Content) string {
+func (f *Fetcher) copied(workDir string, c workspace.Content) string {
 	path, err := f.copyTo(workDir, c)
 	if err != nil {
 		f.log.Error("attachment cannot be put into the work folder", "err", err)
@@ -368,7 +387,7 @@ func (f *fetcher) copied(workDir string, c workspace.Content) string {
 	return path
 }
 
-func (f *fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
+func (f *Fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
 	src, err := f.blobs.Open(c.Blob)
 	if err != nil {
 		return "", err
@@ -386,7 +405,7 @@ func (f *fetcher) copyTo(workDir string, c workspace.Content) (string, error) {
 }
 
 // look makes the picture that models are shown, and says what it looked like or why it is not shown.
-func (f *fetcher) look(c *workspace.Content) (facts []string) {
+func (f *Fetcher) look(c *workspace.Content) (facts []string) {
 	f.looking.Lock()
 	defer f.looking.Unlock()
 	data, err := f.blobs.Read(c.Blob)
@@ -409,8 +428,8 @@ func (f *fetcher) look(c *workspace.Content) (facts []string) {
 }
 
 // told puts together what the model gets of each message and what the person is told.
-func (f *fetcher) told(b batch, items []*item) fetched {
-	out := fetched{content: map[workspace.InputID][]workspace.Content{}}
+func (f *Fetcher) told(b Batch, items []*item) Fetched {
+	out := Fetched{Content: map[workspace.InputID][]workspace.Content{}}
 	var missing, unheard *item
 	names := []string{}
 	for _, it := range items {
@@ -427,12 +446,12 @@ func (f *fetcher) told(b batch, items []*item) fetched {
 			unheard = it
 		}
 		if c.Kind == workspace.Image || c.MIME == media.PDF {
-			b.nth++
-			c.Nth = b.nth
+			b.Newest++
+			c.Nth = b.Newest
 		}
-		out.content[it.in.ID] = append(out.content[it.in.ID], c)
+		out.Content[it.in.ID] = append(out.Content[it.in.ID], c)
 		if it.said != "" {
-			out.content[it.in.ID] = append(out.content[it.in.ID], workspace.Content{Kind: workspace.Text, Text: it.said})
+			out.Content[it.in.ID] = append(out.Content[it.in.ID], workspace.Content{Kind: workspace.Text, Text: it.said})
 		}
 	}
 	if missing != nil {
@@ -440,10 +459,10 @@ func (f *fetcher) told(b batch, items []*item) fetched {
 		if len(names) > 1 {
 			text = "I could not get your files " + strings.Join(names, ", ") + ": of the first, " + missing.trouble + "."
 		}
-		out.notices = append(out.notices, fetchNotice{in: missing.in, text: text})
+		out.Notices = append(out.Notices, Notice{In: missing.in, Text: text})
 	}
 	if unheard != nil {
-		out.notices = append(out.notices, unheard.notice())
+		out.Notices = append(out.Notices, unheard.notice())
 	}
 	return out
 }
