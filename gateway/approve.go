@@ -138,7 +138,7 @@ func (a *approvals) resolved(ap workspace.Approval) {
 	a.close(ap)
 	a.g.feed.Publish(ap.Session, live.Update{Session: ap.SessionID, Run: ap.RunID, Stored: true})
 	a.g.feed.Needs()
-	a.g.lanes.Wake(ap.Session)
+	a.g.bus.Wake(ap.Session)
 }
 
 // close tells the rooms that were asked how it was answered. It can be done again.

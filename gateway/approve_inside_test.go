@@ -15,6 +15,7 @@ import (
 	"parley/channels"
 	"parley/tools"
 	"parley/workspace"
+	"parley/workspace/store"
 )
 
 // R10: a question stands as long as it may, by the wall clock over a restart and by the steady clock within one, whatever
@@ -216,6 +217,39 @@ func TestATurnIsCarriedOutByAnyRunner(t *testing.T) {
 		}
 		if got := query(t, g, `SELECT state FROM runs ORDER BY started DESC, id DESC LIMIT 1`); got[0] != c.state {
 			t.Errorf("%s: the run is %s, want %s", c.say, got[0], c.state)
+		}
+	}
+}
+
+// A wake-up may be lost: behind it stands the scan, which finds that the question of a held turn has its answer.
+func TestALostWakeUpIsMadeGoodByTheScan(t *testing.T) {
+	t.Parallel()
+	p := newPuppet(t, "a")
+	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
+	g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
+	p.hear(p.says("7", "1", "tool"))
+	if got := p.next(); !strings.Contains(got, "Answer yes or no") {
+		t.Fatalf("heard %q", got)
+	}
+	id := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)[0]
+	if _, _, err := g.store.Decide(store.Verdict{ID: workspace.ApprovalID(id), To: workspace.ApprovalApproved, By: "ana", Via: "cli"}); err != nil {
+		t.Fatal(err)
+	}
+	live, err := g.store.LiveRuns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := time.After(20 * time.Second)
+	for {
+		g.sweepHeld(live) // again, as the question is sent while its pass still ends
+		select {
+		case post := <-p.sent:
+			if strings.Contains(post.Plain, "The tool answered") {
+				return
+			}
+		case <-time.After(10 * time.Millisecond):
+		case <-over:
+			t.Fatal("the turn does not go on")
 		}
 	}
 }

@@ -26,6 +26,7 @@ import (
 	"parley/configs"
 	"parley/gateway/api"
 	"parley/gateway/attachment"
+	"parley/gateway/bus"
 	"parley/gateway/command"
 	"parley/gateway/control"
 	"parley/gateway/delivery"
@@ -99,7 +100,8 @@ type Gateway struct {
 	web         *webchat.Channel
 	apiLine     *transport.Channel // of what comes over HTTP
 	api         *api.Server
-	feed        live.Feed
+	bus         *bus.Bus
+	feed        *live.Feed
 	control     *control.Control
 	memory      *memory
 	snapshots   *snapshot.Source
@@ -196,6 +198,8 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
 	g.stops.push("store", func(context.Context) error { return g.store.Close() })
+	g.bus = bus.New(g.store.Epoch())
+	g.feed = live.New(g.bus)
 	g.openDisk(c)
 	g.blobs = blob.In(c.DataDir).Under(g.disk)
 	if err := g.blobs.Tidy(); err != nil {
@@ -301,10 +305,11 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.Drain(ctx, flushTime)
 		return nil
 	})
-	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, base: g.base, channels: g.channels, feed: &g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
+	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, base: g.base, channels: g.channels, feed: g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
 		snapshot: g.snapshot, putBlob: g.blobs.Put, files: attachment.New(attachment.Options{Blobs: g.blobs, Channels: g.channels, Store: g.store, Log: g.log, Now: g.opt.Now})}
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
+	g.bus.OnWake(g.lanes.Wake)
 	g.approvals = newApprovals(g)
 	g.turns.approvals, g.turns.mode = g.approvals, func(key string) string { return g.queue(key).Mode }
 	g.stops.push("lanes", func(ctx context.Context) error {
@@ -317,7 +322,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.logins = transport.NewLogins(g.base, g.channels)
 	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: &g.feed, local: g.channels.IsLocal, stray: g.approvals.stray}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: g.feed, local: g.channels.IsLocal, stray: g.approvals.stray}
 	g.stops.push("commands", func(context.Context) error {
 		g.stale.Stop()
 		g.commands.wait()
@@ -344,13 +349,19 @@ const (
 func (g *Gateway) run(c *configs.Config) {
 	var wg sync.WaitGroup
 	ctx, stop := context.WithCancel(g.base)
+	alone := func(what string, f func(context.Context)) { wg.Go(func() { g.bus.Alone(ctx, what, f) }) }
 	for _, l := range g.channels.All() {
-		wg.Go(func() { l.Supervise(ctx, intake{g.dispatch, l}) })
+		supervise := func(ctx context.Context) { l.Supervise(ctx, intake{g.dispatch, l}) }
+		if l.Traits.Local { // its people come to each process
+			wg.Go(func() { supervise(ctx) })
+		} else {
+			alone("channel "+l.Name, supervise)
+		}
 		if m, ok := channels.As[channels.MenuPublisher](l.Adapter); ok {
 			wg.Go(func() { g.publishMenu(ctx, l, m) })
 		}
 	}
-	wg.Go(func() { g.sweep(ctx) })
+	alone("sweep", g.sweep)
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
 	wg.Go(func() { g.snapshots.Discover(ctx) })
@@ -358,7 +369,7 @@ func (g *Gateway) run(c *configs.Config) {
 		defer guard(g.log, "sandbox probe")
 		g.sandbox.Try(ctx)
 	})
-	wg.Go(func() { g.missBlobs(ctx) })
+	alone("kept files", g.missBlobs)
 	g.stops.push("intake", func(context.Context) error {
 		stop()
 		g.logins.Stop()

@@ -162,7 +162,7 @@ func (g *Gateway) park(run workspace.Run, open *workspace.Outbound) error {
 	if run.StopBy != "" {
 		g.lanes.Cancel(key, agentloop.ErrStopped, func(workspace.Input) bool { return true })
 	} else if wake {
-		g.lanes.Wake(key)
+		g.bus.Wake(key)
 	}
 	return nil
 }
@@ -193,6 +193,6 @@ func (g *Gateway) sweepHeld(live []workspace.Run) {
 				continue
 			}
 		}
-		g.lanes.Wake(ses.Key.String())
+		g.bus.Wake(ses.Key.String())
 	}
 }

@@ -106,7 +106,7 @@ func (h house) Resolved(ap workspace.Approval) { h.g.approvals.resolved(ap) }
 func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
 	h.g.lanes.Pausing(key, on, match)
 	if !on {
-		h.g.lanes.Wake(key)
+		h.g.bus.Wake(key)
 	}
 	h.g.feed.Publish(key, live.Update{Stored: true})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"parley/gateway/bus"
 	"parley/gateway/control"
 	"parley/gateway/live"
 	"parley/workspace"
@@ -98,7 +99,7 @@ func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put
 	for {
 		err := st.run(ctx, key.String())
 		switch {
-		case errors.Is(err, live.ErrSlow):
+		case errors.Is(err, bus.ErrSlow):
 			s.s.counts.slow.Add(1)
 			continue
 		case errors.Is(err, errClosing):
@@ -180,7 +181,7 @@ type watch struct {
 	s       *server
 	call    control.Call
 	put     Put
-	sub     *live.Sub[live.Change]
+	sub     *bus.Sub[live.Change]
 	keys    map[string]bool // changed since it was last told
 	running map[string]bool // told as running
 	lost    bool

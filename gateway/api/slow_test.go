@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/gateway/bus"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -56,7 +57,7 @@ func (b begun) read(context.Context, int64, func(workspace.Entry) error) (bool, 
 // A reader that falls behind is dropped and told, and nobody waits for it.
 func TestSlowReaderIsDroppedAndTold(t *testing.T) {
 	t.Parallel()
-	feed := &live.Feed{}
+	feed := live.New(bus.New(1))
 	s := &server{opt: Options{Feed: feed, Log: slog.New(slog.DiscardHandler), Now: time.Now}, closing: make(chan struct{})}
 	w := &stuck{blocked: make(chan struct{}), release: make(chan struct{})}
 	done, reading := make(chan struct{}), make(chan struct{})

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"parley/gateway/live"
+	"parley/gateway/bus"
 	"parley/workspace"
 )
 
@@ -34,7 +34,7 @@ func (s *server) serveEvents(w http.ResponseWriter, r *http.Request, key string,
 	switch {
 	case errors.Is(err, errClosing):
 		err = st.tell("closing", "The gateway is stopping. Come back with Last-Event-ID.")
-	case errors.Is(err, live.ErrSlow):
+	case errors.Is(err, bus.ErrSlow):
 		s.counts.slow.Add(1)
 		err = st.tell("slow", "You read too slowly and were dropped. Come back with Last-Event-ID.")
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/gateway/bus"
 	"parley/gateway/control"
 	"parley/gateway/live"
 	"parley/workspace"
@@ -148,7 +149,7 @@ func (s *server) newStream(out sink, source source, cursor int64) *stream {
 }
 
 // run streams the source to its end, or until the reader leaves. It is errClosing when the gateway stops, and
-// live.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
+// bus.ErrSlow when the reader fell behind: then it may run again. The subscription comes before the first read, so that
 // nothing falls between them.
 func (st *stream) run(ctx context.Context, key string) error {
 	sub, snapshot := st.s.opt.Feed.Watch(key, st.buffer)
@@ -179,7 +180,7 @@ func (st *stream) run(ctx context.Context, key string) error {
 			err = st.out.still()
 		case l, ok := <-sub.C:
 			if !ok {
-				return live.ErrSlow
+				return bus.ErrSlow
 			}
 			ended, err = st.take(ctx, l, sub)
 		}
@@ -200,7 +201,7 @@ func (st *stream) tellCaught() error {
 }
 
 // take handles an event and what waits behind it, so that one flush carries them all.
-func (st *stream) take(ctx context.Context, l live.Update, sub *live.Sub[live.Update]) (ended bool, err error) {
+func (st *stream) take(ctx context.Context, l live.Update, sub *bus.Sub[live.Update]) (ended bool, err error) {
 	for range feedBuffer {
 		if l.Stored {
 			ended, err = st.catchUp(ctx)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley/agentloop"
+	"parley/gateway/bus"
 	"parley/workspace"
 )
 
@@ -29,13 +30,15 @@ type Update struct {
 // Feed hands live events to those who watch a session, and keeps the answer that is growing for those who come late.
 // Safe for concurrent use; it starts no goroutine.
 type Feed struct {
-	updates Topics[Update]
-	changes Topics[Change]
+	bus     *bus.Bus
 	mu      sync.Mutex
 	growing map[string]*growing // by session key
 	failing map[string]Update   // the newest trouble of its model, by session key
 	drop    func(key string)
 }
+
+// New makes a feed that is published on the bus.
+func New(b *bus.Bus) *Feed { return &Feed{bus: b} }
 
 // OnChange has drop called with the key of each session that grew or changed, under the feed's lock: for a cache of what is
 // shown of sessions. It is called once, before anything is published.
@@ -53,6 +56,9 @@ type growing struct {
 	units int
 }
 
+// changesTopic carries what lists must know of all sessions; a session's key, what is watched of it.
+const changesTopic = "changes"
+
 // storedTopic carries only that the record grew: who waits for an end is no reader of what is typed.
 func storedTopic(key string) string { return "stored " + key }
 
@@ -62,9 +68,9 @@ func (f *Feed) Publish(key string, e Update) {
 	defer f.mu.Unlock()
 	switch {
 	case e.Stored:
-		f.updates.Publish(storedTopic(key), e)
+		bus.Publish(f.bus, storedTopic(key), e)
 		f.dropped(key)
-		f.changes.Publish("", Change{Key: key})
+		bus.Publish(f.bus, changesTopic, Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)
 		delete(f.failing, key)
@@ -79,7 +85,7 @@ func (f *Feed) Publish(key string, e Update) {
 	case e.Event.Type == agentloop.EventToolStart || e.Event.Type == agentloop.EventThinking:
 		delete(f.failing, key)
 	}
-	f.updates.Publish(key, e)
+	bus.Publish(f.bus, key, e)
 }
 
 // grow adds a delta and returns where it begins.
@@ -107,11 +113,11 @@ func (f *Feed) Settle(key string) {
 }
 
 // Watched says whether anybody reads the session's answers as they grow.
-func (f *Feed) Watched(key string) bool { return f.updates.Watched(key) }
+func (f *Feed) Watched(key string) bool { return f.bus.Watched(key) }
 
 // Watch begins to read a session. snapshot is the answer as far as it had grown, or what its model fails with; what comes
 // after it is in the subscription, which the caller must close.
-func (f *Feed) Watch(key string, buffer int) (sub *Sub[Update], snapshot *Update) {
+func (f *Feed) Watch(key string, buffer int) (sub *bus.Sub[Update], snapshot *Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g := f.growing[key]; g != nil {
@@ -121,11 +127,13 @@ func (f *Feed) Watch(key string, buffer int) (sub *Sub[Update], snapshot *Update
 	} else if e, ok := f.failing[key]; ok {
 		snapshot = &e
 	}
-	return f.updates.Subscribe(key, buffer), snapshot
+	return bus.Subscribe[Update](f.bus, key, buffer), snapshot
 }
 
 // Stored begins to hear of the record alone.
-func (f *Feed) Stored(key string) *Sub[Update] { return f.updates.Subscribe(storedTopic(key), 16) }
+func (f *Feed) Stored(key string) *bus.Sub[Update] {
+	return bus.Subscribe[Update](f.bus, storedTopic(key), 16)
+}
 
 // units is the length of s in UTF-16 code units.
 func units(s string) int {
@@ -150,11 +158,13 @@ func (f *Feed) Changed(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dropped(key)
-	f.changes.Publish("", Change{Key: key})
+	bus.Publish(f.bus, changesTopic, Change{Key: key})
 }
 
 // Needs says that something waits for people, or waits no more.
-func (f *Feed) Needs() { f.changes.Publish("", Change{Needs: true}) }
+func (f *Feed) Needs() { bus.Publish(f.bus, changesTopic, Change{Needs: true}) }
 
 // Changes begins to hear of every session. buffer is how many changes may wait for the reader.
-func (f *Feed) Changes(buffer int) *Sub[Change] { return f.changes.Subscribe("", buffer) }
+func (f *Feed) Changes(buffer int) *bus.Sub[Change] {
+	return bus.Subscribe[Change](f.bus, changesTopic, buffer)
+}
