@@ -207,7 +207,7 @@ func (a *approvals) recover(l leftovers) {
 // sweep closes messages that ask about what is answered, where a crash or a full disk came between.
 func (a *approvals) sweep(list []workspace.Outbound) {
 	for _, o := range list {
-		ap, err := a.store.Approval(approvalOf(o.Key))
+		ap, err := a.store.ApprovalAskedBy(o)
 		if err != nil {
 			a.log.Error("a message asks about nothing", "outbound", o.ID, "err", err)
 			continue
@@ -216,13 +216,6 @@ func (a *approvals) sweep(list []workspace.Outbound) {
 			a.close(ap)
 		}
 	}
-}
-
-// approvalOf is the question that a message's key names.
-func approvalOf(key string) workspace.ApprovalID {
-	rest, _ := strings.CutPrefix(key, "approval:")
-	id, _, _ := strings.Cut(rest, ":")
-	return workspace.ApprovalID(id)
 }
 
 // pending counts the questions that stand, and how long the oldest has.

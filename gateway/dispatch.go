@@ -404,7 +404,7 @@ func (d *dispatch) pair(l *transport.Channel, in channels.Inbound, a *arrival) e
 	}
 	a.Pairing = &p
 	text := "I don't know you yet. Ask my owner to approve this code within ten minutes: " + code + "\n\nOn the machine that I run on: parley pairing approve " + code
-	a.Replies = []store.NewOutbound{delivery.Notice("input:"+string(a.Input.ID)+":refused", "", workspace.OutRefusal, text)}
+	a.Replies = []store.NewOutbound{delivery.NoticeTo(a.Input.ID, "refused", "", workspace.OutRefusal, text)}
 	return nil
 }
 

@@ -124,13 +124,11 @@ func (ts *turns) say(rec *recorder, got attachment.Fetched) {
 		if n.In.RoomID == "" {
 			continue // a local surface shows the transcript
 		}
-		key := n.Key
-		if key == "" {
-			key = "input:" + string(n.In.ID) + ":files"
-		} else {
-			key = "session:" + string(rec.run.SessionID) + ":" + key
+		o := delivery.NoticeTo(n.In.ID, "files", n.In.RoomID, workspace.OutNotice, n.Text)
+		if n.Key != "" {
+			o = delivery.Notice("session:"+string(rec.run.SessionID)+":"+n.Key, n.In.RoomID, workspace.OutNotice, n.Text)
 		}
-		out, err := ts.store.Outbound(delivery.Notice(key, n.In.RoomID, workspace.OutNotice, n.Text))
+		out, err := ts.store.Outbound(o)
 		if err != nil {
 			ts.log.Error("notice cannot be stored", "run", rec.run.ID, "err", err)
 			continue

@@ -228,7 +228,7 @@ func fenced(text string) string {
 
 // actions are the buttons of a message that asks; none when it is answered, or not shown whole.
 func (a *approvals) actions(o *workspace.Outbound) [][]channels.Action {
-	ap, err := a.store.Approval(approvalOf(o.Key))
+	ap, err := a.store.ApprovalAskedBy(*o)
 	if err != nil || ap.State != workspace.ApprovalPending || !ap.AnswerableIn(o.RoomID) {
 		return nil
 	}

@@ -342,7 +342,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		return false
 	}
 	text = r.dress(text, f)
-	out := &store.NewOutbound{Key: "run:" + string(r.run.ID) + ":answer", RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.snapshot.OnUnknown}
+	out := &store.NewOutbound{Key: workspace.AnswerKey(r.run.ID), RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutAnswer, OnUnknown: r.snapshot.OnUnknown}
 	if len(o.Content) > 0 && workspace.PlainText(o.Content) == text {
 		f.AnswerEntry = len(f.Entries) - 1
 	} else {

@@ -132,7 +132,7 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 		f.State, f.Reason, f.InputState, text = workspace.RunStopped, "stopped", workspace.InputStopped, "(stopped)"
 	}
 	if run.RoomID != "" && (run.StopBy == "" || open != nil) {
-		n := delivery.Notice("run:"+string(run.ID)+":answer", run.RoomID, workspace.OutNotice, text)
+		n := delivery.Notice(workspace.AnswerKey(run.ID), run.RoomID, workspace.OutNotice, text)
 		n.RunID = run.ID
 		if open != nil {
 			n.Streamed = open.ID

@@ -220,7 +220,7 @@ func (s *sign) placed(ctx context.Context) bool {
 	s.mu.Unlock()
 	if open == nil {
 		s.turn.Shown()
-		out := store.NewOutbound{Key: "run:" + string(s.run) + ":answer", RoomID: s.room.ID, RunID: s.run, Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}}
+		out := store.NewOutbound{Key: workspace.AnswerKey(s.run), RoomID: s.room.ID, RunID: s.run, Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}}
 		if s.room.Kind != channels.DM {
 			out.ReplyTo = s.asked.Data.Message // as an answer that is sent whole
 		}

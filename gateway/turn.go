@@ -339,7 +339,7 @@ func (ts *turns) Waits(key string, inputs []workspace.Input, why string) {
 	if len(inputs) == 0 || inputs[0].RoomID == "" {
 		return // /v1/status says it
 	}
-	n := delivery.Notice("input:"+string(inputs[0].ID)+":waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+".")
+	n := delivery.NoticeTo(inputs[0].ID, "waits", inputs[0].RoomID, workspace.OutNotice, "Please wait: "+why+".")
 	out, err := ts.store.Outbound(ts.deliver.Replying(n, inputs[0]))
 	if err != nil {
 		ts.log.Error("sender cannot be told of the wait", "session", key, "err", err)
@@ -359,7 +359,7 @@ func (ts *turns) Dropped(key string, dropped []workspace.Input, keepLine bool) {
 		}
 		if in.RoomID != "" {
 			text := "Too many messages wait here, so this one was not answered: “" + firstLine(in.Text) + "”"
-			notices = append(notices, ts.deliver.Replying(delivery.Notice("input:"+string(in.ID)+":refused", in.RoomID, workspace.OutRefusal, text), in))
+			notices = append(notices, ts.deliver.Replying(delivery.NoticeTo(in.ID, "refused", in.RoomID, workspace.OutRefusal, text), in))
 		}
 	}
 	out, err := ts.store.EndInputs(ends, notices...)

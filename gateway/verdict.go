@@ -159,7 +159,7 @@ func (d *dispatch) quotedAnswer(l *transport.Channel, in channels.Inbound) strin
 			if p.RemoteID != in.ReplyTo {
 				continue
 			}
-			ap, err := d.store.Approval(approvalOf(o.Key))
+			ap, err := d.store.ApprovalAskedBy(o)
 			if err != nil || !ap.AnswerableIn(room.ID) {
 				return ""
 			}

@@ -31,10 +31,11 @@ const (
 // Outbound is one logical answer with a unique key.
 type Outbound struct {
 	ID        OutboundID
-	Key       string // run:<id>:answer, input:<id>:reply …
+	Key       string // made by AnswerKey and its like, compared and never taken apart
 	RoomID    RoomID
 	N         int64 // order in the room
 	RunID     RunID
+	InputID   InputID // that it answers, perhaps through its reply handle; empty: none
 	Kind      OutboundKind
 	Text      string // Markdown; stored here, or in the entry that BodyRef names
 	BodyRef   string // entry:<session>/<n>
@@ -45,6 +46,12 @@ type Outbound struct {
 	Created   time.Time
 	Parts     []Part
 }
+
+// AnswerKey is the key of a run's answer.
+func AnswerKey(run RunID) string { return "run:" + string(run) + ":answer" }
+
+// InputKey is the key of what an input is told: its reply, or why it is refused.
+func InputKey(in InputID, what string) string { return "input:" + string(in) + ":" + what }
 
 // Doubt is why it is not known whether a part was sent, or what became of it for that reason. It alone decides whether a
 // message goes out again. The empty one is none.

@@ -248,7 +248,7 @@ func (c *Control) commit(call Call, value func(store.Did) any, changes ...store.
 	if call.Input != nil {
 		cmd.Input = *call.Input
 		if call.Room != "" && !call.Read && call.Render != nil {
-			cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply,
+			cmd.Reply = &store.NewOutbound{Key: workspace.InputKey(call.Input.ID, "reply"), InputID: call.Input.ID, RoomID: call.Room, Kind: workspace.OutReply,
 				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
 			cmd.Text = render
 			cmd.Spans = func(text string) []store.Span { return c.House.Cut(call.Room, text) }
@@ -292,7 +292,7 @@ func (c *Control) Refuse(call Call, sentence string) error {
 	sentence = c.Hide.Redact(sentence)
 	cmd := store.Command{Input: *call.Input, Failed: true, Reason: sentence, Note: func(store.Did) string { return sentence }}
 	if call.Room != "" && !call.Read {
-		cmd.Reply = &store.NewOutbound{Key: "input:" + string(call.Input.ID) + ":reply", RoomID: call.Room, Kind: workspace.OutReply, Text: sentence,
+		cmd.Reply = &store.NewOutbound{Key: workspace.InputKey(call.Input.ID, "reply"), InputID: call.Input.ID, RoomID: call.Room, Kind: workspace.OutReply, Text: sentence,
 			Spans: []store.Span{{To: len(sentence)}}, ReplyTo: replyTo(call)}
 	}
 	did, err := c.Store.RunCommand(cmd)

@@ -1,3 +1,5 @@
+// The burst: what is held back right after a crash.
+
 package delivery
 
 import (

@@ -1,3 +1,5 @@
+// Making outbounds: cutting texts into parts, notices, replies.
+
 package delivery
 
 import (
@@ -33,6 +35,13 @@ func CutOrAttach(text string, traits channels.Traits, keep func([]byte) (ref str
 // Notice is a short answer of one part.
 func Notice(key string, room workspace.RoomID, kind workspace.OutboundKind, text string) store.NewOutbound {
 	return store.NewOutbound{Key: key, RoomID: room, Kind: kind, Text: text, Spans: []store.Span{{To: len(text)}}}
+}
+
+// NoticeTo is a notice about one input, which goes through its reply handle where it has one.
+func NoticeTo(in workspace.InputID, what string, room workspace.RoomID, kind workspace.OutboundKind, text string) store.NewOutbound {
+	n := Notice(workspace.InputKey(in, what), room, kind, text)
+	n.InputID = in
+	return n
 }
 
 // Replying is a message about what a person wrote, as a reply to it where others write too: where threads grow from

@@ -1,3 +1,5 @@
+// Files: what a kept file is called where it is sent.
+
 package delivery
 
 import (

@@ -1,3 +1,5 @@
+// Doubt: parts that may have been sent, and live messages that get their final text.
+
 package delivery
 
 import (
@@ -135,7 +137,7 @@ func (d *Outbox) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *ch
 	if e.Class == channels.PeerGone && e.Moved == "" {
 		return d.dead(r, o, p, e)
 	}
-	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, Kind: o.Kind, Text: o.Text,
+	again := store.NewOutbound{Key: o.Key + ":again", RoomID: o.RoomID, RunID: o.RunID, InputID: o.InputID, Kind: o.Kind, Text: o.Text,
 		OnUnknown: o.OnUnknown, ReplyTo: o.ReplyTo}
 	rest := o.Parts[p.N:] // what is behind it must not overtake it
 	for _, q := range rest {

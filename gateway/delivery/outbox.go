@@ -39,7 +39,7 @@ type Store interface {
 	Receipt(moves ...store.Move) // not waited for
 	Dead(m store.Move, notice *store.NewOutbound) ([]workspace.Outbound, error)
 
-	OutboundByKey(key string) (workspace.Outbound, error)
+	OutboundByID(id workspace.OutboundID) (workspace.Outbound, error)
 	InputHandle(id workspace.InputID) (packed string, err error)
 	Room(id workspace.RoomID) (workspace.Room, error)
 	Epoch() int64

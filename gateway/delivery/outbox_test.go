@@ -325,24 +325,22 @@ func TestAnswerGoesThroughTheHandleOfItsEvent(t *testing.T) {
 	}, func(t *testing.T, w *world) {
 		w.Know("crew", channels.Address{Network: "mem", Kind: channels.Group, Peer: "crew"})
 		w.db.handle["event"] = channels.ReplyHandle{Secret: "s3", Expires: time.Now().Add(15 * time.Minute)}.Pack()
-		reply := func(key string) channels.Post {
-			n := answerTo("crew", key, "x")
-			n.Kind = workspace.OutReply
-			w.say(n)
+		reply := func(in workspace.InputID, what string) channels.Post {
+			w.say(NoticeTo(in, what, "crew", workspace.OutReply, "x"))
 			w.wait(0)
 			return posts[len(posts)-1]
 		}
-		if p := reply("input:event:reply"); p.Handle.Secret != "s3" || !p.Private {
+		if p := reply("event", "reply"); p.Handle.Secret != "s3" || !p.Private {
 			t.Errorf("%+v", p)
 		}
 		if !w.Private(workspace.Input{ID: "event", RoomID: "crew"}) || w.Private(workspace.Input{ID: "other", RoomID: "crew"}) {
 			t.Error("whose answer is private is not known")
 		}
-		if p := reply("input:other:reply"); p.Handle.Secret != "" || p.Private {
+		if p := reply("other", "reply"); p.Handle.Secret != "" || p.Private {
 			t.Errorf("%+v", p)
 		}
 		w.wait(time.Hour)
-		if p := reply("input:event:refused"); p.Handle.Secret != "" || p.Private {
+		if p := reply("event", "refused"); p.Handle.Secret != "" || p.Private {
 			t.Errorf("after its time %+v", p)
 		}
 	})

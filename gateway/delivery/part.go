@@ -1,3 +1,5 @@
+// One part: the moves of its state, and what a failed send means.
+
 package delivery
 
 import (

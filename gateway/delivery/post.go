@@ -1,11 +1,10 @@
-package delivery
+// Posts: how a part is rendered for its network. What is made here is the last that secrets are taken out of.
 
-// How a part is rendered for its network. What is made here is the last that secrets are taken out of.
+package delivery
 
 import (
 	"fmt"
 	"runtime/debug"
-	"strings"
 
 	"parley/channels"
 	"parley/channels/markup"
@@ -67,12 +66,10 @@ func asking(o *workspace.Outbound) bool {
 
 // handle is what the answer to one event goes through, on networks that give such and while it holds.
 func (d *Outbox) handle(ch *transport.Channel, o *workspace.Outbound) channels.ReplyHandle {
-	id, ok := strings.CutPrefix(o.Key, "input:")
-	if !ok {
+	if o.InputID == "" {
 		return channels.ReplyHandle{}
 	}
-	id, _, _ = strings.Cut(id, ":")
-	return d.handleOf(ch, workspace.InputID(id))
+	return d.handleOf(ch, o.InputID)
 }
 
 func (d *Outbox) handleOf(ch *transport.Channel, id workspace.InputID) (h channels.ReplyHandle) {

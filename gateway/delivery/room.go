@@ -1,3 +1,5 @@
+// One room: its queue, and the waits between its sends.
+
 package delivery
 
 import (
@@ -114,7 +116,7 @@ func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
 		copyStates(o.Parts, j.prev.out.Parts)
 	}
 	if o.Text == "" && o.BodyRef != "" {
-		if full, err := d.Store.OutboundByKey(o.Key); err == nil {
+		if full, err := d.Store.OutboundByID(o.ID); err == nil {
 			o.Text = full.Text
 		}
 	}

@@ -1,3 +1,5 @@
+// Stale messages and answers: what is set aside because of its age, and how rooms are told.
+
 package delivery
 
 import (

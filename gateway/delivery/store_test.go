@@ -50,7 +50,7 @@ func (s *memStore) Outbound(list ...store.NewOutbound) (out []workspace.Outbound
 			continue
 		}
 		o := &workspace.Outbound{ID: workspace.OutboundID("o-" + n.Key), Key: n.Key, RoomID: n.RoomID, N: int64(len(s.out) + 1),
-			RunID: n.RunID, Kind: n.Kind, Text: n.Text, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo,
+			RunID: n.RunID, InputID: n.InputID, Kind: n.Kind, Text: n.Text, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo,
 			Created: time.Now()}
 		if n.Open {
 			o.State = workspace.OutOpen
@@ -104,6 +104,17 @@ func (s *memStore) OutboundByKey(key string) (workspace.Outbound, error) {
 	defer s.mu.Unlock()
 	if o := s.byKey(key); o != nil {
 		return clone(o), nil
+	}
+	return workspace.Outbound{}, workspace.ErrNotFound
+}
+
+func (s *memStore) OutboundByID(id workspace.OutboundID) (workspace.Outbound, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.out {
+		if o.ID == id {
+			return clone(o), nil
+		}
 	}
 	return workspace.Outbound{}, workspace.ErrNotFound
 }

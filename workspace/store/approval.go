@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"parley/workspace"
 	"parley/workspace/store/engine"
@@ -279,6 +280,13 @@ func firstApproval(list []workspace.Approval, err error) (workspace.Approval, er
 		return workspace.Approval{}, err
 	}
 	return list[0], nil
+}
+
+// ApprovalAskedBy reads the one that a message asks about.
+func (s *Store) ApprovalAskedBy(o workspace.Outbound) (workspace.Approval, error) {
+	list, err := s.RunApprovals(o.RunID)
+	list = slices.DeleteFunc(list, func(ap workspace.Approval) bool { return ap.QuestionKey(o.RoomID) != o.Key })
+	return firstApproval(list, err)
 }
 
 // RunApprovals lists what a run has asked, oldest first.

@@ -143,7 +143,7 @@ func (t *tx) finish(f Finish) (out Finished, err error) {
 func (t *tx) cutStream(run workspace.RunID) ([]workspace.OutboundID, error) {
 	var id workspace.OutboundID
 	err := t.Row(`UPDATE outbound SET state = 'cancelled' WHERE id = ? AND state = 'open' RETURNING id`,
-		[]any{string(outboundID("run:" + string(run) + ":answer"))}, &id)
+		[]any{string(outboundID(workspace.AnswerKey(run), run))}, &id)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return nil, nil
 	}

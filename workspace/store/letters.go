@@ -134,9 +134,9 @@ func (t *tx) lift(p *workspace.Part, d workspace.Doubt) error {
 // ageless reads an answer with its parts and takes its age away. Its text is not read.
 func (t *tx) ageless(id workspace.OutboundID) (o workspace.Outbound, err error) {
 	var created int64
-	if err := t.Row(`SELECT id, key, room_id, n, run_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`,
-		[]any{string(id)}, &o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.OnUnknown, &o.ReplyTo, &created, &o.Kind, &o.BodyRef,
-		&o.State); err != nil {
+	if err := t.Row(`SELECT id, key, room_id, n, run_id, input_id, on_unknown, reply_to, created, kind, body_ref, state FROM outbound WHERE id = ?`,
+		[]any{string(id)}, &o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.InputID, &o.OnUnknown, &o.ReplyTo, &created, &o.Kind,
+		&o.BodyRef, &o.State); err != nil {
 		return o, err
 	}
 	o.Created = fromMillis(created)

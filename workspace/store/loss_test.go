@@ -425,15 +425,22 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	addRows(t, s, 2)
 	chat := storetest.NewChat(1)
 	chat.Addr.Network = "discord" // one of the two that were backfilled by their names
+	var asked workspace.InputID
 	for _, key := range []string{"m:1", "m:2"} {
-		if _, err := s.Accept(chat.Message(s, key, "x")); err != nil {
+		got, err := s.Accept(chat.Message(s, key, "x"))
+		if err == nil {
+			in := got[0].Input
+			asked = in.ID
+			_, err = s.Outbound(storetest.Notice(workspace.InputKey(in.ID, "reply"), in.RoomID, "fine"), storetest.Notice("room:"+key, in.RoomID, "away"))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	forge(t, dir, `DROP INDEX inputs_newest`, `ALTER TABLE inputs DROP COLUMN backfill`,
+	forge(t, dir, `ALTER TABLE outbound DROP COLUMN input_id`, `DROP INDEX inputs_newest`, `ALTER TABLE inputs DROP COLUMN backfill`,
 		`CREATE INDEX inputs_newest ON inputs (room_id, seq) WHERE source IN ('discord', 'slack') AND kind = 'message'`,
 		`DROP TABLE commits`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
 		`DELETE FROM goose_db_version WHERE version_id > 1`)
@@ -453,6 +460,9 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	}
 	if newest, err := s.Newest("discord", chat.Addr.Account); err != nil || newest[chat.Addr.Peer] != "m:2" {
 		t.Errorf("newest messages of rooms: %v %v", newest, err)
+	}
+	if left, err := s.Undelivered(); err != nil || len(left) != 4 || left[2].InputID != asked || left[3].InputID != "" {
+		t.Errorf("what is not sent yet: %+v %v", left, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

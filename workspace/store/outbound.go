@@ -5,7 +5,6 @@ package store
 import (
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -21,6 +20,7 @@ type NewOutbound struct {
 	Key       string
 	RoomID    workspace.RoomID // empty: no outbound at all (a local session is read from its transcript)
 	RunID     workspace.RunID
+	InputID   workspace.InputID // that it answers; empty: none
 	Kind      workspace.OutboundKind
 	Text      string // Markdown; empty when Ref names an entry
 	Ref       string
@@ -63,15 +63,16 @@ func (t *tx) outbounds(list []NewOutbound, out *[]workspace.Outbound) error {
 	return nil
 }
 
-const insertOutbound = `INSERT INTO outbound (` + sealedOutbound + `, body, sum, state, seal)
-	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+const insertOutbound = `INSERT INTO outbound (` + sealedOutbound + `, input_id, body, sum, state, seal)
+	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
 func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	if n.RoomID == "" {
 		return o, nil
 	}
-	o = workspace.Outbound{ID: outboundID(n.Key), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, Kind: n.Kind, Text: engine.Clean(n.Text),
-		BodyRef: n.Ref, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo, Created: fromMillis(t.Now)}
+	o = workspace.Outbound{ID: outboundID(n.Key, n.RunID), Key: n.Key, RoomID: n.RoomID, RunID: n.RunID, InputID: n.InputID, Kind: n.Kind,
+		Text: engine.Clean(n.Text), BodyRef: n.Ref, State: workspace.OutFinal, NotAfter: n.NotAfter, OnUnknown: n.OnUnknown, ReplyTo: n.ReplyTo,
+		Created: fromMillis(t.Now)}
 	if o.OnUnknown == "" {
 		o.OnUnknown = workspace.MarkUnknown
 	}
@@ -83,7 +84,7 @@ func (t *tx) outbound(n NewOutbound) (o workspace.Outbound, err error) {
 	}
 	o.N = t.nextOutbound()
 	args, check := sealOutbound(o)
-	stored, err := t.Exec(insertOutbound, append(args, o.Text, engine.Sum(o.Text), string(o.State), check)...)
+	stored, err := t.Exec(insertOutbound, append(args, string(o.InputID), o.Text, engine.Sum(o.Text), string(o.State), check)...)
 	if err != nil {
 		return o, err
 	}
@@ -122,11 +123,9 @@ func (t *tx) again(o workspace.Outbound, n NewOutbound) (workspace.Outbound, err
 
 // outboundID is the id of the one outbound with this key: of a run's answer the run's own, of all else a ULID's worth of
 // the key's hash. So one unique index serves both.
-func outboundID(key string) workspace.OutboundID {
-	if run, ok := strings.CutPrefix(key, "run:"); ok {
-		if run, ok = strings.CutSuffix(run, ":answer"); ok && !strings.Contains(run, ":") {
-			return workspace.OutboundID(run)
-		}
+func outboundID(key string, run workspace.RunID) workspace.OutboundID {
+	if run != "" && key == workspace.AnswerKey(run) {
+		return workspace.OutboundID(run)
 	}
 	sum := sha256.Sum256([]byte(key))
 	return workspace.OutboundID(ulid.ULID(sum[:16]).String())
@@ -170,8 +169,8 @@ func (t *tx) finishStreamed(o workspace.Outbound, n NewOutbound) (workspace.Outb
 // entryOfRef finds the entry e that an outbound o refers to (entryRef).
 const entryOfRef = `e.session_id = SUBSTR(o.body_ref, 7, 26) AND e.n = CAST(NULLIF(SUBSTR(o.body_ref, 34), '') AS INTEGER)`
 
-const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after, o.on_unknown,
-	o.reply_to, o.created, COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
+const outboundRead = `o.id, o.key, o.room_id, o.n, o.run_id, o.input_id, o.kind, o.body, o.body_ref, o.sum, o.state, o.not_after,
+	o.on_unknown, o.reply_to, o.created, COALESCE(e.body, ''), COALESCE(e.sum, 0) FROM outbound o LEFT JOIN entries e
 	ON o.body_ref <> '' AND ` + entryOfRef
 
 func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, error) {
@@ -180,8 +179,8 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 		var o workspace.Outbound
 		var check, notAfter, created, entrySum int64
 		var entry string
-		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter, &o.OnUnknown,
-			&o.ReplyTo, &created, &entry, &entrySum); err != nil {
+		if err := scan(&o.ID, &o.Key, &o.RoomID, &o.N, &o.RunID, &o.InputID, &o.Kind, &o.Text, &o.BodyRef, &check, &o.State, &notAfter,
+			&o.OnUnknown, &o.ReplyTo, &created, &entry, &entrySum); err != nil {
 			return err
 		}
 		if engine.Sum(o.Text) != check || entry != "" && engine.Sum(entry) != entrySum {
@@ -221,9 +220,14 @@ func (s *Store) Undelivered() ([]workspace.Outbound, error) {
 	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE ` + openPart + ` AND state <> 'dead') ORDER BY o.room_id, o.n`)
 }
 
-// OutboundByKey finds an answer by its key.
+// OutboundByKey finds an outbound by its key; that of a run's answer is found by OutboundOfRun.
 func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
-	list, err := s.outbounds(`o.id = ?`, string(outboundID(key)))
+	return s.OutboundByID(outboundID(key, ""))
+}
+
+// OutboundByID finds an outbound.
+func (s *Store) OutboundByID(id workspace.OutboundID) (workspace.Outbound, error) {
+	list, err := s.outbounds(`o.id = ?`, string(id))
 	if err == nil && len(list) == 0 {
 		err = workspace.ErrNotFound
 	}
@@ -235,7 +239,7 @@ func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
 
 // OutboundOfRun is the answer of a run; workspace.ErrNotFound: it has none that is sent anywhere.
 func (s *Store) OutboundOfRun(id workspace.RunID) (workspace.Outbound, error) {
-	return s.OutboundByKey("run:" + string(id) + ":answer")
+	return s.OutboundByID(outboundID(workspace.AnswerKey(id), id))
 }
 
 func sealOutbound(o workspace.Outbound) (args []any, check int64) {

@@ -56,7 +56,7 @@ func plain(s *store.Store, chat, n int) error {
 	}
 	fin, err := s.Finish(store.Finish{Run: a.Begun.Run, State: workspace.RunCompleted, Inputs: []workspace.Input{a.Input}, InputState: workspace.InputAnswered,
 		Entries: []workspace.Entry{{RunID: run.ID, Role: workspace.RoleAssistant, Body: workspace.EntryBody{Content: []workspace.Content{{Kind: workspace.Text, Text: "pong"}}}}},
-		Answer:  &store.NewOutbound{Key: "run:" + string(run.ID) + ":answer", RoomID: a.Input.RoomID, RunID: run.ID, Kind: workspace.OutAnswer, Spans: []store.Span{{To: 4}}, Sending: true}})
+		Answer:  &store.NewOutbound{Key: workspace.AnswerKey(run.ID), RoomID: a.Input.RoomID, RunID: run.ID, Kind: workspace.OutAnswer, Spans: []store.Span{{To: 4}}, Sending: true}})
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (w *world) recover() {
 				tn.inputs = append(tn.inputs, in)
 			}
 		}
-		if o, err := w.s.OutboundByKey("run:" + string(r.ID) + ":answer"); err == nil && o.State == workspace.OutOpen {
+		if o, err := w.s.OutboundOfRun(r.ID); err == nil && o.State == workspace.OutOpen {
 			tn.stream = o.ID
 		}
 		w.turns[c] = tn

@@ -48,7 +48,7 @@ func Answer(run workspace.Run, text string, inputs ...workspace.Input) store.Fin
 	f := store.Finish{Run: run, State: workspace.RunCompleted, Inputs: inputs, InputState: workspace.InputAnswered,
 		Entries: []workspace.Entry{{RunID: run.ID, Role: workspace.RoleAssistant, Body: workspace.EntryBody{Content: []workspace.Content{{Kind: workspace.Text, Text: text}}}}}}
 	if run.RoomID != "" {
-		f.Answer = &store.NewOutbound{Key: "run:" + string(run.ID) + ":answer", RoomID: run.RoomID, RunID: run.ID, Kind: workspace.OutAnswer,
+		f.Answer = &store.NewOutbound{Key: workspace.AnswerKey(run.ID), RoomID: run.RoomID, RunID: run.ID, Kind: workspace.OutAnswer,
 			Spans: []store.Span{{To: len(text)}}, Sending: true}
 	}
 	return f

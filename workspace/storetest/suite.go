@@ -121,7 +121,7 @@ func answeredOnce(t *testing.T, s *store.Store) {
 	if und, err := s.Undelivered(); err != nil || len(und) != 0 {
 		t.Errorf("after the receipt: %+v %v", und, err)
 	}
-	got, err := s.OutboundByKey("run:" + string(a.Begun.Run.ID) + ":answer")
+	got, err := s.OutboundOfRun(a.Begun.Run.ID)
 	if err != nil || got.Parts[0].RemoteID != "77" || got.Parts[0].State != workspace.PartSent || got.Parts[0].Tries != 1 {
 		t.Errorf("part: %+v %v", got.Parts, err)
 	}
@@ -407,7 +407,7 @@ func oddText(t *testing.T, s *store.Store) {
 		t.Error("a key with odd bytes does not find itself")
 	}
 	f := finish(t, s, Answer(got.Begun.Run, odd, got.Input))
-	o, err := s.OutboundByKey(f.Answer.Key)
+	o, err := s.OutboundByID(f.Answer.ID)
 	if err != nil || len(o.Text) == 0 {
 		t.Errorf("answer: %.40q %v", o.Text, err)
 	}

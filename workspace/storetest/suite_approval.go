@@ -34,8 +34,8 @@ func question(s *store.Store, run workspace.Run, room workspace.RoomID, call str
 	ap := workspace.Approval{ID: workspace.ApprovalID(s.IDs().New()), RunID: run.ID, CallID: call, SessionID: run.SessionID, Session: "k", Agent: "a", Tool: "act", Hash: "h",
 		Requester: run.Requester, Role: workspace.Owner, RoomID: room, Expires: time.Now().Add(time.Hour),
 		Body: workspace.ApprovalBody{Shown: "rm -rf \x00/", Grants: []workspace.Grant{workspace.Once}, Rooms: []workspace.AskedRoom{{Room: room, Whole: true}}}}
-	return store.Ask{Run: run, Approval: ap, Questions: []store.NewOutbound{{Key: ap.QuestionKey(room), RoomID: room, Kind: workspace.OutApproval, Open: true, Text: "may I?",
-		Spans: []store.Span{{To: 6}}}}}
+	return store.Ask{Run: run, Approval: ap, Questions: []store.NewOutbound{{Key: ap.QuestionKey(room), RoomID: room, RunID: run.ID, Kind: workspace.OutApproval, Open: true,
+		Text: "may I?", Spans: []store.Span{{To: 6}}}}}
 }
 
 func start(run workspace.Run, n int, call string, ap workspace.ApprovalID) store.StepUnit {
@@ -48,6 +48,14 @@ func approvedOnce(t *testing.T, s *store.Store) {
 	got, err := s.Ask(ask)
 	if err != nil || got.Again || got.Approval.State != workspace.ApprovalPending || len(got.Pushed) != 1 || got.Pushed[0].State != workspace.OutOpen || got.Approval.Body.After < in.Seq {
 		t.Fatalf("asked: %+v %v", got, err)
+	}
+	if asks, err := s.QuestionsOf(in.RoomID); err != nil || len(asks) != 1 {
+		t.Errorf("the room was asked by %+v %v", asks, err)
+	} else if ap, err := s.ApprovalAskedBy(asks[0]); err != nil || ap.ID != ask.Approval.ID {
+		t.Errorf("the message asks about %+v %v", ap, err)
+	}
+	if _, err := s.ApprovalAskedBy(workspace.Outbound{Key: "approval:x:y", RunID: run.ID, RoomID: "y"}); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("another message: %v", err)
 	}
 	if now, err := s.Run(run.ID); err != nil || now.State != workspace.RunWaiting {
 		t.Errorf("the run is %s, %v", now.State, err)

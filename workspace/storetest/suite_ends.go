@@ -131,7 +131,7 @@ func newGeneration(t *testing.T, s *store.Store) {
 func streamed(t *testing.T, s *store.Store) {
 	c := NewChat(1)
 	a := accept(t, s, c.Begun(s, "m:1", "one"))
-	open := store.NewOutbound{Key: "run:" + string(a.Begun.Run.ID) + ":answer", RoomID: a.Input.RoomID, RunID: a.Begun.Run.ID,
+	open := store.NewOutbound{Key: workspace.AnswerKey(a.Begun.Run.ID), RoomID: a.Input.RoomID, RunID: a.Begun.Run.ID,
 		Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}, {}, {}}}
 	out, err := s.Outbound(open)
 	if err != nil || len(out) != 1 || out[0].State != workspace.OutOpen || len(out[0].Parts) != 3 {
@@ -145,7 +145,7 @@ func streamed(t *testing.T, s *store.Store) {
 	f := Answer(a.Begun.Run, "hello world", a.Input)
 	f.Answer.Streamed, f.Answer.Spans = out[0].ID, []store.Span{{To: 5}, {From: 5, To: 11}}
 	end := finish(t, s, f)
-	got, err := s.OutboundByKey(open.Key)
+	got, err := s.OutboundOfRun(open.RunID)
 	if err != nil || got.ID != out[0].ID || got.State != workspace.OutFinal || got.Text != "hello world" || len(got.Parts) != 3 {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -163,7 +163,7 @@ func streamed(t *testing.T, s *store.Store) {
 func streamedAgain(t *testing.T, s *store.Store) {
 	c := NewChat(1)
 	a := accept(t, s, c.Begun(s, "m:1", "one"))
-	open := store.NewOutbound{Key: "run:" + string(a.Begun.Run.ID) + ":answer", RoomID: a.Input.RoomID, RunID: a.Begun.Run.ID,
+	open := store.NewOutbound{Key: workspace.AnswerKey(a.Begun.Run.ID), RoomID: a.Input.RoomID, RunID: a.Begun.Run.ID,
 		Kind: workspace.OutAnswer, Open: true, Spans: []store.Span{{}}}
 	first, err := s.Outbound(open)
 	if err != nil {
@@ -178,7 +178,7 @@ func streamedAgain(t *testing.T, s *store.Store) {
 	if end.Answer == nil || end.Answer.ID != first[0].ID {
 		t.Fatalf("answer: %+v", end.Answer)
 	}
-	if got, err := s.OutboundByKey(open.Key); err != nil || got.Text != "text" || got.State != workspace.OutFinal {
+	if got, err := s.OutboundOfRun(open.RunID); err != nil || got.Text != "text" || got.State != workspace.OutFinal {
 		t.Errorf("%+v %v", got, err)
 	}
 }

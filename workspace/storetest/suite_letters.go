@@ -28,7 +28,7 @@ func partStates(t *testing.T, s *store.Store, key string) (list []workspace.Part
 func letterRetried(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	n := Notice("long", room, "one two three")
-	n.NotAfter = time.UnixMilli(5)
+	n.NotAfter, n.InputID = time.UnixMilli(5), "in"
 	n.Spans = []store.Span{{From: 0, To: 4}, {From: 4, To: 8}, {From: 8, To: 13}}
 	out, err := s.Outbound(n)
 	if err != nil {
@@ -53,7 +53,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	}
 	die(1)
 	got, err := s.Retry(out[0].ID)
-	if err != nil || !got.NotAfter.IsZero() || len(got.Parts) != 4 || got.N != out[0].N {
+	if err != nil || !got.NotAfter.IsZero() || len(got.Parts) != 4 || got.N != out[0].N || got.InputID != "in" {
 		t.Fatalf("%+v %v", got, err)
 	}
 	want := []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartReady}
@@ -66,8 +66,8 @@ func letterRetried(t *testing.T, s *store.Store) {
 	if p := got.Parts[3]; p.From != 8 || p.To != 13 || p.Token == got.Parts[2].Token {
 		t.Errorf("what comes back is %+v", p)
 	}
-	if stored, err := s.OutboundByKey("long"); err != nil || !stored.NotAfter.IsZero() {
-		t.Errorf("it is still too old: %v %v", stored.NotAfter, err)
+	if stored, err := s.OutboundByKey("long"); err != nil || !stored.NotAfter.IsZero() || stored.InputID != "in" {
+		t.Errorf("it is still too old, or answers %q: %v %v", stored.InputID, stored.NotAfter, err)
 	}
 	die(1)
 	if got, err = s.Retry(out[0].ID); err != nil || len(got.Parts) != 5 {

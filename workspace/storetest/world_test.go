@@ -234,7 +234,7 @@ func (w *world) stream(c int) string {
 	if tn == nil || tn.stream != "" {
 		return "-"
 	}
-	out, err := w.s.Outbound(store.NewOutbound{Key: "run:" + string(tn.run.ID) + ":answer", RoomID: tn.run.RoomID, RunID: tn.run.ID, Kind: workspace.OutAnswer,
+	out, err := w.s.Outbound(store.NewOutbound{Key: workspace.AnswerKey(tn.run.ID), RoomID: tn.run.RoomID, RunID: tn.run.ID, Kind: workspace.OutAnswer,
 		Open: true, Spans: []store.Span{{}}})
 	w.must("stream", err)
 	tn.stream = out[0].ID
