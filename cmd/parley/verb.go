@@ -75,7 +75,7 @@ func (a *app) verbCommand(v control.Any, s control.Spec, line string) *cobra.Com
 				continue
 			}
 			if err := f.Set(in, text); err != nil {
-				return &misuseError{err}
+				return &misuseError{fmt.Errorf("--%s is %s, not %q", f.Name, f.Takes(), text)}
 			}
 		}
 		return a.do(c, v, s, in)

@@ -67,6 +67,9 @@ func (f Field) Plain() string { return strings.ReplaceAll(f.Help, "*", "") }
 
 // Set gives a field of in, a pointer to a verb's In, the value that a text means.
 func (f Field) Set(in any, text string) error {
+	if !f.takes(text) {
+		return f.wrong(text)
+	}
 	v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
 	switch v.Kind() {
 	case reflect.String:
@@ -108,29 +111,44 @@ func check(in any) error {
 				return err
 			}
 		}
-		n, _ := strconv.Atoi(text)
-		switch {
-		case f.Choices != nil && text != "" && !slices.Contains(f.Choices, text),
-			f.Max > 0 && text != "" && (n < f.Min || n > f.Max):
+		if text != "" && !f.takes(text) {
 			return f.wrong(text)
 		}
 	}
 	return nil
 }
 
-// wrong is the sentence for a value that a field does not take.
-func (f Field) wrong(text string) error {
-	takes := "true or false"
+// takes says whether a value is one of the choices, and within the bounds.
+func (f Field) takes(text string) bool {
+	if f.Choices != nil {
+		return slices.Contains(f.Choices, text)
+	}
+	if f.Max > 0 {
+		n, err := strconv.Atoi(text)
+		return err == nil && n >= f.Min && n <= f.Max
+	}
+	return true
+}
+
+// Takes says what a value may be.
+func (f Field) Takes() string {
 	switch {
 	case f.Choices != nil:
 		last := len(f.Choices) - 1
-		takes = strings.Join(f.Choices[:last], ", ") + " or " + f.Choices[last]
+		return strings.Join(f.Choices[:last], ", ") + " or " + f.Choices[last]
 	case f.Max > 0:
-		takes = fmt.Sprintf("a number from %d to %d", f.Min, f.Max)
-	case f.Type.Kind() != reflect.Bool:
-		takes = "a number"
+		return fmt.Sprintf("a number from %d to %d", f.Min, f.Max)
+	case f.Type.Kind() == reflect.Bool:
+		return "true or false"
+	case f.Type.Kind() == reflect.String:
+		return "a text"
 	}
-	return workspace.Say(workspace.ErrInvalid, "%s is %s, not %q.", f.Name, takes, clip.Runes(text, 40))
+	return "a number"
+}
+
+// wrong is the sentence for a value that a field does not take.
+func (f Field) wrong(text string) error {
+	return workspace.Say(workspace.ErrInvalid, "%s is %s, not %q.", f.Name, f.Takes(), clip.Runes(text, 40))
 }
 
 // splitRoute takes "GET /v1/people" apart.
