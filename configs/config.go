@@ -14,7 +14,7 @@ type Config struct {
 	Transcription Transcription `yaml:"transcription" doc:"Voice messages and other recordings become text at a server that has OpenAI's /audio/transcriptions."`
 	Agents        []Agent       `yaml:"agents" doc:"The durable workers. With none, there is one: assistant."`
 	People        []Person      `yaml:"people" doc:"Humans known by name. Others come in by pairing."`
-	Channels      []Channel     `yaml:"channels" restart:"items" doc:"Transport accounts. WebChat needs no entry: its channel is called webchat."`
+	Channels      []Channel     `yaml:"channels" doc:"Transport accounts. WebChat needs no entry: its channel is called webchat."`
 	Routes        []Route       `yaml:"routes" doc:"Which agent and session answers where. All fields that are given must match; the most specific rule wins: thread, peer, server and role, server, team, channel, type, default agent."`
 	Sessions      Sessions      `yaml:"sessions" doc:"How messages become sessions and turns."`
 	Replies       Replies       `yaml:"replies" doc:"When something is shown, and what happens to late or doubtful answers."`
@@ -200,7 +200,7 @@ type Account struct {
 // Channel is one transport account. Options holds the adapter's own keys.
 type Channel struct {
 	Name   string     `yaml:"name" required:"true" format:"id" doc:"Its name, unique: letters, digits, - _ and ., at most 64." example:"tg"`
-	Type   string     `yaml:"type" required:"true" restart:"true" doc:"The network." example:"telegram"`
+	Type   string     `yaml:"type" required:"true" doc:"The network." example:"telegram"`
 	Stream string     `yaml:"stream" default:"edit" enum:"edit|off" doc:"Whether an answer grows while it is written, by editing the message."`
 	Access Access     `yaml:"access" doc:"Who may speak here."`
 	Tools  ToolFilter `yaml:"tools" doc:"Tools that may be used here, among those of the agent."`

@@ -7,21 +7,10 @@ import (
 )
 
 // Running is what a loaded configuration means to a process that runs with another: the loaded one, in which the keys that
-// wait for a restart have the values that the process runs with. A channel that was removed still runs; one that was added
-// stands in it and does not run yet.
+// wait for a restart have the values that the process runs with.
 func Running(now, loaded *Config) *Config {
 	c := *loaded
 	keep(reflect.ValueOf(now).Elem(), reflect.ValueOf(&c).Elem(), "")
-	for i, ch := range c.Channels {
-		if was := slices.IndexFunc(now.Channels, func(old Channel) bool { return old.Name == ch.Name }); was >= 0 && loaded.Channels[i].Type != ch.Type {
-			c.Channels[i] = now.Channels[was] // its options are those of its network
-		}
-	}
-	for _, old := range now.Channels {
-		if !slices.ContainsFunc(c.Channels, func(ch Channel) bool { return ch.Name == old.Name }) {
-			c.Channels = append(c.Channels, old)
-		}
-	}
 	for i, a := range c.Agents { // of a new agent, whose folder follows from data_dir
 		if a.Workspace == filepath.Join(loaded.DataDir, "agents", a.ID) && !slices.ContainsFunc(now.Agents, func(old Agent) bool { return old.ID == a.ID }) {
 			c.Agents[i].Workspace = filepath.Join(c.DataDir, "agents", a.ID)
@@ -52,8 +41,8 @@ func keep(a, b reflect.Value, restart string) {
 	}
 }
 
-// NeedsRestart names the keys that differ and take effect at the next start only, items of lists by their name:
-// gateway.listen, channels[tg] for one that was added or removed. A channel whose own keys changed reconnects.
+// NeedsRestart names the keys that differ and take effect at the next start only, those of items of lists by their name:
+// gateway.listen, agents[a].workspace.
 func NeedsRestart(old, new *Config) []string {
 	var keys []string
 	diff("", reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", func(path string) { keys = append(keys, path) })
@@ -61,8 +50,7 @@ func NeedsRestart(old, new *Config) []string {
 	return slices.Compact(keys)
 }
 
-// diff reports what differs between a and b where restart, a field's tag or one above it, says so: "true" for the value,
-// "items" for items that come or go.
+// diff reports what differs between a and b where restart, a field's tag or one above it, says so.
 func diff(path string, a, b reflect.Value, restart string, report func(path string)) {
 	switch {
 	case restart == "true":
@@ -74,7 +62,7 @@ func diff(path string, a, b reflect.Value, restart string, report func(path stri
 	case a.Kind() == reflect.Struct && !isScalar(a.Type()):
 		diffFields(path, a, b, "", report)
 	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct:
-		diffItems(path, a, b, restart, report)
+		diffItems(path, a, b, report)
 	}
 }
 
@@ -89,20 +77,11 @@ func diffFields(path string, a, b reflect.Value, restart string, report func(pat
 }
 
 // diffItems compares the items that have the same name.
-func diffItems(path string, a, b reflect.Value, restart string, report func(path string)) {
-	olds, news := byName(a), byName(b)
-	for name, x := range olds {
-		y, still := news[name]
-		switch {
-		case still:
+func diffItems(path string, a, b reflect.Value, report func(path string)) {
+	news := byName(b)
+	for name, x := range byName(a) {
+		if y, still := news[name]; still {
 			diff(path+"["+name+"]", x, y, "", report)
-		case restart == "items":
-			report(path + "[" + name + "]")
-		}
-	}
-	for name := range news {
-		if _, was := olds[name]; !was && restart == "items" {
-			report(path + "[" + name + "]")
 		}
 	}
 }

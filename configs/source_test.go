@@ -486,10 +486,10 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 		"listen":         {"127.0.0.1:1", "127.0.0.1:2", "gateway.listen"},
 		"credential":     {"token: x", "token: z", ""}, // the channel reconnects
 		"access":         {"token: x", "token: x, access: {dm: open}, stream: off", ""},
-		"channel added":  {"token: y}", "token: y}, {name: three, type: slack}", "channels[three]"},
-		"channel gone":   {", {name: two, type: telegram, token: y}", "", "channels[two]"},
-		"channel moved":  {"name: two", "name: duo", "channels[duo] channels[two]"},
-		"type":           {"type: telegram, token: y", "type: slack", "channels[two].type"},
+		"channel added":  {"token: y}", "token: y}, {name: three, type: slack}", ""},
+		"channel gone":   {", {name: two, type: telegram, token: y}", "", ""},
+		"channel moved":  {"name: two", "name: duo", ""},
+		"type":           {"type: telegram, token: y", "type: slack", ""},
 		"order":          {"{name: tg, type: telegram, token: x}, {name: two, type: telegram, token: y}", "{name: two, type: telegram, token: y}, {name: tg, type: telegram, token: x}", ""},
 		"data and more":  {"models:", "data_dir: /x\nsandbox: {processes: 7}\nmodels:", "agents[a].workspace agents[b].workspace data_dir sandbox.processes"},
 		"agent's folder": {"{id: b}", "{id: b, workspace: /w}", "agents[b].workspace"},
@@ -511,9 +511,7 @@ channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, tok
 			text, _ := loaded.Show()
 			runs := configs.Running(old, loaded)
 			for _, key := range configs.NeedsRestart(old, runs) {
-				if !slices.Contains([]string{"channels[three]", "channels[duo]"}, key) { // that are added, and do not run yet
-					t.Errorf("%s is in force without a restart", key)
-				}
+				t.Errorf("%s is in force without a restart", key)
 			}
 			if c.want == "" && !reflect.DeepEqual(runs, loaded) {
 				t.Error("a key that waits for nothing is not in force")

@@ -258,18 +258,12 @@ func (g *Gateway) models(prices *price.Table) *snapshot.Models {
 }
 
 func (g *Gateway) openChannels(c *configs.Config) error {
-	g.channels = &transport.Channels{}
-	var errs []error
-	build := g.adapterIn(c.DataDir)
-	for _, conf := range c.Channels {
-		ch, err := build(conf)
-		if err != nil {
-			errs = append(errs, err)
-		} else if ch != nil {
-			g.channels.Add(transport.New(conf, transport.Replaceable(ch), g.log, g.opt.Now))
-		}
+	g.channels = transport.NewChannels(transport.Options{Build: g.adapterIn(c.DataDir), Menu: command.Menu(), Alone: g.bus.Alone, Log: g.log, Now: g.opt.Now})
+	first, err := g.channels.Prepare(c.Channels)
+	if err == nil {
+		g.channels.Apply(first)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // adapterIn makes the adapters of configured channels, which keep their files in dir; nil: the network is not built in.
@@ -350,17 +344,9 @@ func (g *Gateway) run(c *configs.Config) {
 	var wg sync.WaitGroup
 	ctx, stop := context.WithCancel(g.base)
 	alone := func(what string, f func(context.Context)) { wg.Go(func() { g.bus.Alone(ctx, what, f) }) }
-	for _, l := range g.channels.All() {
-		supervise := func(ctx context.Context) { l.Supervise(ctx, intake{g.dispatch, l}) }
-		if l.Traits.Local { // its people come to each process
-			wg.Go(func() { supervise(ctx) })
-		} else {
-			alone("channel "+l.Name, supervise)
-		}
-		if m, ok := channels.As[channels.MenuPublisher](l.Adapter); ok {
-			wg.Go(func() { g.publishMenu(ctx, l, m) })
-		}
-	}
+	wg.Go(func() {
+		g.channels.Run(ctx, func(l *transport.Channel) channels.Intake { return intake{g.dispatch, l} })
+	})
 	alone("sweep", g.sweep)
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
@@ -376,16 +362,6 @@ func (g *Gateway) run(c *configs.Config) {
 		wg.Wait()
 		return nil
 	})
-}
-
-func (g *Gateway) publishMenu(ctx context.Context, l *transport.Channel, m channels.MenuPublisher) {
-	select {
-	case <-ctx.Done():
-	case <-l.Up():
-		if err := m.PublishMenu(ctx, command.Menu()); err != nil && ctx.Err() == nil {
-			l.Log.Warn("command menu is not published", "err", err)
-		}
-	}
 }
 
 // Addr is where HTTP listens.

@@ -16,9 +16,9 @@ import (
 
 // prepared is a configuration with all that it means, ready to be put in force.
 type prepared struct {
-	file  *configs.Config // as it was loaded
-	next  snapshot.Prepared
-	renew map[*transport.Channel]transport.Renewal
+	file     *configs.Config // as it was loaded
+	next     snapshot.Prepared
+	channels transport.Change
 }
 
 // reload is Source.Watch's prepare: it does all that can fail, and what it returns puts the configuration in force. Running
@@ -62,7 +62,7 @@ func (g *Gateway) prepare(file *configs.Config) (_ *prepared, err error) {
 		}
 	}()
 	p := &prepared{file: file, next: next}
-	if p.renew, err = g.channels.Renewals(c.Channels, g.adapterIn(c.DataDir)); err != nil {
+	if p.channels, err = g.channels.Prepare(c.Channels); err != nil {
 		return nil, err
 	}
 	row, err := configRow(workspace.AuditConfigReloaded, file)
@@ -78,14 +78,8 @@ func (g *Gateway) commit(p *prepared) {
 	g.conf.took(p.file, g.opt.Now())
 	c := p.next.Config
 	g.loadFolders(c)
-	for _, conf := range c.Channels {
-		if l := g.channels.Named(conf.Name); l != nil {
-			l.SetAccess(conf.Access)
-		}
-	}
-	for l, r := range p.renew {
-		g.channels.Renew(l, r)
-	}
+	g.channels.Apply(p.channels)
+	g.deliver.Wake()
 	g.people.forget()
 }
 

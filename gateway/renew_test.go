@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/slack/slacktest"
+	"parley/channels/telegram/telegramtest"
 )
 
 // secretFile keeps a secret where a configuration can name it.
@@ -112,4 +114,84 @@ func TestR13_AChannelKeepsItsKeysWhenTheNewOnesAreBad(t *testing.T) {
 	r.logged("configuration stays as it was", 1)
 	r.say(ana, 11, "hello")
 	r.said(ana, "echo: hello")
+}
+
+// A second bot is added and removed by reloads while people write to both: what is written to it while it is away waits at the
+// network, what was taken is answered when it is there again, all of it once, and the first bot notices nothing.
+func TestAReloadAddsAndRemovesAChannelUnderTraffic(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{extra: "sessions: {queue: {mode: followup}}" + quiet})
+	two := telegramtest.Start(t, telegramtest.Options{NoLimits: true, Token: "8:second-second-second-second-second", Bot: telegramtest.User{ID: 8, First: "Two", Username: "two_bot"}})
+	ben := two.AddPrivate(telegramtest.User{ID: 12, First: "Ben"})
+	says := 0
+	say := func() {
+		two.Message(telegramtest.In{Chat: ben.ID, From: telegramtest.User{ID: 12, First: "Ben"}, Text: fmt.Sprint("m", says)})
+		says++
+	}
+	seen := func(what string, cond func(telegramtest.View) bool) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := two.WaitFor(ctx, cond); err != nil {
+			t.Fatalf("%s: %v; %q", what, err, texts(two.View().Sent(ben.ID)))
+		}
+	}
+	without := r.config()
+	with := strings.Replace(without, "require_mention: true}}]", fmt.Sprintf("require_mention: true}}, {name: two, type: telegram, token: %q, api_url: %q, access: {dm: open}}]", two.Token(), two.URL()), 1)
+	ana := r.person(11)
+	written := 0
+	busy, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-busy:
+				return
+			default:
+			}
+			r.say(ana, 11, fmt.Sprint("m", written))
+			written++
+			if _, err := r.tg.WaitSent(t.Context(), ana.ID, written); err != nil {
+				return
+			}
+		}
+	}()
+	say() // nobody listens yet
+	for round := range 4 {
+		r.write(with)
+		r.g.Reload()
+		seen("what was written before is answered", func(v telegramtest.View) bool { return len(v.Sent(ben.ID)) == says })
+		for range 5 {
+			say()
+		}
+		if round > 0 { // some are taken by then, none, or all
+			seen("a message is taken", func(v telegramtest.View) bool { return len(v.Sent(ben.ID)) > says-5 })
+		}
+		r.write(without)
+		r.g.Reload()
+		seen("nobody listens any more", func(v telegramtest.View) bool { return !v.Polling() })
+		say()
+	}
+	r.write(with)
+	r.g.Reload()
+	seen("all is answered", func(v telegramtest.View) bool { return len(v.Sent(ben.ID)) >= says && v.Pending() == 0 })
+	close(busy)
+	<-over
+	for who, got := range map[string][]string{"ana": texts(r.tg.View().Sent(ana.ID)), "ben": texts(two.View().Sent(ben.ID))} {
+		want := written
+		if who == "ben" {
+			want = says
+		}
+		for i := range max(want, len(got)) {
+			if i >= len(got) || got[i] != fmt.Sprint("echo: m", i) {
+				t.Fatalf("%s got %q, want the echoes of %d messages in order", who, got, want)
+			}
+		}
+	}
+	if len(two.View().Commands()) == 0 {
+		t.Error("the added bot has no menu")
+	}
+	if log := r.log.String(); strings.Contains(log, "wait for a restart") || strings.Count(log, "channel=tg state=") != 1 {
+		t.Error("something waits for a restart, or the first bot connected again")
+	}
 }

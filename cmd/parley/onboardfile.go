@@ -26,7 +26,7 @@ func (o *onboard) text(now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Parley's configuration, written by parley onboard on %s.
 # All keys: docs/configuration.md, or parley config schema. After a change: parley config check.
-# A saved change is in force at once; channels, data_dir and listen wait for a restart.
+# A saved change is in force at once; data_dir and listen wait for a restart.
 `, now.Format(time.DateOnly))
 	if o.dataDir != "" {
 		if dir, err := filepath.Abs(o.dataDir); err == nil {

@@ -71,6 +71,7 @@ type Outbox struct {
 
 	mu     sync.Mutex
 	rooms  map[workspace.RoomID]*room
+	wakes  int           // calls of Wake
 	active int           // rooms that send
 	quiet  chan struct{} // closed when none does
 	ending chan struct{} // closed when no room may wait any longer than until flushed

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/configs"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -343,5 +344,52 @@ func TestAnswerGoesThroughTheHandleOfItsEvent(t *testing.T) {
 		if p := reply("event", "refused"); p.Handle.Secret != "" || p.Private {
 			t.Errorf("after its time %+v", p)
 		}
+	})
+}
+
+// Answers to rooms whose channel was removed wait in their order, in the middle of one as well, and go out once, when it is
+// there again.
+func TestAnswersWaitForAChannelThatIsRemovedAndAdded(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(t *testing.T, w *world) {
+		cs := transport.NewChannels(transport.Options{Log: w.Log, Now: time.Now, Build: func(configs.Channel) (channels.Channel, error) { return w.net.channel(), nil }})
+		configured := func(list ...configs.Channel) {
+			t.Helper()
+			ch, err := cs.Prepare(list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cs.Apply(ch)
+			for _, c := range cs.All() {
+				c.Report(channels.Status{State: channels.Ready})
+			}
+			w.Wake()
+		}
+		w.Channels = cs
+		net := configs.Channel{Name: "net", Type: "mem"}
+		configured(net)
+		w.net.lose = func(channels.Post) error { // the first part takes the channel away
+			w.net.lose = nil
+			configured()
+			return nil
+		}
+		w.answer("1", "one", "more")
+		w.answer("2", "two")
+		w.want("before it is removed", w.wait(time.Hour), "one")
+		w.answer("3", "three")
+		w.want("while it is away", w.wait(time.Hour))
+		w.want("state", w.states("1"), "sent 1", "ready 0")
+		configured(net)
+		w.want("when it is there again", w.wait(time.Second), "more", "two", "three")
+		configured()
+		w.answer("4", "four")
+		w.want("away again", w.wait(time.Hour))
+		w.restart()
+		if o, err := w.db.OutboundByKey("4"); err != nil {
+			t.Fatal(err)
+		} else {
+			w.Push(o, false, nil)
+		}
+		w.want("after a start with it", w.wait(time.Second), "four")
 	})
 }

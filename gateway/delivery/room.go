@@ -69,7 +69,17 @@ func (d *Outbox) ended() {
 	}
 }
 
-// work sends a room's answers in order until none is left.
+// Wake has rooms try again whose channel was not there: it may be by now.
+func (d *Outbox) Wake() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.wakes++
+	for _, r := range d.rooms {
+		d.run(r)
+	}
+}
+
+// work sends a room's answers in order until none is left, or until its channel is not there: then they wait for Wake.
 func (d *Outbox) work(ctx context.Context, r *room) {
 	for ctx.Err() == nil {
 		d.mu.Lock()
@@ -78,12 +88,18 @@ func (d *Outbox) work(ctx context.Context, r *room) {
 			d.mu.Unlock()
 			return
 		}
-		j := r.jobs[0]
+		j, wakes := r.jobs[0], d.wakes
 		d.mu.Unlock()
-		d.safely(ctx, r, j)
+		there := d.safely(ctx, r, j)
 		d.leave(r)
 		if ctx.Err() != nil {
 			return
+		}
+		if !there && !d.over() {
+			if d.rests(r, wakes) {
+				return
+			}
+			continue
 		}
 		d.mu.Lock()
 		for i := range r.jobs {
@@ -97,24 +113,47 @@ func (d *Outbox) work(ctx context.Context, r *room) {
 	}
 }
 
-// safely is do; after a panic in rendering or an adapter the answer stays as it is stored, and the room goes on.
-func (d *Outbox) safely(ctx context.Context, r *room, j *Job) {
-	defer d.guard()
-	d.do(ctx, r, j)
+// rests ends the work of a room whose channel is not there, unless rooms were woken since.
+func (d *Outbox) rests(r *room, wakes int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.wakes != wakes {
+		return false
+	}
+	r.busy = false
+	return true
 }
 
-// do brings every part of one answer to an end.
-func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
+// over says that the gateway ends: what cannot be sent now is left to the next boot.
+func (d *Outbox) over() bool {
+	select {
+	case <-d.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// safely is do; after a panic in rendering or an adapter the answer stays as it is stored, and the room goes on.
+func (d *Outbox) safely(ctx context.Context, r *room, j *Job) (there bool) {
+	defer d.guard()
+	there = true
+	return d.do(ctx, r, j)
+}
+
+// do brings every part of one answer to an end. It is false where the room's channel is not there, or not any more: then the
+// answer stays as it is.
+func (d *Outbox) do(ctx context.Context, r *room, j *Job) (there bool) {
 	ch, ok := d.channel(ctx, r)
 	if !ok {
-		return // it stays as it is; the next boot looks at it again
+		return false
 	}
-	j.begun = true
 	r.job = j
 	o := &j.out
-	if j.prev != nil { // what became of the placeholder is known here before it is stored
+	if j.prev != nil && !j.begun { // what became of the placeholder is known here before it is stored
 		copyStates(o.Parts, j.prev.out.Parts)
 	}
+	j.begun = true
 	if o.Text == "" && o.BodyRef != "" {
 		if full, err := d.Store.OutboundByID(o.ID); err == nil {
 			o.Text = full.Text
@@ -125,7 +164,7 @@ func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
 		r.finds = 0
 		if i > 0 {
 			if ch, ok = d.channel(ctx, r); !ok { // it may connect again meanwhile
-				return
+				return false
 			}
 		}
 		for try := 0; ctx.Err() == nil; try++ {
@@ -136,13 +175,14 @@ func (d *Outbox) do(ctx context.Context, r *room, j *Job) {
 				ch, ok = d.channel(ctx, r) // it may have gone meanwhile
 			}
 			if !ok {
-				return
+				return false
 			}
 		}
 		if p.State == workspace.PartDead && p.Doubt != workspace.DoubtDropped {
-			return
+			return true
 		}
 	}
+	return true
 }
 
 func copyStates(to, from []workspace.Part) {

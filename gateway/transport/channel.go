@@ -2,7 +2,8 @@
 // it is supervised, renewed with changed keys, linked to an account, and by which id a conversation goes that the network
 // has moved.
 //
-// Goroutines: one for each attempt to link a channel; Logins.Stop waits for them. Supervise runs in its caller's.
+// Goroutines: one for each channel, and one until its menu is published, for which Channels.Run waits; one for each attempt to
+// link a channel, for which Logins.Stop does.
 package transport
 
 import (
@@ -28,12 +29,13 @@ type Channel struct {
 	Streams bool // answers grow by edits
 	Log     *slog.Logger
 
+	removed chan struct{} // closed once it is not configured any more
 	now     func() time.Time
 	mu      sync.Mutex
 	access  routes.Access
 	synced  bool     // the configured people are bound to this account
 	options any      // what the adapter was made of
-	next    *Renewal // that is to take over; nil: none
+	next    *renewal // that is to take over; nil: none
 	state   state
 	run     run
 }
@@ -49,7 +51,7 @@ type View struct {
 // New makes a channel that is not connected yet. One without an adapter is that of HTTP, which never is.
 func New(c configs.Channel, adapter channels.Channel, log *slog.Logger, now func() time.Time) *Channel {
 	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, Streams: c.Stream != "off", Log: log.With("channel", c.Name),
-		now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
+		removed: make(chan struct{}), now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
 	if d, ok := channels.As[channels.Describer](adapter); ok {
 		ch.Traits = d.Traits()
 	}
@@ -80,8 +82,8 @@ func (c *Channel) Serves(a channels.Address) bool {
 	return c.Network == a.Network && (c.Traits.Local || c.Account() == a.Account && c.duplicateOf() == "")
 }
 
-// SetAccess puts who may speak in force, and has the configured people bound to the account once more.
-func (c *Channel) SetAccess(a configs.Access) {
+// setAccess puts who may speak in force, and has the configured people bound to the account once more.
+func (c *Channel) setAccess(a configs.Access) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.access, c.synced = access(a), false
@@ -94,8 +96,14 @@ func (c *Channel) Access() routes.Access {
 	return c.access
 }
 
-// Sync calls bind once per connection's account and configuration.
+// Sync calls bind once per connection's account and configuration. It fails for a channel that was removed: nobody is
+// configured for it.
 func (c *Channel) Sync(bind func(*Channel) error) error {
+	select {
+	case <-c.removed:
+		return errRemoved
+	default:
+	}
 	c.mu.Lock()
 	synced := c.synced
 	c.mu.Unlock()

@@ -3,22 +3,46 @@ package transport
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"parley/channels"
+	"parley/configs"
 )
 
 // ErrDuplicateAccount: two channels with one account would take each other's messages, and answer from two rooms.
 var ErrDuplicateAccount = errors.New("another channel has this account")
 
-// Channels is all channels of the gateway. Its list is complete before anything runs.
+// Options of Channels.
+type Options struct {
+	Build func(configs.Channel) (channels.Channel, error) // makes an adapter; nil: the network is not built in
+	Menu  []channels.MenuItem                             // what networks show of the commands
+	// Alone calls a function while this process alone may do what it does; nil: it always may.
+	Alone func(ctx context.Context, what string, f func(context.Context))
+	Log   *slog.Logger
+	Now   func() time.Time
+}
+
+// Channels is all channels of the gateway. A zero one has none but those that are added.
 type Channels struct {
-	list   []*Channel
-	direct []*Channel // without an adapter: nothing of it connects
+	opt     Options
+	list    atomic.Pointer[[]*Channel] // with connections; replaced as a whole
+	fixed   []*Channel                 // that are always there
+	changed chan struct{}              // holds one: the list is another than that which runs
 
 	mu     sync.Mutex
 	owners map[account]string // the channel that an account is on
+}
+
+// NewChannels makes none yet: Prepare and Apply do, of a configuration.
+func NewChannels(o Options) *Channels {
+	if o.Alone == nil {
+		o.Alone = func(ctx context.Context, _ string, f func(context.Context)) { f(ctx) }
+	}
+	return &Channels{opt: o, changed: make(chan struct{}, 1)}
 }
 
 // account is one of a network's.
@@ -27,22 +51,29 @@ type account struct {
 	id      channels.AccountID
 }
 
-// Add appends a channel, before any of them runs.
+// Add appends a channel that is always there, whatever is configured, before any of them runs.
 func (cs *Channels) Add(c *Channel) {
-	if c.Adapter == nil {
-		cs.direct = append(cs.direct, c)
+	cs.fixed = append(cs.fixed, c)
+	if c.Adapter == nil { // nothing of it connects
 		return
 	}
-	cs.list = append(cs.list, c)
+	list := append(slices.Clone(cs.All()), c)
+	cs.list.Store(&list)
 }
 
-// All lists the channels that have connections, as they are configured.
-func (cs *Channels) All() []*Channel { return cs.list }
+// All lists the channels that have connections: as they are configured, and behind them those that are always there. The
+// list is never changed, but replaced.
+func (cs *Channels) All() []*Channel {
+	if list := cs.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
 
 // Local lists the networks whose people are signed in at the gateway itself.
 func (cs *Channels) Local() (list []channels.Network) {
-	for _, c := range slices.Concat(cs.direct, cs.list) {
-		if c.Traits.Local {
+	for _, c := range slices.Concat(cs.fixed, cs.All()) {
+		if c.Traits.Local && !slices.Contains(list, c.Network) {
 			list = append(list, c.Network)
 		}
 	}
@@ -91,9 +122,23 @@ func (cs *Channels) release(c *Channel, id channels.AccountID) {
 	}
 }
 
+// vacate gives free what a channel that has ended had. Whom it kept out as a duplicate connects now.
+func (cs *Channels) vacate(c *Channel) {
+	cs.mu.Lock()
+	for at, name := range cs.owners {
+		if name == c.Name {
+			delete(cs.owners, at)
+		}
+	}
+	cs.mu.Unlock()
+	for _, other := range cs.All() {
+		other.admit(c.Name)
+	}
+}
+
 // Named is the channel with a name of the configuration; nil: there is none.
 func (cs *Channels) Named(name string) *Channel {
-	for _, c := range cs.list {
+	for _, c := range cs.All() {
 		if c.Name == name {
 			return c
 		}
@@ -103,7 +148,7 @@ func (cs *Channels) Named(name string) *Channel {
 
 // Find is the channel that serves an address; nil: none does, or it has not connected yet.
 func (cs *Channels) Find(a channels.Address) *Channel {
-	for _, c := range cs.list {
+	for _, c := range cs.All() {
 		if c.Serves(a) {
 			return c
 		}
@@ -142,6 +187,8 @@ func (cs *Channels) Wait(ctx context.Context, ending <-chan struct{}, a channels
 				return nil, false
 			case <-ending:
 				return nil, false
+			case <-c.removed:
+				continue
 			case <-up:
 			}
 		}
@@ -159,7 +206,7 @@ func (cs *Channels) Wait(ctx context.Context, ending <-chan struct{}, a channels
 
 // pending is a channel of the network that has not connected yet, so that its account is not known.
 func (cs *Channels) pending(n channels.Network) *Channel {
-	for _, c := range cs.list {
+	for _, c := range cs.All() {
 		if c.Network != n || c.Account() != "" {
 			continue
 		}

@@ -128,6 +128,13 @@ func (ls *Logins) Begin(name, phone string) (Login, error) {
 	ls.wg.Go(func() {
 		defer close(a.over)
 		defer cancel()
+		ls.wg.Go(func() {
+			select {
+			case <-c.removed:
+				cancel()
+			case <-ctx.Done():
+			}
+		})
 		a.end(linker.Login(ctx, channels.LoginHow{Phone: phone}, a.show), c)
 	})
 	view, _ := a.look()

@@ -2,27 +2,26 @@ package transport
 
 import (
 	"context"
-	"reflect"
+	"sync"
 	"sync/atomic"
 
 	"parley/channels"
-	"parley/configs"
 )
 
-// A channel whose own keys changed (its token was rotated, say, in the configuration or in a file that it names) gets a new
-// adapter: the connection at hand ends, and the next one is the new adapter's. What is to be sent meanwhile waits, what
-// the network has comes when it is connected again; the other channels notice nothing.
-
-// plug is the adapter of a channel, which can be replaced.
+// plug is the adapter of a configured channel, which can be replaced and taken out.
 type plug struct {
 	now atomic.Pointer[channels.Channel]
+
+	mu      sync.Mutex
+	sending int           // how many messages are
+	closed  bool          // no further one is
+	idle    chan struct{} // closed once it is closed and nothing is sent
 }
 
 var _ channels.Channel = (*plug)(nil)
 
-// Replaceable wraps an adapter so that Renew can replace it.
-func Replaceable(ch channels.Channel) channels.Channel {
-	p := &plug{}
+func newPlug(ch channels.Channel) *plug {
+	p := &plug{idle: make(chan struct{})}
 	p.now.Store(&ch)
 	return p
 }
@@ -33,43 +32,40 @@ func (p *plug) Unwrap() channels.Channel { return *p.now.Load() }
 // Run is the adapter's, of the moment when it begins.
 func (p *plug) Run(ctx context.Context, in channels.Intake) error { return p.Unwrap().Run(ctx, in) }
 
-// Send is the adapter's.
+// Send is the adapter's. Nothing is sent over one that was taken out.
 func (p *plug) Send(ctx context.Context, post channels.Post) (channels.MessageID, error) {
+	if !p.count(1) {
+		return "", &channels.Error{Class: channels.Retry, Err: errRemoved}
+	}
+	defer p.count(-1)
 	return p.Unwrap().Send(ctx, post)
 }
 
-// Renewal is an adapter that is to take a channel over, with what it was made of.
-type Renewal struct {
-	adapter channels.Channel
-	options any
-}
-
-// Renewals makes new adapters for the channels whose own keys changed. An account that is linked in the data directory has no such
-// keys that a person would rotate: it waits for a restart. build gives nil for a network that is not built in.
-func (cs *Channels) Renewals(list []configs.Channel, build func(configs.Channel) (channels.Channel, error)) (map[*Channel]Renewal, error) {
-	out := map[*Channel]Renewal{}
-	for _, conf := range list {
-		c := cs.Named(conf.Name)
-		if c == nil || string(c.Network) != conf.Type || reflect.DeepEqual(c.options, conf.Options) {
-			continue
-		}
-		if _, linked := channels.As[channels.Linker](c.Adapter); linked {
-			c.Log.Warn("changed keys of the channel wait for a restart")
-			continue
-		}
-		adapter, err := build(conf)
-		if err != nil {
-			return nil, err
-		}
-		if adapter != nil {
-			out[c] = Renewal{adapter, conf.Options}
-		}
+// count adds to what is being sent, and says whether that may be.
+func (p *plug) count(n int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed && n > 0 {
+		return false
 	}
-	return out, nil
+	if p.sending += n; p.closed && p.sending == 0 {
+		close(p.idle)
+	}
+	return true
 }
 
-// Renew ends the connection at hand and gives its account free; the supervisor goes on with the new adapter.
-func (cs *Channels) Renew(c *Channel, r Renewal) {
+// close refuses what is to be sent from here on. What it returns is closed when nothing is being sent any more.
+func (p *plug) close() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed = true; p.sending == 0 {
+		close(p.idle)
+	}
+	return p.idle
+}
+
+// renew ends the connection at hand and gives its account free; the supervisor goes on with the new adapter.
+func (cs *Channels) renew(c *Channel, r renewal) {
 	cs.release(c, c.Account())
 	c.mu.Lock()
 	defer c.mu.Unlock()

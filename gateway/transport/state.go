@@ -125,6 +125,16 @@ func (c *Channel) Suspect(err error) {
 	c.Hold(c.now().Add(30 * time.Second))
 }
 
+// admit has a channel connect that was kept out since the named one had its account.
+func (c *Channel) admit(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.duplicateOf == name {
+		c.state.duplicateOf = ""
+		c.wake()
+	}
+}
+
 // duplicateOf is the channel that has this account already.
 func (c *Channel) duplicateOf() string {
 	c.mu.Lock()
