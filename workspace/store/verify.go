@@ -69,6 +69,7 @@ func verifyRows(ctx context.Context, r *engine.Reader) error {
 		"the role of an account":   `SELECT person_id FROM accounts WHERE most NOT IN ('owner', 'member', 'guest', '')`,
 		"the agent of a session":   `SELECT id FROM sessions WHERE key NOT LIKE 'agent:' || agent || ':%'`,
 		"the state of a pairing":   `SELECT id FROM pairings WHERE state NOT IN ('open', 'approved', 'denied')`,
+		"the input of an outbound": `SELECT id FROM outbound WHERE input_id <> '' AND key NOT LIKE 'input:' || input_id || ':%'`,
 		"the text of an outbound": `SELECT o.id FROM outbound o WHERE o.body_ref <> ''
 			AND NOT EXISTS (SELECT 1 FROM entries e WHERE ` + entryOfRef + `)`,
 	} {

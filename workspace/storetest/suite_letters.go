@@ -28,7 +28,7 @@ func partStates(t *testing.T, s *store.Store, key string) (list []workspace.Part
 func letterRetried(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	n := Notice("long", room, "one two three")
-	n.NotAfter, n.InputID = time.UnixMilli(5), "in"
+	n.Key, n.NotAfter, n.InputID = workspace.InputKey("in", "long"), time.UnixMilli(5), "in"
 	n.Spans = []store.Span{{From: 0, To: 4}, {From: 4, To: 8}, {From: 8, To: 13}}
 	out, err := s.Outbound(n)
 	if err != nil {
@@ -36,7 +36,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	}
 	die := func(i int) {
 		t.Helper()
-		o, err := s.OutboundByKey("long")
+		o, err := s.OutboundByKey(workspace.InputKey("in", "long"))
 		if err == nil {
 			_, err = s.Dead(store.Move{Part: o.Parts[i], Error: "gone"}, nil)
 		}
@@ -66,7 +66,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	if p := got.Parts[3]; p.From != 8 || p.To != 13 || p.Token == got.Parts[2].Token {
 		t.Errorf("what comes back is %+v", p)
 	}
-	if stored, err := s.OutboundByKey("long"); err != nil || !stored.NotAfter.IsZero() || stored.InputID != "in" {
+	if stored, err := s.OutboundByKey(workspace.InputKey("in", "long")); err != nil || !stored.NotAfter.IsZero() || stored.InputID != "in" {
 		t.Errorf("it is still too old, or answers %q: %v %v", stored.InputID, stored.NotAfter, err)
 	}
 	die(1)
