@@ -60,7 +60,7 @@ func newSign(ts *turns, l *transport.Channel, room workspace.Room, run workspace
 		s.asked = t.Inputs[0]
 	}
 	if l != nil {
-		if streamer, ok := channels.As[channels.Streamer](l.Adapter); ok && l.Streams && open == nil {
+		if streamer, ok := channels.As[channels.Streamer](l.Adapter); ok && l.Streams() && open == nil {
 			s.grows = &growth{streamer: streamer, send: l.Adapter.Send, who: s.asked.Data.User, traits: l.Traits}
 		}
 	}
@@ -147,7 +147,7 @@ func (s *sign) show(ctx context.Context) {
 	defer s.acknowledge(ctx)()
 	typer, canType := channels.As[channels.Typer](s.line.Adapter)
 	editor, canEdit := channels.As[channels.Editor](s.line.Adapter)
-	canEdit = canEdit && s.line.Streams
+	canEdit = canEdit && s.line.Streams()
 	pace := s.line.Traits.EditEvery
 	if s.room.Kind != channels.DM && s.line.Traits.EditGroup > 0 {
 		pace = s.line.Traits.EditGroup
@@ -320,7 +320,7 @@ func (s *sign) rest(why string) {
 		return
 	}
 	editor, ok := channels.As[channels.Editor](s.line.Adapter)
-	if !ok || !s.line.Streams {
+	if !ok || !s.line.Streams() {
 		return
 	}
 	text := strings.TrimSpace(s.text.String())

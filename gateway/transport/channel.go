@@ -26,13 +26,13 @@ type Channel struct {
 	Network channels.Network
 	Adapter channels.Channel // nil: messages of HTTP, which have no room
 	Traits  channels.Traits
-	Streams bool // answers grow by edits
 	Log     *slog.Logger
 
 	removed chan struct{} // closed once it is not configured any more
 	now     func() time.Time
 	mu      sync.Mutex
 	access  routes.Access
+	streams bool     // answers grow by edits
 	synced  bool     // the configured people are bound to this account
 	options any      // what the adapter was made of
 	next    *renewal // that is to take over; nil: none
@@ -50,7 +50,7 @@ type View struct {
 
 // New makes a channel that is not connected yet. One without an adapter is that of HTTP, which never is.
 func New(c configs.Channel, adapter channels.Channel, log *slog.Logger, now func() time.Time) *Channel {
-	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, Streams: c.Stream != "off", Log: log.With("channel", c.Name),
+	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, streams: c.Stream != "off", Log: log.With("channel", c.Name),
 		removed: make(chan struct{}), now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
 	if d, ok := channels.As[channels.Describer](adapter); ok {
 		ch.Traits = d.Traits()
@@ -58,7 +58,6 @@ func New(c configs.Channel, adapter channels.Channel, log *slog.Logger, now func
 	if adapter == nil { // who asks over HTTP was judged by its listener
 		ch.Traits.Local = true
 	}
-	ch.Streams = ch.Streams && !ch.Traits.Whole
 	if ch.Traits.MaxUnits > 0 {
 		ch.Traits.MaxUnits -= len(RepeatMark)
 	}
@@ -82,11 +81,18 @@ func (c *Channel) Serves(a channels.Address) bool {
 	return c.Network == a.Network && (c.Traits.Local || c.Account() == a.Account && c.duplicateOf() == "")
 }
 
-// setAccess puts who may speak in force, and has the configured people bound to the account once more.
-func (c *Channel) setAccess(a configs.Access) {
+// configure puts in force what may change while the channel runs, and has the configured people bound to the account once more.
+func (c *Channel) configure(conf configs.Channel) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.access, c.synced = access(a), false
+	c.access, c.streams, c.synced = access(conf.Access), conf.Stream != "off", false
+}
+
+// Streams says that answers grow by edits.
+func (c *Channel) Streams() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams && !c.Traits.Whole
 }
 
 // Access is who may speak.

@@ -19,9 +19,9 @@ var errRemoved = errors.New("the channel was removed from the configuration")
 
 // Change is what a configuration makes of the channels, ready to be put in force.
 type Change struct {
-	list   []*Channel // all that are configured
-	access map[*Channel]configs.Access
-	renew  map[*Channel]renewal
+	list  []*Channel                   // all that are configured
+	kept  map[*Channel]configs.Channel // those of them that run already, with what they are to be
+	renew map[*Channel]renewal
 }
 
 // renewal is an adapter that is to take a channel over, with what it was made of.
@@ -32,13 +32,13 @@ type renewal struct {
 
 // Prepare makes the adapters of channels that are new, or whose own keys changed. Nothing changes before Apply.
 func (cs *Channels) Prepare(list []configs.Channel) (Change, error) {
-	ch := Change{access: map[*Channel]configs.Access{}, renew: map[*Channel]renewal{}}
+	ch := Change{kept: map[*Channel]configs.Channel{}, renew: map[*Channel]renewal{}}
 	var errs []error
 	for _, conf := range list {
 		c := cs.Named(conf.Name)
 		kept := c != nil && string(c.Network) == conf.Type
 		if kept {
-			ch.list, ch.access[c] = append(ch.list, c), conf.Access
+			ch.list, ch.kept[c] = append(ch.list, c), conf
 			if !c.renews(conf) {
 				continue
 			}
@@ -85,8 +85,8 @@ func (cs *Channels) Apply(ch Change) {
 			close(c.removed)
 		}
 	}
-	for c, a := range ch.access {
-		c.setAccess(a)
+	for c, conf := range ch.kept {
+		c.configure(conf)
 	}
 	for c, r := range ch.renew {
 		cs.renew(c, r)

@@ -124,6 +124,11 @@ func TestChannelsComeAndGoWithTheirConfiguration(t *testing.T) {
 		if first, rest, _ := strings.Cut(got, ", -b, "); len(first) != len("+a, +b") || rest != "+c" {
 			t.Errorf("they did %s", got)
 		}
+		changed := conf("a", keys{account: "1"})
+		changed.Stream, changed.Access.DM = "off", "open"
+		if apply(conf("c", keys{account: "2"}), changed); a.Streams() || a.Access().DM != "open" || d.has() != got {
+			t.Error("what may change while it runs has not changed")
+		}
 		if cs.Named("a") != a || cs.Named("b") != nil || !cs.Ready(channels.Address{Network: "n", Account: "2"}) {
 			t.Error("the list is another")
 		}
