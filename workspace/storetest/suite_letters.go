@@ -27,8 +27,8 @@ func partStates(t *testing.T, s *store.Store, key string) (list []workspace.Part
 // A dead answer is retried from the part that died on, with all that was cancelled behind it, as often as one likes.
 func letterRetried(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
-	n := Notice("long", room, "one two three")
-	n.Key, n.NotAfter, n.InputID = workspace.InputKey("in", "long"), time.UnixMilli(5), "in"
+	n := Notice(workspace.InputKey("in", "long"), room, "one two three")
+	n.NotAfter, n.InputID = time.UnixMilli(5), "in"
 	n.Spans = []store.Span{{From: 0, To: 4}, {From: 4, To: 8}, {From: 8, To: 13}}
 	out, err := s.Outbound(n)
 	if err != nil {
@@ -36,7 +36,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	}
 	die := func(i int) {
 		t.Helper()
-		o, err := s.OutboundByKey(workspace.InputKey("in", "long"))
+		o, err := s.OutboundByKey(n.Key)
 		if err == nil {
 			_, err = s.Dead(store.Move{Part: o.Parts[i], Error: "gone"}, nil)
 		}
@@ -57,7 +57,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 		t.Fatalf("%+v %v", got, err)
 	}
 	want := []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartReady}
-	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
+	if have := partStates(t, s, n.Key); !slices.Equal(have, want) {
 		t.Errorf("parts %v, want %v", have, want)
 	}
 	if p := got.Parts[1]; p.Error != "" || p.Doubt != "" || p.Tries != 0 || p.Epoch != s.Epoch() {
@@ -66,7 +66,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 	if p := got.Parts[3]; p.From != 8 || p.To != 13 || p.Token == got.Parts[2].Token {
 		t.Errorf("what comes back is %+v", p)
 	}
-	if stored, err := s.OutboundByKey(workspace.InputKey("in", "long")); err != nil || !stored.NotAfter.IsZero() || stored.InputID != "in" {
+	if stored, err := s.OutboundByKey(n.Key); err != nil || !stored.NotAfter.IsZero() || stored.InputID != "in" {
 		t.Errorf("it is still too old, or answers %q: %v %v", stored.InputID, stored.NotAfter, err)
 	}
 	die(1)
@@ -74,7 +74,7 @@ func letterRetried(t *testing.T, s *store.Store) {
 		t.Fatalf("again: %+v %v", got.Parts, err)
 	}
 	want = []workspace.PartState{workspace.PartSent, workspace.PartReady, workspace.PartCancelled, workspace.PartCancelled, workspace.PartReady}
-	if have := partStates(t, s, "long"); !slices.Equal(have, want) {
+	if have := partStates(t, s, n.Key); !slices.Equal(have, want) {
 		t.Errorf("parts %v, want %v", have, want)
 	}
 	if _, err := s.Retry("nothing"); !errors.Is(err, workspace.ErrNotFound) {
