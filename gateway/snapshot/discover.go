@@ -61,7 +61,8 @@ func (m *Models) use(conf configs.Model) {
 	switch {
 	case old != nil && old.conf == conf:
 	case conf.API == "offline":
-		m.opt.Log.Info("no model is configured or found; the built-in responder answers", "cause", conf.Found, "hint", "parley onboard adds a model")
+		m.opt.Log.Info("no model is configured or found; the built-in responder answers", "cause", conf.Found,
+			"hint", "parley onboard adds a model")
 	default:
 		m.opt.Log.Info("model found", "model", conf.Name, "is", conf.Model, "by", conf.Found)
 	}

@@ -27,8 +27,9 @@ type Domain struct {
 func domains(list []configs.Domain) map[string]Domain {
 	all := map[string]Domain{}
 	for _, d := range list {
-		one := Domain{Name: d.Name, Surfaces: d.Owner.Surfaces, RequesterMay: d.RequesterMayDecide, Elsewhere: d.Handler == "webhook" || d.Handler == "command",
-			Handler: d.Handler, URL: d.URL, Secret: d.Secret, Command: d.Command, TTL: d.TTL}
+		one := Domain{Name: d.Name, Surfaces: d.Owner.Surfaces, RequesterMay: d.RequesterMayDecide,
+			Elsewhere: d.Handler == "webhook" || d.Handler == "command",
+			Handler:   d.Handler, URL: d.URL, Secret: d.Secret, Command: d.Command, TTL: d.TTL}
 		for _, p := range d.Owner.People {
 			one.People = append(one.People, workspace.PersonID(p))
 		}

@@ -94,10 +94,12 @@ func (m *Models) open(conf configs.Model) (llm.Model, error) {
 	switch conf.API {
 	case "openai":
 		return openai.New(openai.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
-			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs, Sight: sight, Price: cost})
+			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
+			Sight: sight, Price: cost})
 	case "anthropic":
 		return anthropic.New(anthropic.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
-			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs, Sight: sight, Price: cost})
+			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
+			Sight: sight, Price: cost})
 	}
 	return nil, fmt.Errorf("api %q is unknown", conf.API)
 }
@@ -107,8 +109,8 @@ func (m *Models) transcriber(conf configs.Transcription) (Transcriber, error) {
 	if conf.Model == "" {
 		return nil, nil
 	}
-	t, err := openai.NewTranscriber(openai.TranscriberOptions{Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(), Language: conf.Language,
-		HTTP: m.opt.Calls})
+	t, err := openai.NewTranscriber(openai.TranscriberOptions{Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
+		Language: conf.Language, HTTP: m.opt.Calls})
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ func policy(c *configs.Config, table *routes.Table, network bool) tools.PolicyCo
 		}
 	}
 	for _, d := range c.Domains {
-		p.Domains = append(p.Domains, tools.Domain{Name: d.Name, Tools: d.Match.Tools, Programs: d.Match.Programs, Hosts: d.Match.Hosts, MCP: d.Match.MCP,
-			Disabled: d.Handler == "deny"})
+		p.Domains = append(p.Domains, tools.Domain{Name: d.Name, Tools: d.Match.Tools, Programs: d.Match.Programs, Hosts: d.Match.Hosts,
+			MCP: d.Match.MCP, Disabled: d.Handler == "deny"})
 	}
 	return p
 }
@@ -40,8 +40,8 @@ func rules(f configs.ToolFilter) tools.Rules {
 }
 
 func agentPolicy(a configs.Agent) tools.AgentPolicy {
-	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, Profile: a.Tools.Profile, Exec: tools.Level(a.Tools.Exec),
-		ByRole: map[workspace.Role]tools.RoleRules{}, Helper: rules(a.Tools.Subagents.Tools)}
+	p := tools.AgentPolicy{Rules: tools.Rules{Allow: a.Tools.Allow, Deny: a.Tools.Deny}, Profile: a.Tools.Profile,
+		Exec: tools.Level(a.Tools.Exec), ByRole: map[workspace.Role]tools.RoleRules{}, Helper: rules(a.Tools.Subagents.Tools)}
 	for _, r := range a.Tools.ExecAllow {
 		p.ExecAllow = append(p.ExecAllow, execRule(r))
 	}

@@ -79,8 +79,8 @@ type Agent struct {
 // Prompt is the byte-stable part and what changes from turn to turn.
 func (a *Agent) Prompt(t *agentloop.Turn, channel string) (system, volatile string) {
 	system = a.prompts.System(a.Files, a.Tools.For(t.Subject()))
-	return system, agentloop.Volatile(agentloop.Moment{Now: a.now(), Zone: a.zones[t.Requester.Person], Network: t.Network, Channel: channel,
-		PeerKind: t.PeerKind, Session: t.Session, Requester: t.Requester})
+	return system, agentloop.Volatile(agentloop.Moment{Now: a.now(), Zone: a.zones[t.Requester.Person], Network: t.Network,
+		Channel: channel, PeerKind: t.PeerKind, Session: t.Session, Requester: t.Requester})
 }
 
 // PromptFiles are the agent's files as they stand in its prompt.

@@ -77,11 +77,14 @@ func (p Prepared) Drop() { p.source.making.Unlock() }
 
 // build makes what a configuration means, and does no IO.
 func (s *Source) build(c *configs.Config) (*Snapshot, error) {
-	made := &Snapshot{Config: c, Agents: map[workspace.AgentID]*Agent{}, Default: defaultAgent(c), TurnTimeout: c.Sessions.TurnTimeout, StaleAfter: c.Replies.StaleAfter,
+	queue := c.Sessions.Queue
+	made := &Snapshot{Config: c, Agents: map[workspace.AgentID]*Agent{}, Default: defaultAgent(c),
+		TurnTimeout: c.Sessions.TurnTimeout, StaleAfter: c.Replies.StaleAfter,
 		Progress: Progress{Typing: min(c.Replies.TypingAfter, c.Replies.FirstSign), Placeholder: c.Replies.PlaceholderAfter},
-		Queue: lane.Settings{Mode: c.Sessions.Queue.Mode, Debounce: c.Sessions.Queue.Debounce, Cap: c.Sessions.Queue.Cap, Overflow: c.Sessions.Queue.Overflow,
+		Queue: lane.Settings{Mode: queue.Mode, Debounce: queue.Debounce, Cap: queue.Cap, Overflow: queue.Overflow,
 			Sign: c.Replies.FirstSign},
-		OnUnknown: workspace.OnUnknown(c.Replies.MaybeSent), MainScope: c.Sessions.DMScope == string(routes.MainScope), Domains: domains(c.Domains)}
+		OnUnknown: workspace.OnUnknown(c.Replies.MaybeSent), MainScope: c.Sessions.DMScope == string(routes.MainScope),
+		Domains: domains(c.Domains)}
 	models := s.opt.Models.of(c)
 	var err error
 	if made.Models, err = s.opt.Models.registry(models, c.Concurrency.PerModel, s.Current()); err != nil {
@@ -121,8 +124,8 @@ func (s *Source) agent(c *configs.Config, conf configs.Agent, model string) (*Ag
 	if conf.Model != "" {
 		models = append([]string{conf.Model}, conf.Fallbacks...)
 	}
-	a := &Agent{ID: workspace.AgentID(conf.ID), Name: files.Name, Models: models, Choices: conf.Models, Summarizer: conf.Roles.Summarizer, MaxSteps: conf.MaxSteps,
-		Scope: conf.WorkspaceScope, Files: files, prompts: s.opt.Prompts, now: s.opt.Loop.Now}
+	a := &Agent{ID: workspace.AgentID(conf.ID), Name: files.Name, Models: models, Choices: conf.Models, Summarizer: conf.Roles.Summarizer,
+		MaxSteps: conf.MaxSteps, Scope: conf.WorkspaceScope, Files: files, prompts: s.opt.Prompts, now: s.opt.Loop.Now}
 	for _, f := range conf.Folders {
 		a.Folders = append(a.Folders, workspace.Folder{Dir: f.Path, As: f.As, Write: f.Mode == "rw", Guards: s.opt.Guards})
 	}

@@ -19,8 +19,9 @@ func defaultAgent(c *configs.Config) (id workspace.AgentID) {
 
 // table is the configured routes. WebChat and the API are always there.
 func table(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error) {
-	o := routes.Options{Default: fallback, Channels: map[string]channels.Network{configs.WebChat: configs.WebChat, configs.API: configs.API},
-		DMScope: routes.DMScope(c.Sessions.DMScope)}
+	o := routes.Options{Default: fallback,
+		Channels: map[string]channels.Network{configs.WebChat: configs.WebChat, configs.API: configs.API},
+		DMScope:  routes.DMScope(c.Sessions.DMScope)}
 	for _, ch := range c.Channels {
 		o.Channels[ch.Name] = channels.Network(ch.Type)
 	}
@@ -29,8 +30,9 @@ func table(c *configs.Config, fallback workspace.AgentID) (*routes.Table, error)
 	}
 	var rules []routes.Rule
 	for _, r := range c.Routes {
-		rule := routes.Rule{Type: channels.Network(r.Type), Channel: r.Channel, Server: r.Server, Roles: r.Roles, Team: r.Team, Kind: channels.PeerKind(r.Kind),
-			Peer: channels.PeerID(r.Peer), Thread: channels.ThreadID(r.Thread), Agent: workspace.AgentID(r.Agent), Session: r.Session}
+		rule := routes.Rule{Type: channels.Network(r.Type), Channel: r.Channel, Server: r.Server, Roles: r.Roles, Team: r.Team,
+			Kind: channels.PeerKind(r.Kind), Peer: channels.PeerID(r.Peer), Thread: channels.ThreadID(r.Thread),
+			Agent: workspace.AgentID(r.Agent), Session: r.Session}
 		for _, f := range r.Fanout {
 			rule.Fanout = append(rule.Fanout, workspace.AgentID(f))
 		}

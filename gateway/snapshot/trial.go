@@ -33,8 +33,9 @@ func (m *Models) Try(ctx context.Context, conf configs.Model) (Trial, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryWithin)
 	defer cancel()
 	begun := time.Now()
-	res, err := model.Stream(ctx, llm.Request{System: "You are being set up as somebody's assistant.", Messages: []llm.Message{{Role: llm.User,
-		Content: []workspace.Content{{Kind: workspace.Text, Text: "Say hello in one short sentence."}}}}}, nil)
+	res, err := model.Stream(ctx, llm.Request{System: "You are being set up as somebody's assistant.",
+		Messages: []llm.Message{{Role: llm.User,
+			Content: []workspace.Content{{Kind: workspace.Text, Text: "Say hello in one short sentence."}}}}}, nil)
 	if err != nil {
 		return Trial{}, sentence(conf, err)
 	}

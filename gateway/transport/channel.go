@@ -50,8 +50,9 @@ type View struct {
 
 // New makes a channel that is not connected yet. One without an adapter is that of HTTP, which never is.
 func New(c configs.Channel, adapter channels.Channel, log *slog.Logger, now func() time.Time) *Channel {
-	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, streams: c.Stream != "off", Log: log.With("channel", c.Name),
-		removed: make(chan struct{}), now: now, access: access(c.Access), options: c.Options, state: newState(now()), run: run{again: make(chan struct{}, 1)}}
+	ch := &Channel{Name: c.Name, Network: channels.Network(c.Type), Adapter: adapter, streams: c.Stream != "off",
+		Log: log.With("channel", c.Name), removed: make(chan struct{}), now: now, access: access(c.Access), options: c.Options,
+		state: newState(now()), run: run{again: make(chan struct{}, 1)}}
 	if d, ok := channels.As[channels.Describer](adapter); ok {
 		ch.Traits = d.Traits()
 	}
