@@ -336,7 +336,7 @@ const flushTime = 5 * time.Second
 // gcPercent trades memory for processor time: the heap is small, so a larger ratio costs little.
 const (
 	gcPercent      = 150
-	gcPercentTight = 40 // while more than half of the limit is in use
+	gcPercentTight = 40 // while most of the limit is in use
 )
 
 // run starts what takes in: channels, sweeper, the watch of the configuration.

@@ -65,10 +65,10 @@ func (m *memory) watch(ctx context.Context) {
 func (m *memory) collect() {
 	now := m.now.Load()
 	switch {
-	case !m.tight && now > m.limit*6/10:
+	case !m.tight && now > m.limit*8/10:
 		m.tight = true
 		debug.SetGCPercent(gcPercentTight)
-	case m.tight && now < m.limit*4/10:
+	case m.tight && now < m.limit*6/10:
 		m.tight = false
 		debug.SetGCPercent(gcPercent)
 	}
