@@ -87,8 +87,7 @@ func (a *app) verbCommand(v control.Any, s control.Spec, line string) *cobra.Com
 func flagHelp(f control.Field) string {
 	help := strings.ReplaceAll(f.Help, "*", "`")
 	if f.Choices != nil {
-		last := len(f.Choices) - 1
-		help += ": " + strings.Join(f.Choices[:last], ", ") + " or " + f.Choices[last]
+		help += ": " + f.Takes()
 	}
 	return help
 }

@@ -51,7 +51,8 @@ func approvalOf(a control.Approval) approvalView {
 	v := approvalView{ID: string(a.ID), Short: workspace.Short(a.ID), State: string(a.State), Tool: a.Tool, Text: a.Body.Shown, Args: valid(a.Body.Args), Cwd: a.Body.Cwd,
 		Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox, Hash: a.Hash, Domain: a.Domain, Agent: string(a.Agent), Session: a.Session, SessionID: string(a.SessionID),
 		RunID: string(a.RunID), CallID: a.CallID, Source: "local", Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(), Role: string(a.Role), Created: a.Created.UTC(),
-		Expires: a.Expires.UTC(), Choices: []string{}, Decided: moment(a.Decided), DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via, Grant: string(a.Grant),
+		Expires: a.Expires.UTC(), Choices: []string{}, Decided: control.Moment(a.Decided),
+		DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via, Grant: string(a.Grant),
 		Reason: a.Reason, ExternalRef: a.External}
 	if k, err := workspace.ParseKey(a.Session); err == nil {
 		v.Source = sourceOf(k)
@@ -85,7 +86,7 @@ func (s *server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := list[approvalView]{Items: []approvalView{}, Next: optional(next)}
+	l := control.List[approvalView]{Items: []approvalView{}, Next: optional(next)}
 	for _, one := range found {
 		l.Items = append(l.Items, approvalOf(one))
 	}
@@ -187,7 +188,7 @@ func pausing(on bool) func(*server, http.ResponseWriter, *http.Request) error {
 
 func approvalOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/approvals":         {"approvals", "List questions to people, newest first", "state=approvals limit after", nil, one(200, list[approvalView]{}), ""},
+		"GET /v1/approvals":         {"approvals", "List questions to people, newest first", "state=approvals limit after", nil, one(200, control.List[approvalView]{}), ""},
 		"GET /v1/approvals/{id}":    {"approvals", "Read one whole", "", nil, one(200, approvalView{}), ""},
 		decidePattern:               {"approvals", "Answer one; the first answer holds", "", decisionRequest{}, one(200, approvalView{}), ""},
 		"POST /v1/stop":             {"runs", "Stop every run and what waits behind them", "", emptyRequest{}, one(200, control.StoppedAll{}), ""},
@@ -216,7 +217,7 @@ type permissionData struct {
 func permission(e workspace.Entry) permissionData {
 	a := e.Body.Approval
 	v := permissionData{ID: string(a.ID), Short: workspace.Short(a.ID), CallID: a.CallID, Tool: a.Tool, Domain: a.Domain, State: string(a.State), Text: e.Body.Plain(),
-		Expires: moment(a.Expires), DecidedBy: string(a.By), Via: a.Via, Grant: string(a.Grant), Reason: e.Body.Reason}
+		Expires: control.Moment(a.Expires), DecidedBy: string(a.By), Via: a.Via, Grant: string(a.Grant), Reason: e.Body.Reason}
 	for _, g := range a.Grants {
 		v.Grants = append(v.Grants, string(g))
 	}

@@ -29,7 +29,7 @@ func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := list[control.AuditItem]{Items: found}
+	l := control.List[control.AuditItem]{Items: found}
 	if after >= 0 && len(found) == p.limit {
 		next := strconv.FormatInt(found[len(found)-1].N, 10)
 		l.Next = &next
@@ -50,7 +50,7 @@ func (s *server) auditBack(w http.ResponseWriter, r *http.Request, limit int) er
 	if err != nil {
 		return err
 	}
-	l := list[control.AuditItem]{Items: found}
+	l := control.List[control.AuditItem]{Items: found}
 	if next > 0 {
 		text := strconv.FormatInt(next, 10)
 		l.Next = &text

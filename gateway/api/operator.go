@@ -86,7 +86,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := list[logItem]{Items: []logItem{}}
+	l := control.List[logItem]{Items: []logItem{}}
 	found, upto := book.Read(q)
 	for _, one := range found {
 		l.Items = append(l.Items, logItemOf(one))

@@ -152,12 +152,6 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// list is a page of a list. Next goes into ?after for the following page; null: there is none.
-type list[T any] struct {
-	Items []T     `json:"items"`
-	Next  *string `json:"next"`
-}
-
 // page is what a reader asks for.
 type page struct {
 	limit int
@@ -193,18 +187,4 @@ func number(r *http.Request, name string) (int64, error) {
 		return 0, fault(http.StatusBadRequest, "invalid", name+" is a number from 0.")
 	}
 	return n, nil
-}
-
-// listOf makes a page of what was asked for with one item more than the limit.
-func listOf[T any](items []T, limit int, cursor func(T) string) list[T] {
-	l := list[T]{Items: items}
-	if len(items) > limit {
-		l.Items = items[:limit]
-		next := cursor(l.Items[limit-1])
-		l.Next = &next
-	}
-	if l.Items == nil {
-		l.Items = []T{}
-	}
-	return l
 }

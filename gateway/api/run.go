@@ -52,7 +52,7 @@ func troubleOf(t *workspace.Trouble, goesOn bool) *troubleView {
 	}
 	v := &troubleView{Model: t.Model, Kind: t.Kind, Status: t.Status, Message: t.Said, Failures: t.Failures, Time: t.At.UTC(), Stated: t.Stated, Sentence: llm.Problem(*t)}
 	if goesOn && t.Wait > 0 {
-		v.Sentence, v.NextTry = llm.Progress(*t), moment(t.At.Add(t.Wait))
+		v.Sentence, v.NextTry = llm.Progress(*t), control.Moment(t.At.Add(t.Wait))
 	}
 	return v
 }
@@ -85,7 +85,7 @@ func (s *server) view(ctx context.Context, call control.Call, id string) (runVie
 // viewOfRun shows a run that was asked for by an id of its own or of an input.
 func viewOfRun(v control.RunView, id string) runView {
 	out := runView{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason, Text: v.Text, Model: v.Run.Model,
-		Requester: string(v.Run.Requester), Started: moment(v.Run.Started), Ended: moment(v.Run.Ended), Tries: v.Run.Tries, Usage: control.UsageOf(v.Run.Usage), Inputs: []string{},
+		Requester: string(v.Run.Requester), Started: control.Moment(v.Run.Started), Ended: control.Moment(v.Run.Ended), Tries: v.Run.Tries, Usage: control.UsageOf(v.Run.Usage), Inputs: []string{},
 		Trouble: troubleOf(v.Run.Trouble, v.Run.State.Live())}
 	for _, in := range v.Inputs {
 		out.Inputs = append(out.Inputs, string(in.ID))
@@ -98,14 +98,6 @@ func viewOfRun(v control.RunView, id string) runView {
 		out.ID, out.State, out.Reason, out.Requester = string(in.ID), string(in.State), in.Reason, string(in.Person)
 	}
 	return out
-}
-
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
 }
 
 // log is what happened in a run, one line a piece.
@@ -161,7 +153,7 @@ func (s *server) runLog(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lines = lines[min(int(offset), len(lines)):]
-	reply(w, http.StatusOK, listOf(lines, p.limit, func(l logLine) string { return strconv.Itoa(l.N + 1) }))
+	reply(w, http.StatusOK, control.PageOf(lines, p.limit, func(l logLine) string { return strconv.Itoa(l.N + 1) }))
 	return nil
 }
 

@@ -56,7 +56,8 @@ type runItem struct {
 func runItemOf(r control.RunItem) runItem {
 	return runItem{ID: string(r.Run.ID), Agent: string(r.Key.Agent), Session: r.Key.String(), SessionID: string(r.Run.SessionID), Generation: r.Generation,
 		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, AskedBy: workspace.Who(r.Run.Requester, r.Run.Role, r.Name), Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
-		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: moment(r.Run.Ended), Tries: r.Run.Tries, TaskID: r.Run.TaskID,
+		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: control.Moment(r.Run.Ended),
+		Tries: r.Run.Tries, TaskID: r.Run.TaskID,
 		ParentRun: string(r.Run.ParentRun), Usage: control.UsageOf(r.Run.Usage)}
 }
 
@@ -79,7 +80,7 @@ func (s *server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := list[runItem]{Items: []runItem{}, Next: optional(next)}
+	l := control.List[runItem]{Items: []runItem{}, Next: optional(next)}
 	for _, one := range found {
 		l.Items = append(l.Items, runItemOf(one))
 	}
@@ -211,7 +212,7 @@ func stepsOf(steps []workspace.Step) []runStep {
 	args := map[string]string{}
 	for _, st := range steps {
 		v := runStep{N: st.N, Kind: string(st.Kind), State: string(st.State), Tool: st.Tool, CallID: st.CallID, Effect: string(st.Effect), Model: st.Body.Model,
-			Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: moment(st.Ended)}
+			Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: control.Moment(st.Ended)}
 		if !st.Ended.IsZero() {
 			v.DurationMS = st.Ended.Sub(st.Started).Milliseconds()
 		}
@@ -271,7 +272,7 @@ func lastCall(steps []runStep, v control.RunView) []runStep {
 		return steps
 	}
 	sum := control.UsageOf(rest)
-	last := runStep{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text, Started: ended.UTC(), Ended: moment(v.Run.Ended),
+	last := runStep{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text, Started: ended.UTC(), Ended: control.Moment(v.Run.Ended),
 		DurationMS: max(0, rest.DurationMS), Usage: &sum}
 	if v.Run.State != workspace.RunCompleted {
 		last.State, last.Text = string(v.Run.State), ""

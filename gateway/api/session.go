@@ -39,7 +39,7 @@ func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
 func whole[T any](w http.ResponseWriter) func([]T, error) error {
 	return func(items []T, err error) error {
 		if err == nil {
-			reply(w, http.StatusOK, listOf(items, len(items), nil))
+			reply(w, http.StatusOK, control.PageOf(items, len(items), nil))
 		}
 		return err
 	}
@@ -71,7 +71,8 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 	v := statusView{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries, Running: st.Running, Waiting: st.Waiting, Queue: st.Queue.Mode,
 		Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()), Channels: append([]control.Channel{}, st.Channels...), Models: []modelView{}}
 	for _, m := range st.Models {
-		v.Models = append(v.Models, modelView{m.Name, m.Model, m.Offline, m.Down, m.Failures, string(m.LastKind), moment(m.NextProbe)})
+		v.Models = append(v.Models,
+			modelView{m.Name, m.Model, m.Offline, m.Down, m.Failures, string(m.LastKind), control.Moment(m.NextProbe)})
 	}
 	if !st.Config.Since.IsZero() {
 		v.Config = &st.Config

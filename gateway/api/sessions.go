@@ -50,7 +50,7 @@ func (s *server) listSessions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := list[sessionView]{Items: []sessionView{}}
+	l := control.List[sessionView]{Items: []sessionView{}}
 	for _, it := range got.Items {
 		l.Items = append(l.Items, sessionViewOf(it))
 	}
@@ -159,7 +159,7 @@ func (s *server) listGenerations(w http.ResponseWriter, r *http.Request) error {
 		v := generationView{SessionID: g.SessionID, Generation: g.Generation, Created: g.Created.UTC(), Sequence: g.Sequence, Preview: g.Preview, Usage: control.UsageOf(g.Usage),
 			ForkedFrom: g.ForkedFrom, ForkedBefore: g.ForkedBefore}
 		if g.Ended != nil {
-			v.Ended = moment(*g.Ended)
+			v.Ended = control.Moment(*g.Ended)
 		}
 		views = append(views, v)
 	}
@@ -196,6 +196,6 @@ func (s *server) sessionEntries(w http.ResponseWriter, r *http.Request) error {
 	for _, e := range entries {
 		events = append(events, stored(e))
 	}
-	reply(w, http.StatusOK, listOf(events, p.limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) }))
+	reply(w, http.StatusOK, control.PageOf(events, p.limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) }))
 	return nil
 }

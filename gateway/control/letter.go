@@ -121,7 +121,7 @@ var ListLetters = Verb[LettersIn, List[Letter]]{
 		for _, o := range found {
 			list = append(list, c.letter(o))
 		}
-		return pageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
+		return PageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
 	},
 	Show: func(l List[Letter]) Shown {
 		s := Shown{Heads: []string{"ID", "STATE", "ROOM", "MADE", "ANSWER", "WHY"}, Next: l.Next}

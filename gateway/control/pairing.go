@@ -34,7 +34,7 @@ type Pairing struct {
 func pairingItem(p workspace.Pairing) Pairing {
 	return Pairing{ID: p.ID, Short: workspace.Short(p.ID), Channel: p.Channel, Network: string(p.Network), User: string(p.User), Name: p.Name,
 		AskedBy: workspace.Stranger(string(p.Network), string(p.User), p.Name), State: string(p.State),
-		Requested: p.Requested.UTC(), Decided: moment(p.Decided), DecidedBy: string(p.DecidedBy)}
+		Requested: p.Requested.UTC(), Decided: Moment(p.Decided), DecidedBy: string(p.DecidedBy)}
 }
 
 var ListPairings = Verb[struct{}, List[Pairing]]{

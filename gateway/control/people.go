@@ -32,15 +32,15 @@ type AccountItem struct {
 }
 
 func personItem(h store.Human) PersonItem {
-	v := PersonItem{ID: string(h.ID), Name: h.Name, Role: string(h.Role), TZ: h.TZ, Configured: h.Configured, Created: moment(h.Created), Accounts: []AccountItem{}}
+	v := PersonItem{ID: string(h.ID), Name: h.Name, Role: string(h.Role), TZ: h.TZ, Configured: h.Configured, Created: Moment(h.Created), Accounts: []AccountItem{}}
 	for _, a := range h.Accounts {
 		v.Accounts = append(v.Accounts, AccountItem{string(a.Network), string(a.Account.Account), string(a.User), a.Name, a.Configured})
 	}
 	return v
 }
 
-// moment is a time that may be missing.
-func moment(t time.Time) *time.Time {
+// Moment is a time that may be missing.
+func Moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -57,7 +57,7 @@ var ListPeople = Verb[Page, List[PersonItem]]{
 		for _, h := range found {
 			list = append(list, personItem(h))
 		}
-		return pageOf(list, in.Limit, func(v PersonItem) string { return v.ID }), err
+		return PageOf(list, in.Limit, func(v PersonItem) string { return v.ID }), err
 	},
 	Show: func(l List[PersonItem]) Shown {
 		s := Shown{Heads: []string{"ID", "NAME", "ROLE", "ZONE", "ACCOUNTS"}, Next: l.Next}

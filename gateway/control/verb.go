@@ -72,8 +72,8 @@ type List[T any] struct {
 // whole is a list of one page.
 func whole[T any](items []T) List[T] { return List[T]{Items: append([]T{}, items...)} }
 
-// pageOf makes a page of what was asked for with one item more than the limit.
-func pageOf[T any](items []T, limit int, cursor func(T) string) List[T] {
+// PageOf makes a page of what was asked for with one item more than the limit.
+func PageOf[T any](items []T, limit int, cursor func(T) string) List[T] {
 	if len(items) <= limit {
 		return whole(items)
 	}
