@@ -73,8 +73,8 @@ func newEstate(t testing.TB) estate {
 		t.Fatalf("%v: %s", err, out)
 	}
 	e := estate{TB: t, home: filepath.Join(base, "home"), dir: filepath.Join(base, "proj"), canary: filepath.Join(base, "CANARY")}
-	// a worktree and its repository know each other by absolute names
-	if out, err := e.sh(`cd "$1" && git worktree repair wt && rm -f "$2"`, e.dir, e.canary); err != nil {
+	// a worktree and its repository know each other by absolute names; so does a work folder its separate repository
+	if out, err := e.sh(`cd "$1" && git worktree repair wt && echo "gitdir: $1/gitdata" >sep/.git && rm -f "$2"`, e.dir, e.canary); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return e
