@@ -82,7 +82,7 @@ func (r *recorder) restart(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	got, err := r.ts.store.Take(r.run, inputs, bodies(nil, inputs, files.Content))
+	got, err := r.ts.store.Take(r.run, inputs, transcript.Bodies(nil, inputs, files.Content))
 	if err != nil {
 		r.lane.Forgo(inputs)
 		return err
@@ -157,7 +157,7 @@ func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.S
 		inputs := r.lane.Boundary()
 		var ok bool
 		if inputs, files, ok = r.gather(ctx, inputs); ok && len(inputs) > 0 {
-			u.Inputs, u.Bodies, u.Wait = inputs, bodies(nil, inputs, files.Content), true
+			u.Inputs, u.Bodies, u.Wait = inputs, transcript.Bodies(nil, inputs, files.Content), true
 		}
 	}
 	r.hand(steps)
@@ -357,7 +357,7 @@ func (r *recorder) answer(f *store.Finish, o agentloop.Outcome, streamed *worksp
 		traits = r.line.Traits
 	}
 	var err error
-	if out.Spans, err = delivery.CutOrAttach(text, traits, r.ts.putBlob); err != nil {
+	if out.Spans, err = r.ts.deliver.CutOrAttach(text, traits); err != nil {
 		r.ts.log.Error("long answer cannot be kept as a file", "run", r.run.ID, "err", err)
 	}
 	if len(out.Spans) == 0 {

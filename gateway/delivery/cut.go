@@ -19,13 +19,13 @@ func Cut(text string, traits channels.Traits) []store.Span {
 }
 
 // CutOrAttach divides an answer into parts; one that is too long for the room goes as a file behind its first part. Where
-// keep cannot store the file, it says why, and the answer goes in parts after all.
-func CutOrAttach(text string, traits channels.Traits, keep func([]byte) (ref string, err error)) ([]store.Span, error) {
+// the file cannot be kept, the error says why, and the answer goes in parts after all.
+func (d *Outbox) CutOrAttach(text string, traits channels.Traits) ([]store.Span, error) {
 	spans := Cut(text, traits)
 	if traits.MaxParts == 0 || len(spans) <= traits.MaxParts || traits.MaxFile == 0 {
 		return spans, nil
 	}
-	ref, err := keep([]byte(text))
+	ref, err := d.Blobs.Put([]byte(text))
 	if err != nil {
 		return spans, err
 	}

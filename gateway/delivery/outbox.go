@@ -45,8 +45,9 @@ type Store interface {
 	Epoch() int64
 }
 
-// Blobs is where the files of answers lie.
+// Blobs is where the files of answers are kept.
 type Blobs interface {
+	Put(data []byte) (ref string, err error)
 	Open(ref string) (*blob.File, error)
 }
 

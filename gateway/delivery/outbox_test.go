@@ -303,15 +303,15 @@ func TestLongAnswerGoesAsAFile(t *testing.T) {
 	text := strings.Repeat("word ", 1000)
 	traits := channels.Traits{Unit: channels.Runes, MaxUnits: 1000, MaxParts: 3, MaxFile: 1 << 20}
 	full := errors.New("disk full")
-	keep := func(data []byte) (string, error) { return fmt.Sprint("ref of ", len(data)), nil }
-	if got, err := CutOrAttach(text, traits, keep); err != nil || len(got) != 2 || got[0].Blob != "" || got[1].Blob != "ref of 5000" {
+	d := &Outbox{Options: Options{Blobs: blobs{}}}
+	if got, err := d.CutOrAttach(text, traits); err != nil || len(got) != 2 || got[0].Blob != "" || got[1].Blob != "ref of 5000" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := CutOrAttach(text, traits, func([]byte) (string, error) { return "", full }); !errors.Is(err, full) || len(got) < 5 {
+	if got, err := (&Outbox{Options: Options{Blobs: blobs{full}}}).CutOrAttach(text, traits); !errors.Is(err, full) || len(got) < 5 {
 		t.Errorf("%d parts, %v", len(got), err)
 	}
 	traits.MaxFile = 0
-	if got, err := CutOrAttach(text, traits, keep); err != nil || len(got) < 5 {
+	if got, err := d.CutOrAttach(text, traits); err != nil || len(got) < 5 {
 		t.Errorf("%d parts where no file goes, %v", len(got), err)
 	}
 }

@@ -53,7 +53,7 @@ func (w *world) restart() {
 	list.Add(w.ch)
 	stale := NewStale(StaleOptions{Store: w.db, After: func() time.Duration { return w.after }, Now: time.Now, Log: log})
 	w.Outbox = New(context.WithoutCancel(w.t.Context()), Options{Store: w.db, Channels: list, Moves: transport.NewMoves(nil),
-		Blobs: noBlobs{}, Hide: &workspace.Redactor{},
+		Blobs: blobs{}, Hide: &workspace.Redactor{},
 		Now: time.Now, Log: log}, stale)
 	w.ch.Report(channels.Status{State: channels.Ready})
 }
@@ -214,9 +214,11 @@ func (c editorChannel) Delete(_ context.Context, _ channels.Address, id channels
 	return nil
 }
 
-type noBlobs struct{}
+// blobs take every file, or fail, and have none.
+type blobs struct{ full error }
 
-func (noBlobs) Open(string) (*blob.File, error) { return nil, errors.New("no files here") }
+func (b blobs) Put(data []byte) (string, error) { return fmt.Sprint("ref of ", len(data)), b.full }
+func (blobs) Open(string) (*blob.File, error)   { return nil, errors.New("no files here") }
 
 // first fails as many first sends with an error, and lets the others pass.
 func first(times int, err error) func(channels.Post) error {
