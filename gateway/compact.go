@@ -156,7 +156,7 @@ func (ts *turns) compactIfFull(ctx context.Context, rec *recorder) {
 	}
 	rec.extra = rec.extra.Add(got.Usage)
 	ses := rec.mem.Stored()
-	if err := ts.store.Mark(store.Mark{Session: ses.ID, Body: control.CompactionEntry(got), Was: ses.Compacted}); err != nil {
+	if err := ts.store.Mark(store.Mark{Session: ses.ID, Body: transcript.Compaction(got), Was: ses.Compacted}); err != nil {
 		ts.log.Warn("summary cannot be stored", "session", rec.key.String(), "err", err)
 		return
 	}

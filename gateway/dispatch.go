@@ -296,7 +296,7 @@ func (d *dispatch) copied(c *arrival, reader workspace.AgentID) {
 
 // asksFirst says that the turn must first ask the network what was said in the thread before.
 func (d *dispatch) asksFirst(a *arrival) bool {
-	if !seeds(a.line, a.in.To) {
+	if _, ok := a.line.Historian(a.in.To); !ok {
 		return false
 	}
 	first, err := d.transcripts.Fresh(a.Key)
@@ -317,7 +317,7 @@ func (d *dispatch) reserve(list []*arrival) {
 		}
 		a.reserved = true
 		a.Begin = &store.Begin{Run: workspace.Run{ID: workspace.RunID(d.store.IDs().New()), Requester: a.Input.Person, Role: a.Input.Role, Deadline: d.now().Add(d.snapshot().TurnTimeout)},
-			Entries: bodies(d.overheard(a), []workspace.Input{a.Input}, nil)}
+			Entries: transcript.Bodies(d.overheard(a), []workspace.Input{a.Input}, nil)}
 	}
 }
 

@@ -217,7 +217,7 @@ func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.R
 
 // queue is how a session handles messages that come during a turn.
 func (g *Gateway) queue(key string) lane.Settings {
-	return control.QueueSettings(g.snapshot().Queue, g.transcripts.Overrides(key))
+	return snapshot.QueueSettings(g.snapshot().Queue, g.transcripts.Overrides(key))
 }
 
 // Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its

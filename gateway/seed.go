@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"parley/channels"
-	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -18,15 +17,6 @@ const (
 	seedWithin = 5 * time.Second // then the turn begins without
 )
 
-// seeds says whether the first turn of a session at an address has to ask the network what was said there before.
-func seeds(l *transport.Channel, to channels.Address) bool {
-	if l == nil || to.Thread == "" {
-		return false
-	}
-	_, ok := channels.As[channels.Historian](l.Adapter)
-	return ok
-}
-
 // seed is what was said in a thread before its first turn; nil where nothing is to be asked, or could be learnt. What
 // others said there and the journal knows is among it.
 func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace.Input) []workspace.ContextLine {
@@ -35,13 +25,13 @@ func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace
 		return nil
 	}
 	l := ts.channels.Find(addr)
-	if !seeds(l, addr) {
+	historian, ok := l.Historian(addr)
+	if !ok {
 		return nil
 	}
 	if first, err := ts.transcripts.Fresh(key); err != nil || !first {
 		return nil
 	}
-	historian, _ := channels.As[channels.Historian](l.Adapter)
 	ctx, cancel := context.WithTimeout(ctx, seedWithin)
 	defer cancel()
 	past, err := historian.History(ctx, addr, seedLines)

@@ -243,7 +243,7 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 	if past := ts.seed(ctx, rec.key, t.Inputs); past != nil {
 		lines = past
 	}
-	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: bodies(lines, t.Inputs, files.Content)}, rec.key, in.RoomID, t.Inputs, end)
+	got, err := ts.store.Begin(store.Begin{Run: rec.run, Entries: transcript.Bodies(lines, t.Inputs, files.Content)}, rec.key, in.RoomID, t.Inputs, end)
 	if err != nil {
 		return nil, files, err
 	}
@@ -257,23 +257,6 @@ func (ts *turns) beginNew(ctx context.Context, rec *recorder) ([]workspace.Entry
 
 func (ts *turns) newRun(in workspace.Input) workspace.Run {
 	return workspace.Run{ID: workspace.RunID(ts.store.IDs().New()), Requester: in.Person, Role: in.Role, Deadline: ts.now().Add(ts.snapshot().TurnTimeout)}
-}
-
-// bodies are what the transcript holds beside the inputs' texts: what others said, quotes, files that were fetched.
-func bodies(said []workspace.ContextLine, inputs []workspace.Input, files map[workspace.InputID][]workspace.Content) []workspace.EntryBody {
-	out := make([]workspace.EntryBody, len(inputs))
-	for i, in := range inputs {
-		if i == 0 {
-			out[i].Context = said
-		}
-		if q := in.Data.Quote; q != nil && q.Text != "" && !q.Own {
-			out[i].Context = append(out[i].Context, workspace.ContextLine{Name: q.From.Name, Text: q.Text, Quote: workspace.QuoteOther})
-		} else if q != nil && q.Text != "" {
-			out[i].Context = append(out[i].Context, workspace.ContextLine{Text: q.Text, Quote: workspace.QuoteOwn})
-		}
-		out[i].Content = files[in.ID]
-	}
-	return out
 }
 
 // furnish fills in what the loop needs to know.

@@ -108,7 +108,7 @@ func (ts *turns) furnishWork(rec *recorder, agent *snapshot.Agent) {
 	}
 	switch {
 	case rec.line == nil || rec.line.Traits.Local: // it is read from the transcript
-		t.MaxFile = control.MaxFile
+		t.MaxFile = workspace.MaxUpload
 	case rec.over.Send == "off":
 		t.MaxFile = 0
 	default:
@@ -176,7 +176,7 @@ func (r *recorder) hand(steps []workspace.Step) {
 	for _, st := range steps {
 		for _, f := range st.Body.Files {
 			u := workspace.Upload{Ref: f.Blob, Person: r.turn.Requester.Person, Kind: "file", Name: f.Name, MIME: f.MIME, Size: f.Size, Created: now}
-			if err := r.ts.store.AddUpload(u, now.Add(-24*time.Hour), control.MaxFileDay); err != nil {
+			if err := r.ts.store.AddUpload(u, now.Add(-24*time.Hour), workspace.MaxUploadDay); err != nil {
 				r.ts.log.Warn("a sent file cannot be fetched by its person", "run", r.run.ID, "err", err)
 			}
 		}

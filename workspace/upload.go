@@ -2,6 +2,8 @@ package workspace
 
 import "time"
 
+const MaxUpload, MaxUploadDay = 20 << 20, 500 << 20 // bytes of one file, and of one person in 24 hours
+
 // Upload is a file that a person gave to Parley itself, through a page or the API. What is in it lies in the blob store.
 type Upload struct {
 	Ref     string // of the blob

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"parley/channels"
-	"parley/gateway/control"
+	"parley/workspace"
 )
 
 const (
@@ -41,10 +41,10 @@ func (s *server) putFile(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what it says is a hint
-	body := http.MaxBytesReader(w, r.Body, control.MaxFile+1)
+	body := http.MaxBytesReader(w, r.Body, workspace.MaxUpload+1)
 	u, err := s.opt.Control.PutFile(r.Context(), s.call(r), r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
 	if errors.Is(err, channels.ErrTooLarge) {
-		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, control.MaxFile)) // a browser reads the answer only when it has sent the rest
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, workspace.MaxUpload)) // a browser reads the answer only when it has sent the rest
 	}
 	if err != nil {
 		return err

@@ -14,31 +14,25 @@ import (
 	"parley/workspace/media"
 )
 
-// Limits of uploads, in bytes.
-const (
-	MaxFile    = 20 << 20  // one file
-	MaxFileDay = 500 << 20 // of one person in 24 hours
-)
-
 // PutFile keeps a file that a message may then carry. name and kind are what the sender says; what it is, is read from
 // its bytes. size is what is known of it before it is read; 0: nothing.
 func (c *Control) PutFile(_ context.Context, call Call, name, kind string, size int64, r io.Reader) (workspace.Upload, error) {
 	if err := c.may(call, "file.put"); err != nil {
 		return workspace.Upload{}, err
 	}
-	tooLarge := workspace.Say(fmt.Errorf("upload: %w", channels.ErrTooLarge), "A file may have at most %d MiB.", MaxFile>>20)
-	enough := workspace.Say(workspace.ErrInvalid, "At most %d MiB may be uploaded in a day.", MaxFileDay>>20)
+	tooLarge := workspace.Say(fmt.Errorf("upload: %w", channels.ErrTooLarge), "A file may have at most %d MiB.", workspace.MaxUpload>>20)
+	enough := workspace.Say(workspace.ErrInvalid, "At most %d MiB may be uploaded in a day.", workspace.MaxUploadDay>>20)
 	day := c.Now().Add(-24 * time.Hour)
 	sum, err := c.Store.UploadedSince(call.Actor.Person, day)
 	switch {
 	case err != nil:
 		return workspace.Upload{}, err
-	case size > MaxFile:
+	case size > workspace.MaxUpload:
 		return workspace.Upload{}, tooLarge
-	case sum+size > MaxFileDay:
+	case sum+size > workspace.MaxUploadDay:
 		return workspace.Upload{}, enough
 	}
-	kept, err := c.Blobs.Take(r, MaxFile)
+	kept, err := c.Blobs.Take(r, workspace.MaxUpload)
 	if errors.Is(err, blob.ErrTooLarge) {
 		return workspace.Upload{}, tooLarge
 	}
@@ -51,7 +45,7 @@ func (c *Control) PutFile(_ context.Context, call Call, name, kind string, size 
 	mime := media.Type(kept.Head)
 	kind = kindOf(mime, kind)
 	u := workspace.Upload{Ref: kept.Ref, Person: call.Actor.Person, Kind: kind, Name: media.Name(name, kind, mime), MIME: mime, Size: kept.Size, Created: c.Now()}
-	err = c.Store.AddUpload(u, day, MaxFileDay)
+	err = c.Store.AddUpload(u, day, workspace.MaxUploadDay)
 	if errors.Is(err, workspace.ErrConflict) {
 		return workspace.Upload{}, enough
 	}

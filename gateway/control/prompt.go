@@ -74,7 +74,7 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 		return Compacted{}, workspace.Say(err, "%s Nothing was changed.", agentloop.Explain(err))
 	}
 	v := Compacted{Turns: got.Turns, Before: got.Before, After: got.After, Usage: got.Usage, Model: got.Model}
-	body := CompactionEntry(got)
+	body := transcript.Compaction(got)
 	body.Usage = &got.Usage // it belongs to no run
 	mark := store.Mark{Session: ses.ID, Body: body, Was: ses.Compacted}
 	if _, err := c.commit(call, func(store.Did) any { return v }, mark); err != nil {
@@ -82,11 +82,6 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 	}
 	c.House.Forget(call.Session.String())
 	return v, nil
-}
-
-// CompactionEntry is how a summary stands in the transcript.
-func CompactionEntry(got agentloop.Compaction) workspace.EntryBody {
-	return workspace.EntryBody{Type: workspace.EventCompacted, To: got.To, Reason: got.Model, Content: []workspace.Content{{Kind: workspace.Text, Text: got.Summary}}}
 }
 
 // Undone is the exchange that the prompt leaves out from now on.

@@ -9,6 +9,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
+	"parley/gateway/snapshot"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -285,7 +286,7 @@ func (c *Control) Queue(_ context.Context, call Call, change QueueChange) (Queue
 	}
 	v.Changed = true
 	err := c.override(call, change.apply, func(o workspace.Overrides) any {
-		v.Settings = QueueSettings(c.House.QueueDefault(), o)
+		v.Settings = snapshot.QueueSettings(c.House.QueueDefault(), o)
 		return v
 	})
 	return v, err

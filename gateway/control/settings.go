@@ -339,24 +339,6 @@ func (q QueueChange) apply(o *workspace.Overrides) {
 	}
 }
 
-// QueueSettings are the settings of a queue as overrides change them. What an older version stored and is no value now
-// changes nothing.
-func QueueSettings(set lane.Settings, o workspace.Overrides) lane.Settings {
-	if o.Queue != "" {
-		set.Mode = o.Queue
-	}
-	if d, err := time.ParseDuration(o.Debounce); err == nil && o.Debounce != "" {
-		set.Debounce = d
-	}
-	if o.Cap > 0 {
-		set.Cap = o.Cap
-	}
-	if o.Drop != "" {
-		set.Overflow = o.Drop
-	}
-	return set
-}
-
 // Activation shows or changes what wakes the agent in a group: a mention, or always; "default" is as configured.
 func (c *Control) Activation(_ context.Context, call Call, value string) (Setting, error) {
 	verb := verb("activation")

@@ -58,6 +58,24 @@ func (s *Snapshot) Agent(id workspace.AgentID) *Agent {
 	return s.Agents[s.Default]
 }
 
+// QueueSettings are the settings of a queue as the overrides of a session change them. What an older version stored and is
+// no value now changes nothing.
+func QueueSettings(set lane.Settings, o workspace.Overrides) lane.Settings {
+	if o.Queue != "" {
+		set.Mode = o.Queue
+	}
+	if d, err := time.ParseDuration(o.Debounce); err == nil && o.Debounce != "" {
+		set.Debounce = d
+	}
+	if o.Cap > 0 {
+		set.Cap = o.Cap
+	}
+	if o.Drop != "" {
+		set.Overflow = o.Drop
+	}
+	return set
+}
+
 // Agent is a configured agent with its files.
 type Agent struct {
 	ID         workspace.AgentID

@@ -96,6 +96,15 @@ func (c *Channel) Streams() bool {
 	return c.streams && !c.Traits.Whole
 }
 
+// Historian tells what was said in a thread, where the network can be asked that: a session in one begins with it. No channel
+// has none.
+func (c *Channel) Historian(in channels.Address) (channels.Historian, bool) {
+	if c == nil || in.Thread == "" {
+		return nil, false
+	}
+	return channels.As[channels.Historian](c.Adapter)
+}
+
 // Access is who may speak.
 func (c *Channel) Access() routes.Access {
 	c.mu.Lock()
