@@ -15,6 +15,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
+	"parley/gateway/rights"
 	"parley/gateway/snapshot"
 	"parley/routes"
 	"parley/tools"
@@ -253,7 +254,7 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 		if err != nil {
 			return key, workspace.Say(err, "%q is no session key.", m.Session)
 		}
-		if !control.Reaches(m.Actor, key) {
+		if !rights.Reaches(m.Actor, key) {
 			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
 		}
 		if _, ok := g.snapshot().Agents[key.Agent]; !ok {
@@ -265,7 +266,7 @@ func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
 	if name == "" {
 		name = "main"
 	}
-	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: control.LocalName(m.Actor, name)}, nil
+	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: rights.LocalName(m.Actor, name)}, nil
 }
 
 // readBlob is for models. They are told that a picture cannot be shown, the operator why.

@@ -40,7 +40,7 @@ gateway/attachment        -> agentloop agentloop/llm gateway/transport workspace
 gateway/transcript        -> agentloop channels workspace
 gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/disk channels configs
 gateway/logbook           ->
-gateway/rights            -> workspace
+gateway/rights            -> workspace channels
 gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
 gateway/control           -> gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/bus gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace

@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"parley/channels"
-	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -56,7 +56,7 @@ func switched(route routes.Route, place store.Place, who workspace.Actor, kind c
 		return route
 	}
 	to, err := workspace.ParseKey(place.SessionKey)
-	if err != nil || to == route.Session || !control.Switchable(who, kind, route.Session, to) {
+	if err != nil || to == route.Session || !rights.Switchable(who, kind, route.Session, to) {
 		return route
 	}
 	route.Binding.Home = route.Binding.Key

@@ -13,6 +13,7 @@ import (
 	"parley/configs"
 	"parley/gateway/api"
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -94,7 +95,7 @@ func (d desk) Takes(to channels.Address) error {
 		return webchat.ErrShut
 	}
 	who := d.g.localActor(workspace.PersonID(to.Account))
-	if key, err := workspace.ParseKey(string(to.Peer)); err != nil || !control.Reaches(who, key) {
+	if key, err := workspace.ParseKey(string(to.Peer)); err != nil || !rights.Reaches(who, key) {
 		return webchat.ErrGone
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -60,14 +61,9 @@ const (
 	previewLength = 140
 )
 
-// reaches says whether a session is one that the caller may see and be led to: their own, those of the chat that they
-// ask from, for owners any. In a group it is only those of the group: what is said there is read by everybody (T16).
+// reaches says whether a session is one that the caller may see and be led to.
 func reaches(call Call, k workspace.Key) bool {
-	here := sameHome(call.home(), k)
-	if call.Kind == channels.Group || call.Kind == channels.Room {
-		return here
-	}
-	return here || Reaches(call.Actor, k)
+	return rights.ReachesFrom(call.Actor, call.Kind, call.home(), k)
 }
 
 // home is the session that the chat's route names.
@@ -76,12 +72,6 @@ func (call Call) home() workspace.Key {
 		return call.Home
 	}
 	return call.Session
-}
-
-// sameHome says whether two keys differ in their name alone.
-func sameHome(a, b workspace.Key) bool {
-	a.Name, b.Name = "", ""
-	return a == b && !a.IsZero() && a.Scope != workspace.ScopeLocal
 }
 
 // ListSessions lists the sessions that the caller reaches, the last used first.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/channels"
+	"parley/gateway/rights"
 	"parley/routes"
 	"parley/workspace"
 )
@@ -171,24 +172,10 @@ func (c *Control) Session(_ context.Context, call Call, key string) (workspace.S
 	if err != nil {
 		return ses, workspace.Say(err, "There is no session %q.", key)
 	}
-	if !Reaches(call.Actor, k) {
+	if !rights.Reaches(call.Actor, k) {
 		return workspace.Session{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
 	}
 	return ses, nil
-}
-
-// Reaches says whether a session is the actor's own: everybody's local ones carry their person, an owner reaches all.
-func Reaches(who workspace.Actor, k workspace.Key) bool {
-	return who.Role.AtLeast(workspace.Owner) || k.Scope == workspace.ScopeLocal && who.Person != "" && strings.HasPrefix(k.Local, string(who.Person)+":")
-}
-
-// LocalName is the name of a local session as its key holds it: owners share theirs, everybody else's carry their person,
-// whose id holds no colon.
-func LocalName(who workspace.Actor, name string) string {
-	if who.Role.AtLeast(workspace.Owner) {
-		return name
-	}
-	return string(who.Person) + ":" + name
 }
 
 // Entries lists a session's transcript after n.

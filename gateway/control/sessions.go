@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"parley/agentloop"
+	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -55,7 +56,7 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 		if i > 1 {
 			local += "-" + strconv.Itoa(i)
 		}
-		key := workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: LocalName(call.Actor, local)}
+		key := workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: rights.LocalName(call.Actor, local)}
 		did, err := c.Store.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key, Name: name, Origin: origin}}})
 		if errors.Is(err, workspace.ErrConflict) && i < 100 {
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -84,7 +85,7 @@ func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
 		{boss.Actor, channels.Group, named, true}, {boss.Actor, channels.Group, local, false}, {ana.Actor, channels.Group, local, false},
 		{boss.Actor, channels.DM, local, true}, {ana.Actor, channels.DM, local, true}, {ben.Actor, channels.DM, local, false}, {boss.Actor, channels.DM, other, false},
 	} {
-		if got := control.Switchable(c.who, c.kind, home, c.to); got != c.want {
+		if got := rights.Switchable(c.who, c.kind, home, c.to); got != c.want {
 			t.Errorf("%s in a %s to %s: %v", c.who.Person, c.kind, c.to, got)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"parley/channels"
+	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -99,7 +99,7 @@ func quoted(s string) string {
 }
 
 // SwitchSession leads the chat to another session of its agent: by name, by title, by key, or "main" for its first.
-// Which one it may be is Switchable's to say.
+// Which one it may be is rights.Switchable's to say.
 func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switched, error) {
 	if err := c.may(call, "session.switch"); err != nil {
 		return Switched{}, err
@@ -132,16 +132,10 @@ func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switch
 	return v, err
 }
 
-// Switchable says whether a chat whose route leads to home may be led to another session by this person. It holds for
-// each message anew, so that a role that is taken away ends it.
-func Switchable(who workspace.Actor, kind channels.PeerKind, home, to workspace.Key) bool {
-	return home.Agent == to.Agent && to.Helper == "" && reaches(Call{Actor: who, Kind: kind, Home: home}, to)
-}
-
 // target is the session that is meant.
 func (c *Control) target(call Call, home workspace.Key, to string) (workspace.Key, error) {
 	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q that this chat can be switched to. /session list shows them; /session new makes one.", clip.Runes(to, 80))
-	may := func(k workspace.Key) bool { return Switchable(call.Actor, call.Kind, home, k) }
+	may := func(k workspace.Key) bool { return rights.Switchable(call.Actor, call.Kind, home, k) }
 	if strings.EqualFold(to, "main") {
 		return home, nil
 	}
@@ -166,7 +160,7 @@ func (c *Control) target(call Call, home workspace.Key, to string) (workspace.Ke
 		if !may(h.Key) {
 			continue
 		}
-		if sameHome(h.Key, home) && strings.EqualFold(h.Key.Name, to) {
+		if rights.SameChat(h.Key, home) && strings.EqualFold(h.Key.Name, to) {
 			return h.Key, nil
 		}
 		if strings.EqualFold(h.Name, to) || strings.EqualFold(localTitle(h.Key), to) && to != "" {

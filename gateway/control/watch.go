@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"parley/channels"
+	"parley/gateway/rights"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -95,7 +96,7 @@ func (c *Control) Watch(_ context.Context, call Call, key string) (workspace.Key
 	}
 	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
 	k, err := workspace.ParseKey(key)
-	if err != nil || !Reaches(call.Actor, k) {
+	if err != nil || !rights.Reaches(call.Actor, k) {
 		return workspace.Key{}, missing
 	}
 	if _, ok := c.House.Agent(k.Agent); ok {

@@ -1,16 +1,16 @@
-package control_test
+package rights_test
 
 import (
 	"testing"
 
-	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/workspace"
 )
 
 func TestT16_LocalSessionsBelongToTheirPerson(t *testing.T) {
 	t.Parallel()
 	key := func(who workspace.Actor) workspace.Key {
-		return workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: control.LocalName(who, "main")}
+		return workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: rights.LocalName(who, "main")}
 	}
 	owner := workspace.Actor{Person: "boss", Role: workspace.Owner}
 	ana, ann := workspace.Actor{Person: "an", Role: workspace.Member}, workspace.Actor{Person: "an.n", Role: workspace.Member}
@@ -20,12 +20,12 @@ func TestT16_LocalSessionsBelongToTheirPerson(t *testing.T) {
 		want bool
 	}{{ana, ana, true}, {ana, ann, false}, {ann, ana, false}, {ana, owner, false}, {owner, ana, true}, {owner, owner, true},
 		{workspace.Actor{Role: workspace.Member}, owner, false}} {
-		if got := control.Reaches(c.who, key(c.of)); got != c.want {
+		if got := rights.Reaches(c.who, key(c.of)); got != c.want {
 			t.Errorf("%s reaches %s: %v", c.who.Person, key(c.of), got)
 		}
 	}
 	dm := workspace.Key{Agent: "a", Scope: workspace.ScopeAddress, Network: "telegram", Account: "1", Kind: "dm", Peer: "9"}
-	if control.Reaches(ana, dm) || !control.Reaches(owner, dm) {
+	if rights.Reaches(ana, dm) || !rights.Reaches(owner, dm) {
 		t.Error("a session of a network is for owners")
 	}
 }

@@ -1,0 +1,47 @@
+// Whose a session is, and to which one a chat may be led.
+
+package rights
+
+import (
+	"strings"
+
+	"parley/channels"
+	"parley/workspace"
+)
+
+// Reaches says whether a session is the actor's own: everybody's local ones carry their person, an owner reaches all.
+func Reaches(who workspace.Actor, k workspace.Key) bool {
+	own := k.Scope == workspace.ScopeLocal && who.Person != "" && strings.HasPrefix(k.Local, string(who.Person)+":")
+	return own || who.Role.AtLeast(workspace.Owner)
+}
+
+// LocalName is the name of a local session as its key holds it: owners share theirs, everybody else's carry their person,
+// whose id holds no colon.
+func LocalName(who workspace.Actor, name string) string {
+	if who.Role.AtLeast(workspace.Owner) {
+		return name
+	}
+	return string(who.Person) + ":" + name
+}
+
+// ReachesFrom says whether a session is one that the actor may see, and be led to, from a chat whose route leads to home: their own,
+// those of the chat, for owners any. In a group it is only those of the group: what is said there is read by everybody (T16).
+func ReachesFrom(who workspace.Actor, kind channels.PeerKind, home, k workspace.Key) bool {
+	here := SameChat(home, k)
+	if kind == channels.Group || kind == channels.Room {
+		return here
+	}
+	return here || Reaches(who, k)
+}
+
+// SameChat says whether two keys are of one chat, and differ in the session's name alone.
+func SameChat(a, b workspace.Key) bool {
+	a.Name, b.Name = "", ""
+	return a == b && !a.IsZero() && a.Scope != workspace.ScopeLocal
+}
+
+// Switchable says whether a chat whose route leads to home may be led to another session by this person. It is asked for each
+// message, so that a role that is taken away ends it.
+func Switchable(who workspace.Actor, kind channels.PeerKind, home, to workspace.Key) bool {
+	return home.Agent == to.Agent && to.Helper == "" && ReachesFrom(who, kind, home, to)
+}
