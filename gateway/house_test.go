@@ -64,6 +64,7 @@ routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
 workspace/tree            ->
+workspace/workers         ->
 workspace/store           -> workspace workspace/store/engine channels
 workspace/store/engine    -> workspace workspace/archive channels
 workspace/disk            -> workspace/tree
@@ -81,7 +82,7 @@ channels                  ->
 `
 
 // leaves know nothing of Parley.
-var leaves = []string{"workspace/clip", "workspace/tree"}
+var leaves = []string{"workspace/clip", "workspace/tree", "workspace/workers"}
 
 // walled are packages that only one other imports, whatever the table allows: what has them to itself.
 var walled = map[string]string{"workspace/store/engine": "workspace/store"}

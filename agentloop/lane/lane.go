@@ -14,6 +14,7 @@ import (
 	"parley/agentloop"
 	"parley/agentloop/fair"
 	"parley/workspace"
+	"parley/workspace/workers"
 )
 
 // Queue modes: what a message does that arrives during a turn.
@@ -68,7 +69,7 @@ type Lanes struct {
 	now      func() time.Time
 	base     context.Context
 	stop     context.CancelCauseFunc
-	wg       sync.WaitGroup
+	workers  *workers.Pool
 	places   *fair.Places
 
 	mu    sync.Mutex
@@ -99,7 +100,7 @@ type item struct {
 // New makes Lanes under ctx with at most turns turns at once, of which one person has at most fair.Most.
 func New(ctx context.Context, turns int, h Handler, settings func(key string) Settings, now func() time.Time) *Lanes {
 	base, stop := context.WithCancelCause(ctx)
-	return &Lanes{h: h, settings: settings, now: now, base: base, stop: stop, places: fair.New(turns), lanes: map[string]*lane{}}
+	return &Lanes{h: h, settings: settings, now: now, base: base, stop: stop, workers: workers.New(), places: fair.New(turns), lanes: map[string]*lane{}}
 }
 
 // Reserve holds an idle session and one of a person's places under the cap, so that the commit which journals their
@@ -274,7 +275,7 @@ func (ls *Lanes) run(l *lane, first *Turn) {
 		return
 	}
 	l.running = true
-	ls.wg.Go(func() { ls.work(l) })
+	ls.workers.Go(func() { ls.work(l) })
 }
 
 // work is the lane's goroutine.

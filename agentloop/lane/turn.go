@@ -265,7 +265,7 @@ func (ls *Lanes) Drain(ctx context.Context) {
 	ls.mu.Unlock()
 	done := make(chan struct{})
 	go func() {
-		ls.wg.Wait()
+		ls.workers.Close()
 		close(done)
 	}()
 	select {

@@ -18,6 +18,7 @@ import (
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // Limits of delivery.
@@ -65,10 +66,11 @@ type Options struct {
 // Outbox is the queues of all rooms. Safe for concurrent use.
 type Outbox struct {
 	Options
-	base  context.Context // ends when sending must stop
-	stop  context.CancelFunc
-	stale *Stale
-	burst *burst // nil: nothing was left by a crash
+	base    context.Context // ends when sending must stop
+	stop    context.CancelFunc
+	stale   *Stale
+	burst   *burst        // nil: nothing was left by a crash
+	workers *workers.Pool // of rooms that send
 
 	mu     sync.Mutex
 	rooms  map[workspace.RoomID]*room
@@ -84,7 +86,7 @@ type Outbox struct {
 
 // New makes an outbox that sends until base ends. What is too late it hands to stale, which tells the rooms through it.
 func New(base context.Context, o Options, stale *Stale) *Outbox {
-	d := &Outbox{Options: o, stale: stale, rooms: map[workspace.RoomID]*room{}, ending: make(chan struct{})}
+	d := &Outbox{Options: o, stale: stale, rooms: map[workspace.RoomID]*room{}, ending: make(chan struct{}), workers: workers.New()}
 	d.base, d.stop = context.WithCancel(base)
 	stale.push = d.PushAll
 	return d
@@ -314,6 +316,7 @@ func (d *Outbox) Drain(ctx context.Context, flush time.Duration) {
 	d.mu.Unlock()
 	d.stop()
 	<-d.idle()
+	d.workers.Close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, r := range d.rooms {

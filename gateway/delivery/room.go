@@ -54,11 +54,11 @@ func (d *Outbox) run(r *room) {
 	}
 	ctx, stop := context.WithCancel(d.base)
 	r.stop = stop
-	go func() { // Drain waits for it
+	d.workers.Go(func() { // Drain waits for it
 		defer d.ended()
 		defer stop()
 		d.work(ctx, r)
-	}()
+	})
 }
 
 func (d *Outbox) ended() {
