@@ -1,10 +1,10 @@
 package agentloop
 
 import (
-	"regexp"
 	"strings"
 
 	"parley/workspace"
+	"parley/workspace/lazy"
 )
 
 // The tag that marks text of others in a prompt. Its name is rare, so that making it harmless in the text changes
@@ -14,13 +14,13 @@ const (
 	outsideClose = "</outside-text>"
 )
 
-var outsideTag = regexp.MustCompile(`(?i)<([\s/]*outside-text)`)
+var outsideTag = lazy.Regexp(`(?i)<([\s/]*outside-text)`)
 
 // Outside wraps text that is data and never an instruction (a tool's result, a file, a quoted message) so that the
 // model sees where it begins and ends. The text cannot forge the marks: an occurrence in it loses its "<".
 func Outside(from, text string) string {
 	from = strings.NewReplacer(`"`, "'", "<", "‹", ">", "›").Replace(workspace.Line(from, 80))
-	text = outsideTag.ReplaceAllString(text, "‹$1")
+	text = outsideTag().ReplaceAllString(text, "‹$1")
 	return outsideOpen + `"` + from + "\">\n" + text + "\n" + outsideClose
 }
 

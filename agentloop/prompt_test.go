@@ -240,7 +240,7 @@ func FuzzOutside(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, from, s string) {
 		got := Outside(from, s)
-		if n := len(outsideTag.FindAllString(got, -1)); n != 2 || !strings.HasPrefix(got, outsideOpen) || !strings.HasSuffix(got, "\n"+outsideClose) {
+		if n := len(outsideTag().FindAllString(got, -1)); n != 2 || !strings.HasPrefix(got, outsideOpen) || !strings.HasSuffix(got, "\n"+outsideClose) {
 			t.Errorf("%d marks in %q", n, got)
 		}
 	})

@@ -35,7 +35,7 @@ func nameLine(name string) string {
 // spoken is what a person wrote among several, in which no line can pass for another's name, nor for a block of material.
 func spoken(text string) string {
 	if strings.Contains(text, "<") {
-		text = outsideTag.ReplaceAllString(text, "‹$1")
+		text = outsideTag().ReplaceAllString(text, "‹$1")
 	}
 	if !strings.ContainsAny(text, brackets+speechMark) {
 		return text

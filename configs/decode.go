@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"parley/workspace/clip"
+	"parley/workspace/lazy"
 )
 
 const (
@@ -39,7 +39,7 @@ func (d *decoder) note(path string, n *yaml.Node) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = lazy.Regexp(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // parse is the root node of the only document; nil when there is nothing in it.
 func (d *decoder) parse(data []byte) *yaml.Node {
@@ -71,7 +71,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 func (d *decoder) syntax(err error, data []byte) {
 	text := err.Error()
 	line := 1
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
+	if m := yamlLine().FindStringSubmatch(text); m != nil {
 		text = text[len(m[0]):]
 		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 {
 			line = n

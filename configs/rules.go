@@ -8,10 +8,11 @@ import (
 	"net/url"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"parley/workspace/lazy"
 )
 
 // The channels that are always there, each with its network of one name: the page in the browser, and what comes over HTTP
@@ -451,7 +452,7 @@ func (x rules) rest() {
 		switch name = strings.TrimPrefix(name, "*."); {
 		case err != nil || perr != nil || n == 0 || port[0] == '0' || name == "":
 			x.add(at, "must be host:port, not %s", x.quote(at, host))
-		case !hostName.MatchString(name) || addressLike.MatchString(name):
+		case !hostName().MatchString(name) || addressLike().MatchString(name):
 			x.add(at, "must name a host, not %s: addresses are never reached, and * only stands in front as *.name", x.quote(at, host))
 		}
 	}
@@ -459,8 +460,8 @@ func (x rules) rest() {
 
 // What the egress proxy takes for a name: labels of letters and digits; what ends in a number is an address to somebody.
 var (
-	hostName    = regexp.MustCompile(`^([\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)(\.[\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)*$`)
-	addressLike = regexp.MustCompile(`(?i)(^|\.)([0-9]+|0x[0-9a-f]*)$`)
+	hostName    = lazy.Regexp(`^([\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)(\.[\pL\pN_]([\pL\pM\pN_-]{0,61}[\pL\pM\pN_])?)*$`)
+	addressLike = lazy.Regexp(`(?i)(^|\.)([0-9]+|0x[0-9a-f]*)$`)
 )
 
 // signingKey: a webhook without a secret would let anybody in (T05).

@@ -2,8 +2,9 @@ package configs
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
+
+	"parley/workspace/lazy"
 )
 
 // unread are keys, as paths without numbers, that are accepted and that nothing acts on yet, with what each is for. A block
@@ -40,12 +41,12 @@ func about(path, doc string) string {
 	return doc
 }
 
-var itemNumber = regexp.MustCompile(`\[[0-9]+\]`)
+var itemNumber = lazy.Regexp(`\[[0-9]+\]`)
 
 // unreadHere are warnings for what somebody has written that nothing reads: the file's in its order, then the environment's.
 func (r *report) unreadHere() (list []Problem) {
 	for path, at := range r.places {
-		plain := itemNumber.ReplaceAllString(path, "[]")
+		plain := itemNumber().ReplaceAllString(path, "[]")
 		what, ok := unread[plain]
 		if !ok && at.env != "" { // a variable names one key of a block
 			for block, text := range unread {

@@ -63,6 +63,7 @@ tools                     -> workspace
 routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
+workspace/lazy            ->
 workspace/tree            ->
 workspace/workers         ->
 workspace/store           -> workspace workspace/store/engine channels
@@ -82,7 +83,7 @@ channels                  ->
 `
 
 // leaves know nothing of Parley.
-var leaves = []string{"workspace/clip", "workspace/tree", "workspace/workers"}
+var leaves = []string{"workspace/clip", "workspace/lazy", "workspace/tree", "workspace/workers"}
 
 // walled are packages that only one other imports, whatever the table allows: what has them to itself.
 var walled = map[string]string{"workspace/store/engine": "workspace/store"}

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"net/url"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/workspace/lazy"
 )
 
 // Domain is a kind of call that keeps an owner of its own. All fields that are given must match; one is.
@@ -82,7 +83,7 @@ func commandOf(spec Spec, args json.RawMessage) (line string, ok bool) {
 	return text, true
 }
 
-var hostToken = regexp.MustCompile(`[\pL\pN][\pL\pN.-]*`)
+var hostToken = lazy.Regexp(`[\pL\pN][\pL\pN.-]*`)
 
 // namesHost looks for a host in every text of the arguments.
 func namesHost(hosts []string, args json.RawMessage) bool {
@@ -99,7 +100,7 @@ func namesHost(hosts []string, args json.RawMessage) bool {
 }
 
 func textNames(hosts []string, text string) bool {
-	for _, t := range hostToken.FindAllString(strings.ToLower(text), -1) {
+	for _, t := range hostToken().FindAllString(strings.ToLower(text), -1) {
 		t = strings.Trim(t, ".-")
 		for _, h := range hosts {
 			h = strings.Trim(strings.ToLower(h), ".")

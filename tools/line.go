@@ -2,11 +2,12 @@ package tools
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"parley/workspace/lazy"
 )
 
 // ExecRule is one command that needs no approval at level allowlist.
@@ -126,9 +127,9 @@ func argsMatch(pattern, args []string) bool {
 }
 
 // starters are options by which programs are told what to start: find, git, tar, sort, split, rsync.
-var starters = regexp.MustCompile(`^(-exec|-ok|--exec|--to-command|--checkpoint-action|--use-compress-program|--compress-program|--rsh|--filter|--rsync-path|--upload-pack|--receive-pack|--config-env|--pager|--open-files-in-pager)`)
+var starters = lazy.Regexp(`^(-exec|-ok|--exec|--to-command|--checkpoint-action|--use-compress-program|--compress-program|--rsh|--filter|--rsync-path|--upload-pack|--receive-pack|--config-env|--pager|--open-files-in-pager)`)
 
-var tokens = regexp.MustCompile(`[^\s'"` + "`" + `;&|<>()={},:\\$]+`)
+var tokens = lazy.Regexp(`[^\s'"` + "`" + `;&|<>()={},:\\$]+`)
 
 // spoken is what a line may run, as far as its text tells.
 type spoken struct {
@@ -139,7 +140,7 @@ type spoken struct {
 // read looks for programs anywhere in a line: as commands, in quotes, as arguments of others.
 func read(line string) spoken {
 	s := spoken{names: map[string]bool{}}
-	for _, t := range tokens.FindAllString(line, -1) {
+	for _, t := range tokens().FindAllString(line, -1) {
 		s.names[path.Base(t)] = true
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
@@ -151,7 +152,7 @@ func read(line string) spoken {
 		switch n := n.(type) {
 		case *syntax.Word:
 			if text, whole := said(n); whole {
-				for _, t := range tokens.FindAllString(text, -1) {
+				for _, t := range tokens().FindAllString(text, -1) {
 					s.names[path.Base(t)] = true
 				}
 			}
@@ -185,7 +186,7 @@ func (s *spoken) call(c *syntax.CallExpr) {
 	name, whole := said(c.Args[0])
 	base := path.Base(name)
 	switch {
-	case !whole, runners.MatchString(base), shells.MatchString(base):
+	case !whole, runners().MatchString(base), shells().MatchString(base):
 		s.opaque = true
 	case strings.Contains(name, "/") && !strings.HasPrefix(name, "/usr/") && !strings.HasPrefix(name, "/bin/") && !strings.HasPrefix(name, "/sbin/"):
 		s.opaque = true // a file of the work folder: whatever was written there
@@ -193,11 +194,11 @@ func (s *spoken) call(c *syntax.CallExpr) {
 	for _, w := range c.Args[1:] {
 		text, _ := said(w)
 		switch {
-		case starters.MatchString(text), base == "git" && strings.HasPrefix(text, "-c"), base == "printf" && strings.HasPrefix(text, "-v"):
+		case starters().MatchString(text), base == "git" && strings.HasPrefix(text, "-c"), base == "printf" && strings.HasPrefix(text, "-v"):
 			s.opaque = true
 		}
-		for _, t := range tokens.FindAllString(text, -1) {
-			s.opaque = s.opaque || shells.MatchString(path.Base(t))
+		for _, t := range tokens().FindAllString(text, -1) {
+			s.opaque = s.opaque || shells().MatchString(path.Base(t))
 		}
 	}
 }

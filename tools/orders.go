@@ -3,9 +3,10 @@ package tools
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"parley/workspace/lazy"
 )
 
 // This file is the one table of programs by where they take their orders from. Every file of the work folder may have been
@@ -28,13 +29,13 @@ var starting = map[string][]string{
 }
 
 // runners run what other text or a file tells them: what a line comes to with one of these in it cannot be read from it.
-var runners = regexp.MustCompile(`^(alias|ant|awk|builtin|bun|bunx|cargo|chroot|chrt|cmake|command|composer|dc|deno|doas|dotnet|ed|env|eval|ex|exec|expect|flock|gawk|gdb|getopts|go|gradle|groovy|guile|hash|ionice|java|julia|just|ld\.so|ld-linux.*|ltrace|lua.*|m4|make|mapfile|mawk|mvn|nice|ninja|nohup|npm|npx|nsenter|parallel|pipx?|pip3|pnpm|pnpx|pytest|rake|read|readarray|run-parts|script|sed|setsid|socat|source|ssh|start-stop-daemon|stdbuf|strace|su|sudo|taskset|tclsh.*|time|timeout|tox|trap|ts-node|tsx|unshare|uv|uvx|vim?|nvim|emacs|watch|xargs|yarn|\.)$`)
+var runners = lazy.Regexp(`^(alias|ant|awk|builtin|bun|bunx|cargo|chroot|chrt|cmake|command|composer|dc|deno|doas|dotnet|ed|env|eval|ex|exec|expect|flock|gawk|gdb|getopts|go|gradle|groovy|guile|hash|ionice|java|julia|just|ld\.so|ld-linux.*|ltrace|lua.*|m4|make|mapfile|mawk|mvn|nice|ninja|nohup|npm|npx|nsenter|parallel|pipx?|pip3|pnpm|pnpx|pytest|rake|read|readarray|run-parts|script|sed|setsid|socat|source|ssh|start-stop-daemon|stdbuf|strace|su|sudo|taskset|tclsh.*|time|timeout|tox|trap|ts-node|tsx|unshare|uv|uvx|vim?|nvim|emacs|watch|xargs|yarn|\.)$`)
 
 // shells are runners that count wherever in a line they are named, since other programs start them: git -c alias.x=!sh.
-var shells = regexp.MustCompile(`^!?(ash|bash|busybox|csh|dash|fish|ksh|mksh|node|perl[0-9.]*|php[0-9.]*|pypy[0-9.]*|python[0-9.]*|rbash|ruby[0-9.]*|sh|tcsh|yash|zsh)$`)
+var shells = lazy.Regexp(`^!?(ash|bash|busybox|csh|dash|fish|ksh|mksh|node|perl[0-9.]*|php[0-9.]*|pypy[0-9.]*|python[0-9.]*|rbash|ruby[0-9.]*|sh|tcsh|yash|zsh)$`)
 
 // obeys are further programs that find in files what to start: recipes, plugins, hooks, key bindings, configuration.
-var obeys = regexp.MustCompile(`^(ansible.*|bazel|bats|bsdtar|buck2?|buildah|bundler?|cc|c\+\+|clang.*|cvs|direnv|docker.*|dpkg.*|eslint|flake8|g\+\+|gcc.*|gem|git-.*|gmake|bmake|grunt|gulp|helm|hg|ipython3?|irb|` +
+var obeys = lazy.Regexp(`^(ansible.*|bazel|bats|bsdtar|buck2?|buildah|bundler?|cc|c\+\+|clang.*|cvs|direnv|docker.*|dpkg.*|eslint|flake8|g\+\+|gcc.*|gem|git-.*|gmake|bmake|grunt|gulp|helm|hg|ipython3?|irb|` +
 	`jest|jj|jupyter.*|ld|ld\..*|less|man|mage|meson|mix|mocha|more|most|mypy|nix.*|nox|patch|pdm|phpunit|podman.*|poetry|pre-commit|prettier|pulumi|pylint|rspec|rsync|rubocop|rustc|sbt|scons|screen|scp|sdiff|sftp|` +
 	`sqlite3|stack|svn|systemd-run|tar|task|terraform|terragrunt|tofu|tig|tmux|tsc|vagrant|view|vimdiff|vite|vitest|waf|webpack|zip)$`)
 
@@ -49,7 +50,7 @@ func words(list string) map[string]bool {
 // TakesOrders says that a program takes its orders from files, whatever its arguments are.
 func TakesOrders(program string) bool {
 	base := path.Base(program)
-	return obeys.MatchString(base) || runners.MatchString(base) || shells.MatchString(base)
+	return obeys().MatchString(base) || runners().MatchString(base) || shells().MatchString(base)
 }
 
 // Git is the program that runs unasked with its repository's orders taken away (tools/builtin/git.go); only what reads does.
@@ -71,7 +72,7 @@ func asks(program string, args []string, trusted bool) string {
 			}
 		}
 		return ""
-	case trusted && !slices.ContainsFunc(args, starters.MatchString):
+	case trusted && !slices.ContainsFunc(args, starters().MatchString):
 		return ""
 	case trusted:
 		return fmt.Sprintf("%s would start another program, so a person must approve it.", base)

@@ -8,11 +8,12 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"parley/workspace/lazy"
 )
 
 // Masked stands where a secret was.
@@ -173,14 +174,14 @@ func withoutEnds(p []byte) []byte {
 }
 
 // wrapped is an encoded text that was broken into lines, as base64 and xxd -p do.
-var wrapped = regexp.MustCompile(`[A-Za-z0-9+/_-]{8,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]+)+`)
+var wrapped = lazy.Regexp(`[A-Za-z0-9+/_-]{8,}(?:\r?\n[ \t]*[A-Za-z0-9+/_-]+)+`)
 
 // unwrapped masks such texts, as wholes, when they hold a form across their line ends.
 func (n *needles) unwrapped(text string) string {
 	if !mayWrap(text) {
 		return text
 	}
-	return wrapped.ReplaceAllStringFunc(text, func(lines string) string {
+	return wrapped().ReplaceAllStringFunc(text, func(lines string) string {
 		if f := flat(lines); may(n, f) && n.replace.Replace(f) != flat(n.replace.Replace(lines)) {
 			return Masked
 		}
@@ -351,7 +352,7 @@ func forms(secret string) []string {
 		html.EscapeString(secret), hexed, strings.ToUpper(hexed), otherHTML(secret),
 		strings.ReplaceAll(inJSON(secret, false), "/", `\/`)}
 	for _, escaped := range list[1:3] {
-		list = append(list, percent.ReplaceAllStringFunc(escaped, strings.ToLower))
+		list = append(list, percent().ReplaceAllStringFunc(escaped, strings.ToLower))
 	}
 	list = append(list, insideBase64(secret)...)
 	for _, inner := range insideBase64(secret) { // base64 twice
@@ -375,7 +376,7 @@ func otherHTML(secret string) string {
 	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&#x27;").Replace(html.EscapeString(secret))
 }
 
-var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
+var percent = lazy.Regexp(`%[0-9A-F]{2}`)
 
 func inJSON(secret string, escapeHTML bool) string {
 	var b strings.Builder

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"parley/workspace/disk"
+	"parley/workspace/lazy"
 	"parley/workspace/tree"
 )
 
@@ -107,7 +107,7 @@ func (r *Root) Close() error {
 }
 
 // encoded matches percent-encodings of ".", "/", "\", NUL and of "%" itself: nobody names a file so in earnest.
-var encoded = regexp.MustCompile(`(?i)%(2e|2f|5c|00|25)`)
+var encoded = lazy.Regexp(`(?i)%(2e|2f|5c|00|25)`)
 
 // Resolve checks p by its text alone and returns its clean form relative to the folder ("." is the folder).
 // It refuses what is absolute, climbs, is encoded, or deceives the eye. Whether p leads out through a
@@ -128,7 +128,7 @@ func (r *Root) Resolve(written Path) (string, error) {
 		return bad("only paths inside the work folder are allowed, written without a leading /")
 	case strings.Contains(p, `\`):
 		return bad("a path is written with / and holds no backslash")
-	case encoded.MatchString(p):
+	case encoded().MatchString(p):
 		return bad("the path is percent-encoded; write it plainly")
 	}
 	for e := range strings.SplitSeq(p, "/") {

@@ -3,18 +3,18 @@ package llm
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
 	"parley/workspace"
+	"parley/workspace/lazy"
 )
 
 // maxSaid is how much of a server's words people are shown, in characters.
 const maxSaid = 200
 
 // masked is what a server leaves of a key when it quotes it: not a secret, and nobody's business.
-var masked = regexp.MustCompile(`\S*\*{3,}\S*`)
+var masked = lazy.Regexp(`\S*\*{3,}\S*`)
 
 // TroubleOf is what a call failed with, as it is told to people. It looks through what only says that nothing else is left.
 func TroubleOf(err error) workspace.Trouble {
@@ -22,7 +22,7 @@ func TroubleOf(err error) workspace.Trouble {
 	if e == nil {
 		return workspace.Trouble{}
 	}
-	said := masked.ReplaceAllString(workspace.Visible(strings.Join(strings.Fields(e.Said), " ")), "[redacted]")
+	said := masked().ReplaceAllString(workspace.Visible(strings.Join(strings.Fields(e.Said), " ")), "[redacted]")
 	return workspace.Trouble{Model: e.Model, Kind: string(e.Kind), Status: e.Status, Said: workspace.Line(said, maxSaid)}
 }
 

@@ -138,7 +138,7 @@ func (r *receiver) gaps(newest map[channels.PeerID]channels.MessageID) []gap {
 	var all []gap
 	latest := ""
 	for peer, id := range newest {
-		if !idFormat.MatchString(string(id)) || !idFormat.MatchString(string(peer)) {
+		if !idFormat().MatchString(string(id)) || !idFormat().MatchString(string(peer)) {
 			continue
 		}
 		if older(latest, string(id)) {

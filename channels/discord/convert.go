@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"runtime/debug"
 	"strings"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // maxRaw caps what is kept of an event that cannot be read, in bytes.
@@ -18,7 +18,7 @@ const maxRaw = 64 << 10
 
 var errShape = errors.New("the event lacks a field that it must have")
 
-var mention = regexp.MustCompile(`<@!?([0-9]+)>|<@&([0-9]+)>`)
+var mention = lazy.Regexp(`<@!?([0-9]+)>|<@&([0-9]+)>`)
 
 // convert adds to the batch what an event says. It never fails: what cannot be read, or panics while being read, becomes
 // KindUnparsed, so that one odd event holds up nobody.
@@ -125,7 +125,7 @@ func (r *receiver) message(ctx context.Context, m *message, raw json.RawMessage,
 // edited adds an edit. An update without the time of an edit is a link's preview. One may hold no more than what changed: then
 // the message is asked for.
 func (r *receiver) edited(ctx context.Context, m *message, b *batch) error {
-	if m.Edited != "" && m.Author == nil && idFormat.MatchString(m.ID) && idFormat.MatchString(m.Channel) {
+	if m.Edited != "" && m.Author == nil && idFormat().MatchString(m.ID) && idFormat().MatchString(m.Channel) {
 		whole := &message{}
 		err := r.patiently(ctx, func() error {
 			return r.c.rest.get(ctx, "look at an edited message", "channels/"+m.Channel+"/messages/"+m.ID, whole)
@@ -201,8 +201,8 @@ func (r *receiver) text(m *message) (text string, mentioned bool) {
 		mentioned = mentioned || u.ID == r.self.id && m.Type != typeReply
 	}
 	mentioned = mentioned || r.c.rooms.ours(m.Guild, m.RoleMention)
-	text = mention.ReplaceAllStringFunc(m.Content, func(hit string) string {
-		part := mention.FindStringSubmatch(hit)
+	text = mention().ReplaceAllStringFunc(m.Content, func(hit string) string {
+		part := mention().FindStringSubmatch(hit)
 		switch {
 		case part[1] == r.self.id:
 			mentioned = true

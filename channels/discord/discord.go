@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/bwmarrin/discordgo"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // Network is the name of the network in addresses and in channels[].type.
@@ -54,8 +54,8 @@ const intents = discordgo.IntentGuilds | discordgo.IntentGuildMessages | discord
 
 var (
 	// tokenFormat keeps blanks and line ends out of the header: three parts of base64.
-	tokenFormat = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
-	idFormat    = regexp.MustCompile(`^[0-9]{1,20}$`) // a snowflake; a server in Discord's place counts from 1
+	tokenFormat = lazy.Regexp(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
+	idFormat    = lazy.Regexp(`^[0-9]{1,20}$`) // a snowflake; a server in Discord's place counts from 1
 )
 
 // Options is a discord section of the configuration.
@@ -117,7 +117,7 @@ func (o *Options) Validate() error {
 
 // CheckID says how an id of Discord looks, if this is none.
 func (o *Options) CheckID(id string) error {
-	if !idFormat.MatchString(id) {
+	if !idFormat().MatchString(id) {
 		return errors.New("must be Discord's id, a number of 17 to 19 digits: switch on Developer Mode in Discord's settings " +
 			"(Advanced), then right-click the person, channel or role and choose Copy ID")
 	}
@@ -137,7 +137,7 @@ func (o *Options) validate() (*url.URL, error) {
 		wrong("token", "is missing: the developer portal gives one under Bot, Reset Token")
 	case strings.HasPrefix(token, "Bot "):
 		wrong("token", `must stand without "Bot " before it`)
-	case strings.ContainsAny(token, " \n\t"), !o.elsewhere() && !tokenFormat.MatchString(token):
+	case strings.ContainsAny(token, " \n\t"), !o.elsewhere() && !tokenFormat().MatchString(token):
 		wrong("token", "is no bot token, which has three parts with dots between them: copy it whole from the developer portal, Bot, Reset Token")
 	}
 	raw := o.APIURL

@@ -72,7 +72,7 @@ func (a attachment) kind(flags int) string {
 // Open opens an attachment. Sizes are checked before anything is fetched, and again while it is read.
 func (c *Channel) Open(ctx context.Context, a channels.Attachment) (io.ReadCloser, error) {
 	parts := strings.Split(a.ID, "/")
-	if len(parts) != 3 || !idFormat.MatchString(parts[0]) || !idFormat.MatchString(parts[1]) {
+	if len(parts) != 3 || !idFormat().MatchString(parts[0]) || !idFormat().MatchString(parts[1]) {
 		return nil, bad("attachment %q is none of Discord's", a.ID)
 	}
 	limit := int64(maxFetch)

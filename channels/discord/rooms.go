@@ -186,7 +186,7 @@ func place(a channels.Address) (string, error) {
 	if a.Thread != "" {
 		id = string(a.Thread)
 	}
-	if !idFormat.MatchString(id) {
+	if !idFormat().MatchString(id) {
 		return "", bad("channel id %q is not Discord's", id)
 	}
 	return id, nil

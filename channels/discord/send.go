@@ -236,7 +236,7 @@ func (c *Channel) existing(to channels.Address, id channels.MessageID) (string, 
 	if err != nil {
 		return "", err
 	}
-	if !idFormat.MatchString(string(id)) {
+	if !idFormat().MatchString(string(id)) {
 		return "", bad("message id %q is not Discord's", id)
 	}
 	return "channels/" + ch + "/messages/" + string(id), nil

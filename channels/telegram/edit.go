@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"regexp"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace/clip"
+	"parley/workspace/lazy"
 )
 
 // anything is a result that is not read: a message or true.
@@ -88,7 +88,7 @@ func (c *Channel) ShowTyping(ctx context.Context, to channels.Address) error {
 }
 
 // commandName is what https://core.telegram.org/bots/api#botcommand allows.
-var commandName = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+var commandName = lazy.Regexp(`^[a-z0-9_]{1,32}$`)
 
 // PublishMenu sets the bot's command menu: at most 100 commands. Names that Telegram would refuse are left out,
 // since one of them would cost the whole menu.
@@ -96,7 +96,7 @@ func (c *Channel) PublishMenu(ctx context.Context, items []channels.MenuItem) er
 	commands := []tgbotapi.BotCommand{}
 	for _, it := range items {
 		name := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(it.Name, "/")), "-", "_")
-		if !commandName.MatchString(name) || len(commands) == 100 {
+		if !commandName().MatchString(name) || len(commands) == 100 {
 			c.log.Warn("a command does not fit telegram's menu", "command", it.Name)
 			continue
 		}

@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
 	tgbotapi "github.com/go-telegram-bot-api/telegram-bot-api/v5"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // gone finds, in the lower-case description of a 400, that the peer and not the message is the trouble. Telegram
 // publishes no list; these are the Bot API server's own words.
-var gone = regexp.MustCompile(`chat not found|have no rights|not enough rights|need administrator rights` +
+var gone = lazy.Regexp(`chat not found|have no rights|not enough rights|need administrator rights` +
 	`|chat_write_forbidden|chat_restricted|chat_admin_required|peer_id_invalid|user_is_blocked` +
 	`|user is deactivated|group chat was (deactivated|upgraded)|bot was (kicked|blocked)` +
 	`|message thread not found|topic_(closed|deleted)`)
@@ -82,7 +82,7 @@ func classifyAnswer(code int, said *tgbotapi.Error) channels.Class {
 		return channels.PeerGone
 	case code == http.StatusUnauthorized || code == http.StatusNotFound: // 404 is how a wrong token looks
 		return channels.Fatal
-	case code == http.StatusBadRequest && gone.MatchString(text):
+	case code == http.StatusBadRequest && gone().MatchString(text):
 		return channels.PeerGone
 	case code == http.StatusConflict:
 		return channels.Retry

@@ -1,10 +1,11 @@
 package telegram
 
 import (
-	"regexp"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"parley/workspace/lazy"
 )
 
 // spoken is a text after its entities were read.
@@ -70,7 +71,7 @@ func (s *identity) addressed(text string, entities []entity) spoken {
 }
 
 // unmarked finds commands and names.
-var unmarked = regexp.MustCompile(`\B(?:/\w{1,32}(?:@\w{3,32})?|@\w{3,32})(?:[\s,:.!?]|$)`)
+var unmarked = lazy.Regexp(`\B(?:/\w{1,32}(?:@\w{3,32})?|@\w{3,32})(?:[\s,:.!?]|$)`)
 
 // plain marks commands and names in a text without any entity, as Telegram itself would: some Bot API servers and
 // bridges leave them out.
@@ -78,7 +79,7 @@ func plain(text string) (found []entity) {
 	if !strings.ContainsAny(text, "/@") {
 		return nil
 	}
-	for _, at := range unmarked.FindAllStringIndex(text, 8) {
+	for _, at := range unmarked().FindAllStringIndex(text, 8) {
 		word := strings.TrimRight(text[at[0]:at[1]], " \t\r\n\f,:.!?")
 		e := entity{Type: "mention", Offset: inUnits(text[:at[0]]), Length: len(word)}
 		if word[0] == '/' {

@@ -7,9 +7,10 @@ import (
 	"mime"
 	"net/http"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"parley/workspace/lazy"
 )
 
 // dist is the built page. It stays in the binary's own pages of memory: nothing of it is read at the start.
@@ -54,7 +55,7 @@ func page(files fs.FS) http.Handler {
 			return
 		}
 		h.Set("Cache-Control", "no-store")
-		if hashed.MatchString(name) {
+		if hashed().MatchString(name) {
 			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		serveFile(w, r, files, name)
@@ -62,7 +63,7 @@ func page(files fs.FS) http.Handler {
 }
 
 // hashed are files whose name holds the hash of what is in them: a browser may keep them for ever.
-var hashed = regexp.MustCompile(`^assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
+var hashed = lazy.Regexp(`^assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
 
 func isFile(files fs.FS, name string) bool {
 	info, err := fs.Stat(files, name)

@@ -13,6 +13,7 @@ import (
 	"go.mau.fi/whatsmeow/socket"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // errNoAck is what a send ends with that was not acknowledged in time.
@@ -23,7 +24,7 @@ func bad(format string, args ...any) error {
 }
 
 // refusal finds the code in the text of whatsmeow.ErrServerReturnedError, which is the only place that has it.
-var refusal = regexp.MustCompile(regexp.QuoteMeta(whatsmeow.ErrServerReturnedError.Error()) + ` (\d{3})`)
+var refusal = lazy.Regexp(regexp.QuoteMeta(whatsmeow.ErrServerReturnedError.Error()) + ` (\d{3})`)
 
 // classify judges a failed call and cleans it of numbers and keys; nil stays nil.
 func classify(act string, err error) error {
@@ -59,7 +60,7 @@ func classOf(err error) channels.Class {
 		if strings.HasSuffix(err.Error(), " "+codeUnanswered) {
 			return channels.Unknown
 		}
-		if m := refusal.FindStringSubmatch(err.Error()); m != nil {
+		if m := refusal().FindStringSubmatch(err.Error()); m != nil {
 			code, _ := strconv.Atoi(m[1]) // three digits
 			return classOfCode(code)
 		}

@@ -3,18 +3,18 @@ package whatsapp
 import (
 	"fmt"
 	"log/slog"
-	"regexp"
 
 	signallog "go.mau.fi/libsignal/logger"
 	waLog "go.mau.fi/whatsmeow/util/log"
 
 	"parley/workspace/clip"
+	"parley/workspace/lazy"
 )
 
 // longNumber is a phone number, a LID, or a group's id; secretText what may be a key in hex or base64.
 var (
-	longNumber = regexp.MustCompile(`\d{7,}`)
-	secretText = regexp.MustCompile(`[A-Za-z0-9+/]{40,}={0,2}`)
+	longNumber = lazy.Regexp(`\d{7,}`)
+	secretText = lazy.Regexp(`[A-Za-z0-9+/]{40,}={0,2}`)
 )
 
 // logger gives whatsmeow's lines to slog, a level quieter than it says them: what matters is told as a state. It leaves out
@@ -78,6 +78,6 @@ func (mute) Configure(string)       {}
 
 // mask shortens numbers to their last three digits and takes out what may be a key.
 func mask(text string) string {
-	text = longNumber.ReplaceAllStringFunc(clip.Runes(text, 500), func(n string) string { return "…" + n[len(n)-3:] })
-	return secretText.ReplaceAllString(text, "[…]")
+	text = longNumber().ReplaceAllStringFunc(clip.Runes(text, 500), func(n string) string { return "…" + n[len(n)-3:] })
+	return secretText().ReplaceAllString(text, "[…]")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // A code is shown for a minute the first time, and for 20 seconds afterwards; the server gives six of them, and then ends
@@ -26,7 +26,7 @@ const (
 
 var (
 	errBusy     = errors.New("a login, logout or test of this channel is under way")
-	phoneFormat = regexp.MustCompile(`^\+?[1-9][0-9]{6,14}$`)
+	phoneFormat = lazy.Regexp(`^\+?[1-9][0-9]{6,14}$`)
 	// separators are what people write between the digits of a number.
 	separators = strings.NewReplacer(" ", "", "-", "", "(", "", ")", "", ".", "", "/", "")
 )
@@ -35,7 +35,7 @@ var (
 // the link, with ctx, or when the codes have run out after some three minutes. A running Run takes the device up by itself.
 func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(channels.LoginStep)) error {
 	phone := separators.Replace(how.Phone)
-	if phone != "" && !phoneFormat.MatchString(phone) {
+	if phone != "" && !phoneFormat().MatchString(phone) {
 		return bad("%q is no phone number with its country code, such as +49 151 23456789", how.Phone)
 	}
 	if !c.linking.TryLock() {

@@ -17,7 +17,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +26,7 @@ import (
 	wastore "go.mau.fi/whatsmeow/store"
 
 	"parley/channels"
+	"parley/workspace/lazy"
 )
 
 // Network is the name of the network in addresses and in channels[].type.
@@ -38,8 +38,8 @@ const (
 )
 
 var (
-	nameFormat = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	userFormat = regexp.MustCompile(`^\+?[1-9][0-9]{5,19}$|^[0-9]{5,20}@(s\.whatsapp\.net|lid)$|^[0-9]{5,25}(-[0-9]{5,15})?@g\.us$`)
+	nameFormat = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	userFormat = lazy.Regexp(`^\+?[1-9][0-9]{5,19}$|^[0-9]{5,20}@(s\.whatsapp\.net|lid)$|^[0-9]{5,25}(-[0-9]{5,15})?@g\.us$`)
 )
 
 // Options is a whatsapp section of the configuration.
@@ -94,7 +94,7 @@ func Factory() channels.Factory { return channels.FactoryOf(Network, New) }
 // New makes the channel; it does no IO. Its errors name every bad option.
 func New(name string, o Options, d channels.Deps) (*Channel, error) {
 	base, err := o.validate()
-	if err == nil && !nameFormat.MatchString(name) { // it becomes the name of a file
+	if err == nil && !nameFormat().MatchString(name) { // it becomes the name of a file
 		err = errors.New("its name may hold letters, digits, ., _ and - only")
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (o *Options) Validate() error {
 
 // CheckID says how an id of WhatsApp looks, if this is none.
 func (o *Options) CheckID(id string) error {
-	if !userFormat.MatchString(id) {
+	if !userFormat().MatchString(id) {
 		return errors.New("must be a phone number with its country code and nothing else, such as 4915123456789, or a group's id such as " +
 			"120363041234567890@g.us; to find one, have them write to the bot and look at parley pairing list")
 	}

@@ -1,10 +1,11 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"parley/workspace/lazy"
 )
 
 // rows breaks text into rows of a terminal. What is whole is done and stays as it is; the last row may still grow. It is
@@ -58,9 +59,9 @@ func (r *rows) write(p []byte, style func(row string, first bool) string) (int, 
 }
 
 var (
-	boldText = regexp.MustCompile(`\*\*([^*\s](?:[^*]*[^*\s])?)\*\*`)
-	codeText = regexp.MustCompile("`([^`]+)`")
-	heading  = regexp.MustCompile(`^#{1,6} `)
+	boldText = lazy.Regexp(`\*\*([^*\s](?:[^*]*[^*\s])?)\*\*`)
+	codeText = lazy.Regexp("`([^`]+)`")
+	heading  = lazy.Regexp(`^#{1,6} `)
 )
 
 // style makes a row of Markdown stand out; what it does not know stays as it was written.
@@ -74,11 +75,11 @@ func (r prose) style(row string, first bool) string {
 		return paint(r.rows, dim, row)
 	case r.fence:
 		return paint(r.rows, cyan, row)
-	case first && heading.MatchString(row):
+	case first && heading().MatchString(row):
 		return paint(r.rows, bold, row)
 	}
-	row = codeText.ReplaceAllStringFunc(row, func(s string) string { return paint(r.rows, cyan, strings.Trim(s, "`")) })
-	return boldText.ReplaceAllStringFunc(row, func(s string) string { return paint(r.rows, bold, strings.Trim(s, "*")) })
+	row = codeText().ReplaceAllStringFunc(row, func(s string) string { return paint(r.rows, cyan, strings.Trim(s, "`")) })
+	return boldText().ReplaceAllStringFunc(row, func(s string) string { return paint(r.rows, bold, strings.Trim(s, "*")) })
 }
 
 func (r *rows) wrap(line string) []string {

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"os"
-	"regexp"
 
 	"parley/workspace"
+	"parley/workspace/lazy"
 )
 
 // kept is the end of a command's result whose middle was cut out, as tools/builtin writes it: the file that holds all of
 // it. What a command writes itself may look like it; then it leads to another output of the same work folder, or nowhere.
-var kept = regexp.MustCompile(`\n\(\d+ bytes in all; the middle is cut out; (?:all of it is|its first \d+ bytes are) in (\.output/[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}), which read_file shows\)\n\([^\n]*\)$`)
+var kept = lazy.Regexp(`\n\(\d+ bytes in all; the middle is cut out; (?:all of it is|its first \d+ bytes are) in (\.output/[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}), which read_file shows\)\n\([^\n]*\)$`)
 
 // RunOutput opens the file with all that a command of a run wrote, as it is: bytes of a stranger. It is there as long as
 // the work folder has it. The caller closes it.
@@ -43,7 +43,7 @@ func outputOf(steps []workspace.Step, callID string) string {
 			continue
 		}
 		for _, part := range st.Body.Content {
-			if m := kept.FindStringSubmatch(part.Text); m != nil {
+			if m := kept().FindStringSubmatch(part.Text); m != nil {
 				return m[1]
 			}
 		}

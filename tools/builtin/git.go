@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strings"
 
 	"parley/tools/sandbox"
 	"parley/workspace"
+	"parley/workspace/lazy"
 )
 
 // A repository tells git what to run: its configuration names hooks, pagers, filters, other configurations, its attributes
@@ -95,10 +95,10 @@ func gitEnviron() string {
 }
 
 var (
-	gitSection = regexp.MustCompile(`^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([A-Za-z0-9._/-]+)")?\][ \t\r]*$`)
-	gitKey     = regexp.MustCompile(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*([A-Za-z0-9._/:+@*~-]+)[ \t\r]*$`)
+	gitSection = lazy.Regexp(`^[ \t]*\[([A-Za-z0-9-]+)(?:[ \t]+"([A-Za-z0-9._/-]+)")?\][ \t\r]*$`)
+	gitKey     = lazy.Regexp(`^[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*=[ \t]*([A-Za-z0-9._/:+@*~-]+)[ \t\r]*$`)
 	// gitTaken are keys whose values say how files look or what branches follow, and that name nothing to run.
-	gitTaken = regexp.MustCompile(`^(core\.(repositoryformatversion|ignorecase|filemode|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|precomposeunicode)|` +
+	gitTaken = lazy.Regexp(`^(core\.(repositoryformatversion|ignorecase|filemode|symlinks|autocrlf|eol|safecrlf|quotepath|abbrev|precomposeunicode)|` +
 		`extensions\.(objectformat|refstorage)|branch\.\*\.(remote|merge|rebase)|remote\.\*\.(url|fetch))$`)
 )
 
@@ -108,11 +108,11 @@ func harmless(cfg string) string {
 	section, sub := "", ""
 	for line := range strings.Lines(cfg) {
 		line = strings.TrimSuffix(line, "\n")
-		if m := gitSection.FindStringSubmatch(line); m != nil {
+		if m := gitSection().FindStringSubmatch(line); m != nil {
 			section, sub = strings.ToLower(m[1]), m[2]
 			continue
 		}
-		m := gitKey.FindStringSubmatch(line)
+		m := gitKey().FindStringSubmatch(line)
 		if m == nil {
 			if strings.Contains(line, "[") {
 				section = "" // perhaps another section
@@ -123,7 +123,7 @@ func harmless(cfg string) string {
 		if sub != "" {
 			name, head = section+".*."+strings.ToLower(m[1]), "["+section+` "`+sub+`"]`
 		}
-		if gitTaken.MatchString(name) && b.Len() < maxTaken {
+		if gitTaken().MatchString(name) && b.Len() < maxTaken {
 			fmt.Fprintf(&b, "%s\n\t%s = %s\n", head, m[1], m[2])
 		}
 	}

@@ -5,12 +5,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"parley/tools/sandbox/internal/cell"
+	"parley/workspace/lazy"
 )
 
 // proxyPort is where the proxy is inside.
@@ -24,10 +24,10 @@ const (
 )
 
 var (
-	envName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	folderName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	envName    = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	folderName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	// forbiddenEnv changes what a program loads, runs or asks before it does what it was started for.
-	forbiddenEnv = regexp.MustCompile(`(?i)^(LD_.*|DYLD_.*|PATH|IFS|ENV|BASH_.*|SHELLOPTS|PS4|PROMPT_COMMAND|GIT_.*|NODE_.*|NPM_.*|PYTHON.*|PERL.*|RUBY.*|JAVA_TOOL_.*|_JAVA_OPTIONS|` +
+	forbiddenEnv = lazy.Regexp(`(?i)^(LD_.*|DYLD_.*|PATH|IFS|ENV|BASH_.*|SHELLOPTS|PS4|PROMPT_COMMAND|GIT_.*|NODE_.*|NPM_.*|PYTHON.*|PERL.*|RUBY.*|JAVA_TOOL_.*|_JAVA_OPTIONS|` +
 		`JDK_.*|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*|GLIBC_.*|HOSTALIASES|RES_OPTIONS|LESS.*|PAGER|EDITOR|VISUAL|SHELL|HOME|TMPDIR|.*_PROXY|PARLEY_.*)$`)
 )
 
@@ -149,7 +149,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 	}
 	for _, m := range c.Folders {
 		as := FoldersPath + "/" + m.As
-		if !folderName.MatchString(m.As) {
+		if !folderName().MatchString(m.As) {
 			return files, fmt.Errorf("%w: %q is no name for a folder", ErrRefused, m.As)
 		}
 		if err := n.mayShow(m); err != nil {
@@ -227,7 +227,7 @@ func environ(add []string, s *cell.Spec) ([]string, error) {
 	}
 	for _, e := range add {
 		name, _, ok := strings.Cut(e, "=")
-		if !ok || !envName.MatchString(name) || forbiddenEnv.MatchString(name) {
+		if !ok || !envName().MatchString(name) || forbiddenEnv().MatchString(name) {
 			return nil, fmt.Errorf("%w: the environment may not set %q", ErrRefused, name)
 		}
 		env = append(env, e)

@@ -5,10 +5,10 @@ package store
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"parley/workspace/lazy"
 	"parley/workspace/store/engine"
 )
 
@@ -34,8 +34,8 @@ func BlobRefsIn(ctx context.Context, dir string) ([]string, error) {
 }
 
 var (
-	blobInBody = regexp.MustCompile(`"blob":"([0-9a-f]{64})"`)
-	blobRef    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	blobInBody = lazy.Regexp(`"blob":"([0-9a-f]{64})"`)
+	blobRef    = lazy.Regexp(`^[0-9a-f]{64}$`)
 )
 
 func blobRefs(ctx context.Context, r *engine.Reader) ([]string, error) {
@@ -55,10 +55,10 @@ func blobRefs(ctx context.Context, r *engine.Reader) ([]string, error) {
 				return nil, fmt.Errorf("kept files of %s: %w", from.table, err)
 			}
 			for _, row := range rows {
-				if value := text(row[2]); blobRef.MatchString(value) {
+				if value := text(row[2]); blobRef().MatchString(value) {
 					refs[value] = true
 				} else {
-					for _, m := range blobInBody.FindAllStringSubmatch(value, -1) {
+					for _, m := range blobInBody().FindAllStringSubmatch(value, -1) {
 						refs[m[1]] = true
 					}
 				}

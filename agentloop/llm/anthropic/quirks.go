@@ -2,12 +2,12 @@ package anthropic
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/wire"
+	"parley/workspace/lazy"
 )
 
 // quirk is what is left out of a request because a server refused it.
@@ -27,7 +27,7 @@ const (
 const lasting = noCache | sightless | adaptive | noXhigh | noThinking
 
 // errLimit is in the words "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens".
-var errLimit = regexp.MustCompile(`max_tokens: (\d+) > (\d+)`)
+var errLimit = lazy.Regexp(`max_tokens: (\d+) > (\d+)`)
 
 // adapt says how to ask again after err.
 func (m *Model) adapt(err error, req llm.Request, q quirk) (next quirk, ok bool) {
@@ -45,7 +45,7 @@ func (m *Model) adapt(err error, req llm.Request, q quirk) (next quirk, ok bool)
 		}
 		return false
 	}
-	if found := errLimit.FindStringSubmatch(said); found != nil {
+	if found := errLimit().FindStringSubmatch(said); found != nil {
 		sent, most := number(found[1]), number(found[2])
 		if most > 0 && most < sent {
 			m.limit.Store(most)

@@ -1,19 +1,19 @@
 package anthropic
 
 import (
-	"regexp"
 	"strconv"
 
 	"parley/agentloop/llm"
+	"parley/workspace/lazy"
 )
 
 // How hard to think: newer models take a word and decide for themselves, older ones a number of tokens of at least 1,024
 // that counts towards max_tokens.
 // https://platform.claude.com/docs/en/build-with-claude/extended-thinking and …/adaptive-thinking
 var (
-	adaptiveModel = regexp.MustCompile(`claude-(opus|sonnet)-4-[6-9]|claude-[a-z]+-[5-9]`)
-	knownModel    = regexp.MustCompile(`claude-(3-7|[a-z]+-4)`)
-	plainModel    = regexp.MustCompile(`claude-(3-(haiku|sonnet|opus|5)|2|instant)`)
+	adaptiveModel = lazy.Regexp(`claude-(opus|sonnet)-4-[6-9]|claude-[a-z]+-[5-9]`)
+	knownModel    = lazy.Regexp(`claude-(3-7|[a-z]+-4)`)
+	plainModel    = lazy.Regexp(`claude-(3-(haiku|sonnet|opus|5)|2|instant)`)
 )
 
 const minBudget = 1024
@@ -26,10 +26,10 @@ func budget(level string) int {
 // quirks are what is known of the model before it is asked.
 func (m *Model) quirks() quirk {
 	q := quirk(m.learned.Load())
-	if adaptiveModel.MatchString(m.o.Model) {
+	if adaptiveModel().MatchString(m.o.Model) {
 		q |= adaptive
 	}
-	if plainModel.MatchString(m.o.Model) {
+	if plainModel().MatchString(m.o.Model) {
 		q |= noThinking
 	}
 	return q
@@ -68,7 +68,7 @@ func (m *Model) thinks() llm.Knowledge {
 	switch q := m.quirks(); {
 	case q&noThinking != 0:
 		return llm.No
-	case q&adaptive != 0 || knownModel.MatchString(m.o.Model):
+	case q&adaptive != 0 || knownModel().MatchString(m.o.Model):
 		return llm.Yes
 	}
 	return llm.Unknown

@@ -1,9 +1,8 @@
 package openai
 
 import (
-	"regexp"
-
 	"parley/agentloop/llm"
+	"parley/workspace/lazy"
 )
 
 // effort is the value of reasoning_effort for a level, as near as the server has one; empty: none is sent.
@@ -37,16 +36,16 @@ func (q quirk) lessEffort(sent string, field bool) quirk {
 }
 
 var (
-	thinkers = regexp.MustCompile(`(?i)(^|/)(o[1-9]|gpt-[5-9]|gpt-oss|deepseek-r|qwq|grok-[34]-mini|magistral)`)
-	plain    = regexp.MustCompile(`(?i)(^|/)(gpt-4|gpt-3|chatgpt-|text-|davinci)`)
+	thinkers = lazy.Regexp(`(?i)(^|/)(o[1-9]|gpt-[5-9]|gpt-oss|deepseek-r|qwq|grok-[34]-mini|magistral)`)
+	plain    = lazy.Regexp(`(?i)(^|/)(gpt-4|gpt-3|chatgpt-|text-|davinci)`)
 )
 
 // thinks is what the model's name and its server's refusals tell.
 func (m *Model) thinks() llm.Knowledge {
 	switch {
-	case quirk(m.learned.Load())&noEffort != 0 || plain.MatchString(m.o.Model):
+	case quirk(m.learned.Load())&noEffort != 0 || plain().MatchString(m.o.Model):
 		return llm.No
-	case thinkers.MatchString(m.o.Model):
+	case thinkers().MatchString(m.o.Model):
 		return llm.Yes
 	}
 	return llm.Unknown

@@ -42,7 +42,7 @@ func (m *Model) body(req llm.Request, q quirk) []byte {
 		}
 		b = strconv.AppendInt(append(b, field...), int64(n), 10)
 	}
-	if effort := q.effort(req.Think); effort != "" && !plain.MatchString(m.o.Model) {
+	if effort := q.effort(req.Think); effort != "" && !plain().MatchString(m.o.Model) {
 		b = wire.AppendString(append(b, `,"reasoning_effort":`...), effort)
 	}
 	if m.official && req.CacheKey != "" {
