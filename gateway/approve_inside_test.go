@@ -4,11 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"parley/agentloop"
@@ -17,59 +15,6 @@ import (
 	"parley/workspace"
 	"parley/workspace/store"
 )
-
-// R10: a question stands as long as it may, by the wall clock over a restart and by the steady clock within one, whatever
-// the wall clock is set to meanwhile.
-func TestR10_AQuestionLapsesInItsTime(t *testing.T) {
-	t.Parallel()
-	asked := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	ap := workspace.Approval{ID: "A", Created: asked, Expires: asked.Add(30 * time.Minute)}
-	for name, c := range map[string]struct{ now, left time.Duration }{
-		"at once":              {0, 30 * time.Minute},
-		"after a restart":      {20 * time.Minute, 10 * time.Minute},
-		"after a long one":     {time.Hour, 0},
-		"ten years later":      {10 * 365 * 24 * time.Hour, 0},
-		"an hour earlier":      {-time.Hour, 30 * time.Minute},
-		"ten years earlier":    {-10 * 365 * 24 * time.Hour, 30 * time.Minute},
-		"the very last moment": {30 * time.Minute, 0},
-	} {
-		if got := remaining(ap, asked.Add(c.now)); got != c.left {
-			t.Errorf("%s: %s are left, want %s", name, got, c.left)
-		}
-	}
-	for name, jump := range map[string]time.Duration{"none": 0, "forward": 10 * 365 * 24 * time.Hour, "back": -10 * 365 * 24 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				began := time.Now()
-				wall := func() time.Time { return time.Now() }
-				a := &approvals{log: slog.New(slog.DiscardHandler), due: map[workspace.ApprovalID]*lapse{}, now: func() time.Time { return wall() }}
-				a.base, a.end = context.WithCancel(t.Context())
-				lapsed := make(chan time.Duration, 1)
-				a.lapsed = func(workspace.ApprovalID) { lapsed <- time.Since(began) }
-				a.watch(workspace.Approval{ID: "A", Created: began, Expires: began.Add(30 * time.Minute)})
-				wall = func() time.Time { return time.Now().Add(jump) }
-				a.watch(workspace.Approval{ID: "A", Created: began, Expires: began.Add(30 * time.Minute)}) // seen again: nothing changes
-				soon := time.NewTimer(30*time.Minute - time.Second)
-				<-soon.C
-				if a.Overdue("A") || len(lapsed) > 0 {
-					t.Error("it lapsed too soon")
-				}
-				if got := <-lapsed; got != 30*time.Minute {
-					t.Errorf("it lapsed after %s", got)
-				}
-				if !a.Overdue("A") {
-					t.Error("it can still be answered")
-				}
-				a.watch(workspace.Approval{ID: "B", Created: wall(), Expires: wall().Add(time.Hour)})
-				a.stop()
-				a.watch(workspace.Approval{ID: "C"})
-				if len(lapsed) > 0 || a.due["C"] != nil {
-					t.Error("something lapses after the end")
-				}
-			})
-		})
-	}
-}
 
 // askAbout is a Set that wants people asked about one tool.
 type askAbout struct {
@@ -150,16 +95,17 @@ func TestAQuestionUnderWayIsNotTakenUpAgain(t *testing.T) {
 	g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
 	p.hear(p.says("7", "1", "tool"))
 	<-sending
-	left, err := g.approvals.left()
-	if err != nil || len(left.open) != 1 || len(left.messages) != 1 {
-		t.Fatalf("%+v %v", left, err)
+	backlog, err := g.questions.Backlog()
+	open := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("%q %v", open, err)
 	}
-	g.approvals.recover(left)
+	g.questions.Recover(backlog)
 	close(taken)
 	if got := p.next(); !strings.Contains(got, "May I do this?") {
 		t.Errorf("heard %q", got)
 	}
-	p.hear(p.says("7", "2", "/approve "+workspace.Short(left.open[0].ID)+" once"))
+	p.hear(p.says("7", "2", "/approve "+workspace.Short(open[0])+" once"))
 	for range 2 {
 		if got := p.next(); !strings.Contains(got, "Approved, once") && !strings.Contains(got, "The tool answered") {
 			t.Errorf("heard %q", got)
@@ -167,23 +113,6 @@ func TestAQuestionUnderWayIsNotTakenUpAgain(t *testing.T) {
 	}
 	if got := query(t, g, `SELECT parts.state, tries FROM parts JOIN outbound ON id = outbound_id WHERE kind = 'approval'`); !slices.Equal(got, []string{"sent|1"}) {
 		t.Errorf("the question is %q", got)
-	}
-}
-
-// T11: what is pushed out of sight is spoken of before it.
-func TestT11_AQuestionWarnsOfBlanks(t *testing.T) {
-	t.Parallel()
-	for line, want := range map[string]bool{
-		"ls" + strings.Repeat(" ", 200) + "; rm -rf /work": true,
-		"ls" + strings.Repeat("\n", 30) + "rm -rf /work":   true,
-		"ls\n\n\nrm -rf /work":                             false,
-		"ls" + strings.Repeat(" ", 200):                    false, // nothing stands behind them
-		"if x\n" + strings.Repeat(" ", 24) + "then":        false,
-	} {
-		head := (&approvals{}).head(workspace.Approval{Tool: "exec", Requester: "ana", Body: workspace.ApprovalBody{Shown: line}}, nil)
-		if strings.Contains(head, "long stretch of blanks") != want {
-			t.Errorf("%.40q: %s", line, head)
-		}
 	}
 }
 

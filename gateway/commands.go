@@ -21,15 +21,15 @@ import (
 //
 // Goroutines: one per command beside a lane, at most commandsAtOnce.
 type commands struct {
-	control *control.Control
-	deliver *delivery.Outbox
-	feed    *live.Feed
-	local   func(channels.Network) bool // its people are signed in at the gateway
-	stray   func(workspace.Input)       // a message of ours was pressed
-	log     *slog.Logger
-	wg      sync.WaitGroup
-	mu      sync.Mutex
-	running map[workspace.InputID]bool
+	control  *control.Control
+	deliver  *delivery.Outbox
+	feed     *live.Feed
+	local    func(channels.Network) bool // its people are signed in at the gateway
+	orphaned func(workspace.Input)       // closes a pressed message that nothing else would
+	log      *slog.Logger
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	running  map[workspace.InputID]bool
 }
 
 const commandsAtOnce = 256
@@ -106,7 +106,7 @@ func (c *commands) run(ctx context.Context, in workspace.Input) {
 	do := command.Run
 	if in.Kind == channels.KindButton {
 		do, call.Private = command.Press, c.deliver.Private(in)
-		defer c.stray(in)
+		defer c.orphaned(in)
 	}
 	if err := do(ctx, c.control, call, in.Text); err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		c.log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)

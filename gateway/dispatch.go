@@ -11,6 +11,7 @@ import (
 
 	"parley/agentloop/lane"
 	"parley/channels"
+	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/gateway/snapshot"
@@ -35,6 +36,7 @@ type dispatch struct {
 	stale       *delivery.Stale
 	snapshot    func() *snapshot.Snapshot // of the configuration in force
 	commands    *commands
+	questions   *approval.Questions
 	pressure    func() bool
 	needs       func()                         // something waits for people
 	usurps      func(*transport.Channel) bool  // another channel has its account
@@ -263,15 +265,15 @@ func (d *dispatch) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 	case v.Outcome == routes.Context:
 		a.Input.State, a.Input.Mode = workspace.InputContext, workspace.ModeNote
 		return list[:1]
-	case in.Kind == channels.KindButton && pressed(in.Text) != "":
-		a.Input.Text, a.Input.Mode, a.Input.State = pressed(in.Text), workspace.ModeCommand, workspace.InputQueued
+	case in.Kind == channels.KindButton && approval.Pressed(in.Text) != "":
+		a.Input.Text, a.Input.Mode, a.Input.State = approval.Pressed(in.Text), workspace.ModeCommand, workspace.InputQueued
 		return list[:1]
 	case in.Kind == channels.KindReaction || in.Kind == channels.KindButton:
 		a.Input.State = workspace.InputNoted
 		return list[:1]
 	}
 	a.Input.State = workspace.InputQueued
-	if line := d.quotedAnswer(a.line, in); line != "" {
+	if line := d.questions.Quoted(a.line, in); line != "" {
 		a.Input.Text, a.Input.Mode = line, workspace.ModeCommand
 		return list[:1]
 	}

@@ -25,6 +25,7 @@ import (
 	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
+	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/bus"
 	"parley/gateway/command"
@@ -94,7 +95,7 @@ type Gateway struct {
 	moves       *transport.Moves
 	sums        summaries
 	stale       *delivery.Stale
-	approvals   *approvals
+	questions   *approval.Questions
 	channels    *transport.Channels
 	logins      *transport.Logins
 	web         *webchat.Channel
@@ -304,19 +305,22 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
 	g.turns.lanes = g.lanes
 	g.bus.OnWake(g.lanes.Wake)
-	g.approvals = newApprovals(g)
-	g.turns.approvals, g.turns.mode = g.approvals, func(key string) string { return g.queue(key).Mode }
+	rule := &approval.Rule{People: g.store, Domains: func() map[string]snapshot.Domain { return g.snapshot().Domains }}
+	g.questions = approval.New(g.base, approval.Options{Rule: rule, Store: g.store, Systems: g.http.Transport, Feed: g.feed, Bus: g.bus, Now: g.opt.Now, Log: g.log,
+		Rooms: approval.NewRooms(approval.RoomOptions{Store: g.store, Rule: rule, Outbox: g.deliver, Channels: g.channels, KeepFile: g.blobs.Put, Log: g.log})})
+	g.turns.questions, g.turns.mode = g.questions, func(key string) string { return g.queue(key).Mode }
 	g.stops.push("lanes", func(ctx context.Context) error {
 		g.lanes.Drain(ctx)
 		return nil
 	})
 	g.stops.push("approvals", func(context.Context) error {
-		g.approvals.stop()
+		g.questions.Stop()
 		return nil
 	})
 	g.logins = transport.NewLogins(g.base, g.channels)
-	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: g.feed, local: g.channels.IsLocal, stray: g.approvals.stray}
+	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Questions: g.questions, Transport: g.channels, Logins: g.logins, Now: g.opt.Now,
+		Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
+	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: g.feed, local: g.channels.IsLocal, orphaned: g.questions.CloseOrphan}
 	g.stops.push("commands", func(context.Context) error {
 		g.stale.Stop()
 		g.commands.wait()
@@ -324,7 +328,7 @@ func (g *Gateway) wire(c *configs.Config) {
 	})
 	g.turns.commands = g.commands.run
 	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.stale, snapshot: g.snapshot,
-		commands: g.commands, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
+		commands: g.commands, questions: g.questions, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
 }
 
 // refusalsKept is how many refused messages an hour of one sender are stored.

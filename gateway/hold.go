@@ -7,6 +7,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/gateway/approval"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
 	"parley/workspace"
@@ -15,6 +16,35 @@ import (
 
 // What lies still: runs that wait for a person, and runs that are paused. Neither has a goroutine or a place under the
 // caps; both keep their session and go on from their journal, as a run of an earlier boot does.
+
+const pausedWhy = "it is paused"
+
+// Ask has a person asked about a call, or finds what became of that.
+func (r *recorder) Ask(_ context.Context, w agentloop.Wanted) (agentloop.Answer, error) {
+	r.asked = true
+	answer, waits, err := r.ts.questions.Ask(approval.Asker{Run: r.run, Key: r.key, Requester: r.turn.Requester, Room: r.room, Channel: r.line, Answers: r.lane.Inputs,
+		TTL: r.snapshot.TTL, Steers: r.ts.mode(r.lane.Key) == lane.Steer, Superseded: r.lane.Superseded}, w)
+	if waits != nil {
+		r.waits = waits
+	}
+	return answer, err
+}
+
+// hold ends a pass whose turn has not ended.
+func (r *recorder) hold(t *lane.Turn, why string, after int64) {
+	open, j := r.sign.stop()
+	r.sign.rest(why)
+	r.ts.transcripts.Forget(r.lane.Key) // what was said is in the record; a wait may be long
+	r.ts.feed.Settle(r.lane.Key)
+	t.Hold(held{run: r.run.ID, open: open, job: j}, why, after)
+}
+
+// held is a run that lies still, handed to its lane.
+type held struct {
+	run  workspace.RunID
+	open *workspace.Outbound // its streamed answer
+	job  *delivery.Job
+}
 
 // goOn takes up a run that lay still. agentloop.ErrPaused means that it is to lie still on, and does.
 func (ts *turns) goOn(rec *recorder, was held) error {
@@ -151,10 +181,8 @@ func (g *Gateway) park(run workspace.Run, open *workspace.Outbound) error {
 			return err
 		}
 		if i := len(list) - 1; i >= 0 && list[i].State == workspace.ApprovalPending {
-			why, wake = waitsFor(list[i]), run.StopBy != ""
-			if g.queue(taken[0].Binding.Key).Mode != lane.Steer {
-				after = list[i].Body.After
-			}
+			why, wake = approval.WaitsFor(list[i]), run.StopBy != ""
+			after = approval.SupersededAfter(list[i], g.queue(taken[0].Binding.Key).Mode == lane.Steer)
 		}
 	}
 	key := taken[0].Binding.Key

@@ -93,17 +93,6 @@ func (h house) traits(room workspace.RoomID) channels.Traits {
 
 func (h house) Reload() { h.g.Reload() }
 
-func (h house) Domain(name string) (snapshot.Domain, bool) {
-	d, ok := h.g.snapshot().Domains[name]
-	return d, ok
-}
-
-func (h house) Overdue(id workspace.ApprovalID) bool { return h.g.approvals.Overdue(id) }
-
-func (h house) Expire(id workspace.ApprovalID) { h.g.approvals.expire(id) }
-
-func (h house) Resolved(ap workspace.Approval) { h.g.approvals.resolved(ap) }
-
 func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
 	h.g.lanes.Pausing(key, on, match)
 	if !on {

@@ -42,7 +42,8 @@ gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/
 gateway/logbook           ->
 gateway/rights            -> workspace channels
 gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
-gateway/control           -> gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
+gateway/control           -> gateway/approval gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/logbook agentloop/... tools/... routes workspace/... channels configs
 gateway/api               -> gateway/bus gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
 gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
@@ -155,7 +156,7 @@ func TestArrowsBite(t *testing.T) {
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
-		"gateway/live gateway/api", "gateway/bus gateway/live", "gateway/bus workspace", "gateway/transport gateway/bus", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
+		"gateway/live gateway/api", "gateway/approval gateway", "gateway/approval gateway/control", "gateway/approval gateway/transcript", "gateway/approval agentloop/lane", "gateway/delivery gateway/approval", "gateway/bus gateway/live", "gateway/bus workspace", "gateway/transport gateway/bus", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
 		if len(wrongImports(module+from, []string{"fmt", module + to})) != 1 {

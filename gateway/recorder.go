@@ -244,7 +244,7 @@ func (r *recorder) Finish(ctx context.Context, o agentloop.Outcome) error {
 	}
 	r.ended = true
 	for _, ap := range got.Cancelled {
-		r.ts.approvals.resolved(ap)
+		r.ts.questions.Resolved(ap)
 	}
 	switch {
 	case got.Answer != nil && got.Answer.ID != "":

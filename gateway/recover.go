@@ -39,14 +39,14 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 		return fmt.Errorf("read queued inputs: %w", err)
 	}
 	open := g.deliver.Recover(undelivered) // before any run goes on: a room takes the first answer that it is given
-	questions, err := g.approvals.left()
+	questions, err := g.questions.Backlog()
 	if err != nil {
 		return err
 	}
 	if err := g.resumeAll(ctx, live, open); err != nil {
 		return err
 	}
-	g.approvals.recover(questions)
+	g.questions.Recover(questions)
 	for _, in := range queued {
 		g.offer(in)
 	}
@@ -144,7 +144,7 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 		return err
 	}
 	for _, ap := range got.Cancelled {
-		g.approvals.resolved(ap)
+		g.questions.Resolved(ap)
 	}
 	if got.Answer != nil {
 		g.deliver.Push(*got.Answer, false, nil)

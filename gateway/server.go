@@ -123,7 +123,7 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 			return list
 		},
 		Network: g.network,
-		Scoped:  g.scoped,
+		Systems: g.questions,
 		Hosts:   func() []string { return g.config().Gateway.AllowedHosts },
 		Writes:  func() int { return g.config().Gateway.WritesPerSecond },
 		Owner:   func() workspace.Actor { return snapshot.Owner(g.config()) }})
@@ -172,7 +172,7 @@ func (g *Gateway) metrics(w io.Writer) {
 	api.Metric(w, "parley_memory_bytes", "gauge", "Memory in use, that what is measured against the ceiling.", g.memory.now.Load())
 	api.Metric(w, "parley_answers_held_bytes", "gauge", "Memory set aside for long answers of models, in bytes.", held)
 	api.Metric(w, "parley_answers_waiting", "gauge", "Long answers that wait for memory.", waiting)
-	g.approvals.metrics(w)
+	g.approvalMetrics(w)
 	if s, ok := g.disk.Space(g.opt.Source.Current().DataDir); ok {
 		api.Metric(w, "parley_disk_free_bytes", "gauge", "Free bytes on the disk of the data directory.", s.Free)
 		api.Metric(w, "parley_disk_floor_bytes", "gauge", "Bytes that stay free for the gateway: floor and reserve.", s.Floor+s.Reserve)
@@ -182,4 +182,19 @@ func (g *Gateway) metrics(w io.Writer) {
 	api.Metric(w, "parley_disk_refused_total", "counter", "Commands and writes refused since the disk or the work folder was full.", refused)
 	api.Metric(w, "parley_goroutines", "gauge", "Goroutines.", runtime.NumGoroutine())
 	api.Metric(w, "parley_uptime_seconds", "gauge", "Seconds since the start.", g.opt.Now().Sub(g.began).Seconds())
+}
+
+// approvalMetrics writes how many questions stand, for how long, and how they were answered since the start.
+func (g *Gateway) approvalMetrics(w io.Writer) {
+	n, oldest, err := g.questions.Pending()
+	if err != nil {
+		g.log.Error("open approvals not counted", "err", err)
+	}
+	api.Metric(w, "parley_approvals_pending", "gauge", "Questions that wait for a person.", n)
+	api.Metric(w, "parley_approvals_oldest_seconds", "gauge", "Age of the oldest of them.", oldest.Seconds())
+	// Prometheus wants all samples of one name together
+	fmt.Fprint(w, "# HELP parley_approvals_decided_total Questions by how they were answered.\n# TYPE parley_approvals_decided_total counter\n")
+	for _, d := range g.questions.Decided() {
+		fmt.Fprintf(w, "parley_approvals_decided_total{domain=%q,state=%q} %d\n", d.Domain, d.State, d.N)
+	}
 }

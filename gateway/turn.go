@@ -12,6 +12,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
@@ -39,7 +40,7 @@ type turns struct {
 	commands    func(ctx context.Context, in workspace.Input)
 	putBlob     func([]byte) (string, error)
 	files       *attachment.Fetcher
-	approvals   *approvals
+	questions   *approval.Questions
 	mode        func(key string) string // in which a session queues
 }
 
@@ -82,7 +83,7 @@ func (ts *turns) Turn(whole context.Context, t *lane.Turn) {
 		case rec.ended:
 			return
 		case errors.Is(err, agentloop.ErrWaiting) && rec.waits != nil:
-			rec.hold(t, waitsFor(*rec.waits), rec.after(*rec.waits))
+			rec.hold(t, approval.WaitsFor(*rec.waits), approval.SupersededAfter(*rec.waits, ts.mode(t.Key) == lane.Steer))
 			return
 		case errors.Is(err, agentloop.ErrPaused):
 			if err := ts.pause(rec.run, workspace.RunRunning); err != nil {

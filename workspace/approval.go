@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"time"
 )
 
@@ -21,6 +23,9 @@ const (
 	// ApprovalUnknown is how one is told, never stored, whose call was begun and whose outcome nobody knows.
 	ApprovalUnknown ApprovalState = "unknown"
 )
+
+// ErrDecided says that a question had been answered before. It comes with a sentence that says by whom and how.
+var ErrDecided = errors.New("decided already")
 
 // Approvals is the table of their states. The empty state stands for "not yet stored".
 var Approvals = Table[ApprovalState]{
@@ -83,12 +88,7 @@ func (a Approval) QuestionKey(room RoomID) string {
 
 // AnswerableIn says whether all of the question was shown in a room.
 func (a Approval) AnswerableIn(room RoomID) bool {
-	for _, r := range a.Body.Rooms {
-		if r.Room == room {
-			return r.Whole
-		}
-	}
-	return false
+	return slices.Contains(a.Body.Rooms, AskedRoom{room, true})
 }
 
 // Grant is how much a yes is good for.

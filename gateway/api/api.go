@@ -34,7 +34,7 @@ type Options struct {
 	TLS      bool                   // it speaks TLS itself
 	Version  string
 	Page     http.Handler                   // what browsers get outside the API: the page and its files; nil: nothing
-	Scoped   func(id, token string) bool    // a token lets its bearer answer this one question; nil: none does
+	Systems  Systems                        // of domains, which answer questions; nil: none does
 	Live     LiveLine                       // the live line; nil: there is none
 	Ended    Ended                          // keeps sign-ins that were ended over a restart; nil: nothing does
 	Network  func(name string) http.Handler // a channel's own calls, below /channels/<name>/; nil: it takes none. It authenticates by itself

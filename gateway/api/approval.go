@@ -117,30 +117,49 @@ func (s *server) decideApproval(w http.ResponseWriter, r *http.Request) error {
 	case system && q.Decision != "once" && q.Decision != "deny":
 		err = fault(http.StatusBadRequest, "invalid", "Say once or deny.")
 	case system:
-		a, err = s.opt.Control.ByDomain(workspace.ApprovalID(id), q.Decision == "once", "webhook", q.Reason, q.ExternalRef)
+		return s.decideBySystem(w, workspace.ApprovalID(id), q)
 	case q.ExternalRef != "":
 		err = fault(http.StatusBadRequest, "invalid", "external_ref belongs to a domain's own system.")
 	default:
 		a, err = s.opt.Control.Approve(r.Context(), s.call(r), control.Decision{Which: id, Say: q.Decision, Reason: q.Reason})
 	}
-	if errors.Is(err, control.ErrDecided) {
-		p := problemOf(err)
-		p.Type = "urn:parley:error:decided"
-		if now, readErr := s.opt.Control.Approval(r.Context(), s.call(r), id); readErr == nil && !system {
+	if errors.Is(err, workspace.ErrDecided) {
+		p := decidedBefore(err)
+		if now, readErr := s.opt.Control.Approval(r.Context(), s.call(r), id); readErr == nil {
 			v := approvalOf(now)
 			p.Approval = &v
 		}
 		return p
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		reply(w, http.StatusOK, approvalOf(a))
 	}
-	if system {
-		reply(w, http.StatusOK, statusDoc{string(a.State)})
-		return nil
+	return err
+}
+
+// decideBySystem takes the answer of a domain's own system, which proved itself by the token of this one question.
+func (s *server) decideBySystem(w http.ResponseWriter, id workspace.ApprovalID, q decisionRequest) error {
+	ap, err := s.opt.Systems.Callback(id, q.Decision == "once", q.Reason, q.ExternalRef)
+	if errors.Is(err, workspace.ErrDecided) {
+		return decidedBefore(err)
 	}
-	reply(w, http.StatusOK, approvalOf(a))
-	return nil
+	if err == nil {
+		reply(w, http.StatusOK, statusDoc{string(ap.State)})
+	}
+	return err
+}
+
+func decidedBefore(err error) *problem {
+	p := problemOf(err)
+	p.Type = "urn:parley:error:decided"
+	return p
+}
+
+// Systems is what domains' own systems answer with: Scoped says that a token lets its bearer answer this one question, and
+// Callback takes the answer; workspace.ErrDecided means that it comes too late.
+type Systems interface {
+	Scoped(id, token string) bool
+	Callback(id workspace.ApprovalID, yes bool, reason, external string) (workspace.Approval, error)
 }
 
 // scopedKey marks a request that was let in by the token of one question.
@@ -150,9 +169,9 @@ func scopedCall(r *http.Request) bool { return r.Context().Value(scopedKey{}) !=
 
 // letIn checks who asks. Only the answer to a question may come with that question's own token.
 func (s *server) letIn(rt route, r *http.Request) (*http.Request, error) {
-	if rt.pattern == decidePattern && s.opt.Scoped != nil {
+	if rt.pattern == decidePattern && s.opt.Systems != nil {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if strings.EqualFold(scheme, "Bearer") && s.opt.Scoped(r.PathValue("id"), strings.TrimSpace(token)) {
+		if strings.EqualFold(scheme, "Bearer") && s.opt.Systems.Scoped(r.PathValue("id"), strings.TrimSpace(token)) {
 			return r.WithContext(context.WithValue(r.Context(), scopedKey{}, true)), nil
 		}
 	}

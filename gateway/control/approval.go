@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"parley/agentloop"
+	"parley/gateway/approval"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -36,14 +36,8 @@ type Decision struct {
 	Reason string // of a no, in the decider's words
 }
 
-// ErrDecided says that a question had been answered before. It comes with a sentence that says by whom and how.
-var ErrDecided = errors.New("decided already")
-
-// Limits of what is looked through and kept.
-const (
-	approvalsShown = 200
-	maxReason      = 500 // characters
-)
+// approvalsShown is how many recent ones a short id is looked for among.
+const approvalsShown = 200
 
 // Approvals lists questions, newest first, those that the caller may decide about or asked for. state may be empty.
 // next goes on behind the last that was looked at.
@@ -100,7 +94,7 @@ func (c *Control) Approval(_ context.Context, call Call, which string) (Approval
 }
 
 func (c *Control) approval(call Call, ap workspace.Approval) (v Approval, err error) {
-	v = Approval{Approval: ap, State: ap.State, DeciderName: c.DeciderName(ap)}
+	v = Approval{Approval: ap, State: ap.State, DeciderName: c.Questions.DeciderName(ap)}
 	if ap.State == workspace.ApprovalConsumed {
 		steps, err := c.Store.Steps(ap.RunID)
 		if err != nil {
@@ -117,7 +111,7 @@ func (c *Control) approval(call Call, ap workspace.Approval) (v Approval, err er
 
 // sees says whether a question is the caller's business: owners see all, others what they asked for or may decide.
 func (c *Control) sees(call Call, ap workspace.Approval) bool {
-	return owner(call) || ap.Requester == call.Actor.Person || c.Decides(ap, call.Actor) == nil
+	return owner(call) || ap.Requester == call.Actor.Person || c.Questions.Decides(ap, call.Actor) == nil
 }
 
 func (c *Control) findApproval(call Call, which string) (workspace.Approval, error) {
@@ -142,43 +136,9 @@ func (c *Control) findApproval(call Call, which string) (workspace.Approval, err
 	return ap, err
 }
 
-// Decides refuses who may not decide about a question, wherever they are: owners decide, or whom its domain names; who
-// asked for a domain's call only where the domain says so (T11).
-func (c *Control) Decides(ap workspace.Approval, who workspace.Actor) error {
-	no := func(format string, args ...any) error { return workspace.Say(workspace.ErrDenied, format, args...) }
-	if who.Person == "" || !who.Role.AtLeast(workspace.Guest) {
-		return no("I don't know you.")
-	}
-	if ap.Domain == "" {
-		if !who.Role.AtLeast(workspace.Owner) {
-			return no("Only an owner may decide this.")
-		}
-		return nil
-	}
-	d, ok := c.House.Domain(ap.Domain)
-	switch {
-	case !ok:
-		return no("The domain %s is not configured any more, so that nobody may decide this.", ap.Domain)
-	case d.Elsewhere:
-		return no("This is decided by the system of %s, not here.", ap.Domain)
-	case who.Person == ap.Requester && !d.RequesterMay:
-		return no("You asked for it, so that somebody else must decide (domain %s).", ap.Domain)
-	case slices.Contains(d.People, who.Person), slices.Contains(d.Roles, who.Role), len(d.People)+len(d.Roles) == 0 && who.Role == workspace.Owner:
-		return nil
-	}
-	return no("Only the owner of %s may decide this.", ap.Domain)
-}
-
-// decidesHere is Decides at the surface that the call came by.
+// decidesHere refuses who may not decide about a question at the surface that the call came by.
 func (c *Control) decidesHere(call Call, ap workspace.Approval) error {
-	if err := c.Decides(ap, call.Actor); err != nil || ap.Domain == "" {
-		return err
-	}
-	d, _ := c.House.Domain(ap.Domain)
-	if len(d.Surfaces) == 0 || slices.Contains(d.Surfaces, call.surface(c)) {
-		return nil
-	}
-	return workspace.Say(workspace.ErrDenied, "This is decided elsewhere: %s.", strings.Join(d.Surfaces, ", "))
+	return c.Questions.DecidesBy(ap, call.Actor, func() string { return call.surface(c) })
 }
 
 // surface is the way of the call in the words of domains[].owner.surfaces.
@@ -196,17 +156,7 @@ func (call Call) surface(c *Control) string {
 	return "channel:" + call.Input.Data.Channel + ":" + string(r.Peer)
 }
 
-// Stands says whether a yes still holds when its call is to run: who gave it may still do so.
-func (c *Control) Stands(ap workspace.Approval) bool {
-	if ap.DecidedBy == "" { // a domain's own system
-		_, ok := c.House.Domain(ap.Domain)
-		return ok && ap.Domain != ""
-	}
-	p, err := c.Store.PersonByID(ap.DecidedBy)
-	return err == nil && c.Decides(ap, workspace.Actor{Person: p.ID, Role: p.Role}) == nil
-}
-
-// Approve takes an answer to a question. The first one holds; ErrDecided comes with the sentence that tells the others.
+// Approve takes an answer to a question. The first one holds; workspace.ErrDecided comes with the sentence that tells the others.
 func (c *Control) Approve(_ context.Context, call Call, d Decision) (Approval, error) {
 	v := verb("approve")
 	if call.Pressed {
@@ -229,14 +179,11 @@ func (c *Control) Approve(_ context.Context, call Call, d Decision) (Approval, e
 	if err != nil {
 		return Approval{}, err
 	}
-	if ap.State == workspace.ApprovalPending && c.House.Overdue(ap.ID) {
-		c.House.Expire(ap.ID)
-		if ap, err = c.Store.Approval(ap.ID); err != nil {
-			return Approval{}, err
-		}
+	if ap, err = c.Questions.Current(ap); err != nil {
+		return Approval{}, err
 	}
 	if ap.State != workspace.ApprovalPending {
-		return Approval{}, c.decided(ap)
+		return Approval{}, c.Questions.TooLate(ap)
 	}
 	after := ap
 	after.State, after.Grant, after.DecidedBy, after.Reason = verdict.To, verdict.Grant, verdict.By, verdict.Reason
@@ -245,14 +192,14 @@ func (c *Control) Approve(_ context.Context, call Call, d Decision) (Approval, e
 	if errors.Is(err, workspace.ErrConflict) {
 		now, readErr := c.Store.Approval(ap.ID)
 		if readErr == nil && now.State != workspace.ApprovalPending {
-			return Approval{}, c.decided(now)
+			return Approval{}, c.Questions.TooLate(now)
 		}
 		return Approval{}, errors.Join(err, readErr) // the command itself was done before
 	}
 	if err != nil {
 		return Approval{}, err
 	}
-	c.House.Resolved(*did.Decided)
+	c.Questions.Resolved(*did.Decided)
 	return c.approval(call, *did.Decided)
 }
 
@@ -272,7 +219,7 @@ func (c *Control) roleNow(call *Call) error {
 
 // verdict reads what was said.
 func (c *Control) verdict(call Call, ap workspace.Approval, d Decision) (store.Verdict, error) {
-	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: clip.Runes(strings.TrimSpace(d.Reason), maxReason)}
+	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: clip.Runes(strings.TrimSpace(d.Reason), approval.MaxReason)}
 	switch say := strings.ToLower(d.Say); say {
 	case "deny", "no":
 		v.To = workspace.ApprovalDenied
@@ -296,76 +243,6 @@ func (c *Control) verdict(call Call, ap workspace.Approval, d Decision) (store.V
 	return v, workspace.Say(workspace.ErrInvalid, "Commands are approved one at a time: the next one is another command. Say once or deny.")
 }
 
-// decided tells who came too late by whom it was decided.
-func (c *Control) decided(ap workspace.Approval) error {
-	return workspace.Say(errors.Join(ErrDecided, workspace.ErrConflict), "%s", c.Told(ap)+".")
-}
-
-// Told is how a question was answered, as half a sentence: by whom, by what way, and how.
-func (c *Control) Told(ap workspace.Approval) string {
-	via := ""
-	if ap.Via != "" {
-		via = " (" + ap.Via + ")"
-	}
-	switch ap.State {
-	case workspace.ApprovalApproved, workspace.ApprovalConsumed:
-		how := "once"
-		if ap.Grant == workspace.ForSession {
-			how = "for this session"
-		}
-		return fmt.Sprintf("Approved %s by %s%s", how, c.DeciderName(ap), via)
-	case workspace.ApprovalDenied:
-		return fmt.Sprintf("Denied by %s%s", c.DeciderName(ap), via)
-	case workspace.ApprovalExpired:
-		return "Nobody answered in time, which is a no"
-	case workspace.ApprovalCancelled:
-		return "Not asked any more: " + ap.Reason
-	}
-	return "Not decided yet"
-}
-
-// DeciderName is who decided, in words.
-func (c *Control) DeciderName(ap workspace.Approval) string {
-	if ap.DecidedBy == "" {
-		if ap.Via == "webhook" || ap.Via == "command" {
-			return "the system of " + ap.Domain
-		}
-		return ""
-	}
-	p, err := c.Store.PersonByID(ap.DecidedBy)
-	if err != nil {
-		return string(ap.DecidedBy)
-	}
-	return workspace.Who(p.ID, p.Role, p.Name)
-}
-
-// ByDomain takes the answer of a domain's own system, which has proven itself to the caller.
-func (c *Control) ByDomain(id workspace.ApprovalID, yes bool, via, reason, external string) (Approval, error) {
-	ap, err := c.Store.Approval(id)
-	if err != nil {
-		return Approval{}, workspace.Say(err, "There is no such approval.")
-	}
-	if d, ok := c.House.Domain(ap.Domain); !ok || !d.Elsewhere {
-		return Approval{}, workspace.Say(workspace.ErrDenied, "That is not decided by a system.")
-	}
-	if c.House.Overdue(id) {
-		c.House.Expire(id)
-	}
-	v := store.Verdict{ID: id, To: workspace.ApprovalDenied, Via: via, Reason: clip.Runes(reason, maxReason), External: clip.Runes(external, maxReason)}
-	if yes {
-		v.To, v.Grant, v.Reason = workspace.ApprovalApproved, workspace.Once, ""
-	}
-	now, _, err := c.Store.Decide(v)
-	if errors.Is(err, workspace.ErrConflict) {
-		return Approval{}, c.decided(now)
-	}
-	if err != nil {
-		return Approval{}, err
-	}
-	c.House.Resolved(now)
-	return Approval{Approval: now, State: now.State}, nil
-}
-
 // RunApprovals lists what a run has asked, oldest first, for who may read the run.
 func (c *Control) RunApprovals(call Call, run workspace.RunID) (items []Approval, err error) {
 	list, err := c.Store.RunApprovals(run)
@@ -383,7 +260,7 @@ func (c *Control) RunApprovals(call Call, run workspace.RunID) (items []Approval
 func (c *Control) waitingApprovals(call Call) (n int, err error) {
 	list, err := c.Store.OpenApprovals()
 	for _, ap := range list {
-		if ap.State == workspace.ApprovalPending && c.Decides(ap, call.Actor) == nil {
+		if ap.State == workspace.ApprovalPending && c.Questions.Decides(ap, call.Actor) == nil {
 			n++
 		}
 	}

@@ -18,9 +18,9 @@ import (
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
+	"parley/gateway/approval"
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
-	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/routes"
 	"parley/tools"
@@ -104,14 +104,8 @@ type House interface {
 	// agentloop.ErrStopped when the session is stopped, and with agentloop.ErrShutdown when the gateway is.
 	Summarize(ctx context.Context, call Call, ses workspace.Session, instructions string) (agentloop.Compaction, error)
 	Started() time.Time
-	// Domain is a configured domain. Overdue says that a question can be answered no more, Expire ends such a one, and
-	// Resolved does what follows from an answer.
-	Domain(name string) (snapshot.Domain, bool)
 	// ConfigFile is how the configuration in force and its file stand to one another.
 	ConfigFile() ConfigFile
-	Overdue(id workspace.ApprovalID) bool
-	Expire(id workspace.ApprovalID)
-	Resolved(ap workspace.Approval)
 	// Pausing asks the turn of a session, if match accepts its first input, to pause at its next step, or to go on.
 	Pausing(key string, on bool, match func(first workspace.Input) bool)
 	// Reload reads the configuration again and does not wait.
@@ -138,6 +132,7 @@ type Control struct {
 	Store     *store.Store
 	Blobs     *blob.Store
 	House     House
+	Questions *approval.Questions
 	Transport *transport.Channels
 	Logins    *transport.Logins
 	Now       func() time.Time

@@ -1,4 +1,6 @@
-package gateway
+// Systems: domains whose questions a webhook or a program decides.
+
+package approval
 
 import (
 	"bytes"
@@ -21,20 +23,27 @@ import (
 
 	"parley/channels"
 	"parley/configs"
-	"parley/gateway/control"
 	"parley/gateway/snapshot"
 	"parley/workspace"
+	"parley/workspace/clip"
+	"parley/workspace/store"
+)
+
+// How the systems of domains answer, as an approval has it.
+const (
+	viaWebhook = "webhook"
+	viaCommand = "command"
 )
 
 // Bounds of asking a domain's own system.
 const (
-	handTimeout = 15 * time.Second // of one request
-	handAnswer  = 64 << 10         // bytes of its answer that are read
-	handTries   = 30 * time.Second // longest pause between two tries
+	systemTimeout   = 15 * time.Second // of one request
+	maxSystemAnswer = 64 << 10         // bytes of its answer that are read
+	systemPause     = 30 * time.Second // longest pause between two tries
 )
 
-// handed is what a domain's own system is told. It decides by its answer, or later by the callback.
-type handed struct {
+// systemQuestion is what a domain's own system is told. It decides by its answer, or later by the callback.
+type systemQuestion struct {
 	Approval  string          `json:"approval"`
 	Domain    string          `json:"domain"`
 	Tool      string          `json:"tool"`
@@ -62,36 +71,37 @@ type callback struct {
 	Token string `json:"token"`
 }
 
-// handAnswered is what a system answers.
-type handAnswered struct {
+// systemAnswer is what a system answers.
+type systemAnswer struct {
 	Decision string `json:"decision"` // once or deny; empty: it decides later
 	Reason   string `json:"reason"`
 	External string `json:"external_ref"`
 }
 
-func handedOf(ap workspace.Approval) handed {
-	return handed{Approval: string(ap.ID), Domain: ap.Domain, Tool: ap.Tool, Shown: ap.Body.Shown, Args: ap.Body.Args, Cwd: ap.Body.Cwd, Sandbox: ap.Body.Sandbox, Hash: ap.Hash,
-		Requester: string(ap.Requester), Role: string(ap.Role), AskedBy: workspace.Who(ap.Requester, ap.Role, ap.Body.Asked), Agent: string(ap.Agent), Session: ap.Session, RunID: string(ap.RunID), CallID: ap.CallID,
-		Created: ap.Created.UTC(), Expires: ap.Expires.UTC()}
+func systemQuestionOf(ap workspace.Approval) systemQuestion {
+	return systemQuestion{Approval: string(ap.ID), Domain: ap.Domain, Tool: ap.Tool, Shown: ap.Body.Shown, Args: ap.Body.Args,
+		Cwd: ap.Body.Cwd, Sandbox: ap.Body.Sandbox, Hash: ap.Hash, Requester: string(ap.Requester), Role: string(ap.Role),
+		AskedBy: workspace.Who(ap.Requester, ap.Role, ap.Body.Asked), Agent: string(ap.Agent), Session: ap.Session, RunID: string(ap.RunID),
+		CallID: ap.CallID, Created: ap.Created.UTC(), Expires: ap.Expires.UTC()}
 }
 
-// handOver asks a domain's own system, beside everything else. After a restart it is asked again, under the same id.
-func (a *approvals) handOver(ap workspace.Approval) {
-	d, ok := a.g.snapshot().Domains[ap.Domain]
+// askSystem asks a domain's own system, in a goroutine of its own. After a restart it is asked again, under the same id.
+func (q *Questions) askSystem(ap workspace.Approval) {
+	d, ok := q.Domains()[ap.Domain]
 	if ap.Domain == "" || !ok || !d.Elsewhere {
 		return
 	}
-	a.begin(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, max(0, ap.Expires.Sub(a.g.opt.Now())))
+	q.begin(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, max(0, ap.Expires.Sub(q.opt.Now())))
 		defer cancel()
 		var err error
 		if d.Handler == "webhook" {
-			err = a.webhook(ctx, d, ap)
+			err = q.webhook(ctx, d, ap)
 		} else {
-			err = a.program(ctx, d, ap)
+			err = q.program(ctx, d, ap)
 		}
-		if err != nil && a.base.Err() == nil {
-			a.log.Warn("the system of a domain did not answer", "domain", d.Name, "approval", ap.ID, "err", err)
+		if err != nil && q.base.Err() == nil {
+			q.opt.Log.Warn("domain system did not answer", "domain", d.Name, "approval", ap.ID, "err", err)
 		}
 	})
 }
@@ -100,22 +110,23 @@ func (a *approvals) handOver(ap workspace.Approval) {
 var errRefused = errors.New("refused")
 
 // webhook posts a question until somebody takes it, or nobody can answer it any more.
-func (a *approvals) webhook(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
-	h := handedOf(ap)
+func (q *Questions) webhook(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
+	h := systemQuestionOf(ap)
 	h.Callback = &callback{Path: "/v1/approvals/" + string(ap.ID), Token: scopedToken(d.Secret, ap)}
 	body, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
-	for wait := time.Second; ; wait = min(2*wait, handTries) {
-		answer, err := a.post(ctx, d, ap, body)
+	for wait := time.Second; ; wait = min(2*wait, systemPause) {
+		answer, err := q.post(ctx, d, ap, body)
 		switch {
 		case err == nil && answer.Decision == "":
 			return nil // it will call back
 		case err == nil:
-			return a.answer(ap, answer, "webhook")
+			return q.systemDecided(ap, answer, viaWebhook)
 		case errors.Is(err, errRefused):
-			return errors.Join(err, a.answer(ap, handAnswered{Decision: "deny", Reason: "its system did not take the question"}, "webhook"))
+			no := systemAnswer{Decision: "deny", Reason: "its system did not take the question"}
+			return errors.Join(err, q.systemDecided(ap, no, viaWebhook))
 		}
 		if !channels.Sleep(ctx, wait) {
 			return err
@@ -124,26 +135,28 @@ func (a *approvals) webhook(ctx context.Context, d snapshot.Domain, ap workspace
 }
 
 // post sends a question once, signed: Parley-Signature: t=<seconds>,v1=<hex HMAC-SHA256 of "<t>.<body>">.
-func (a *approvals) post(ctx context.Context, d snapshot.Domain, ap workspace.Approval, body []byte) (answer handAnswered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, handTimeout)
+func (q *Questions) post(ctx context.Context, d snapshot.Domain, ap workspace.Approval, body []byte) (answer systemAnswer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, systemTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.URL, bytes.NewReader(body))
 	if err != nil {
 		return answer, fmt.Errorf("%w: %w", errRefused, err)
 	}
-	at := strconv.FormatInt(a.g.opt.Now().Unix(), 10)
+	at := strconv.FormatInt(q.opt.Now().Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(d.Secret.Reveal()))
 	mac.Write([]byte(at + "." + string(body)))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", string(ap.ID))
 	req.Header.Set("Parley-Signature", "t="+at+",v1="+hex.EncodeToString(mac.Sum(nil)))
-	client := http.Client{Transport: a.g.http.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: q.opt.Systems, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return answer, fmt.Errorf("ask the system of %s: %w", d.Name, err)
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, handAnswer))
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSystemAnswer))
 	switch {
 	case err != nil:
 		return answer, fmt.Errorf("ask the system of %s: %w", d.Name, err)
@@ -153,7 +166,8 @@ func (a *approvals) post(ctx context.Context, d snapshot.Domain, ap workspace.Ap
 		return answer, fmt.Errorf("the system of %s answers %s: %w", d.Name, resp.Status, errRefused)
 	}
 	// Many a small program sends its JSON as plain text: what looks like an answer is one.
-	if text := bytes.TrimSpace(data); len(text) > 0 && (text[0] == '{' || strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")) {
+	text, isJSON := bytes.TrimSpace(data), strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json")
+	if len(text) > 0 && (text[0] == '{' || isJSON) {
 		if err := json.Unmarshal(data, &answer); err != nil {
 			return answer, fmt.Errorf("read the answer of %s: %w: %w", d.Name, errRefused, err)
 		}
@@ -170,36 +184,70 @@ func scopedToken(secret configs.Secret, ap workspace.Approval) string {
 
 const tokenPrefix = "apr_"
 
-// scoped says whether a token is that of a question which a domain's own system decides.
-func (g *Gateway) scoped(id, token string) bool {
+// Scoped says whether a token is that of a question which a domain's own system decides.
+func (q *Questions) Scoped(id, token string) bool {
 	if !strings.HasPrefix(token, tokenPrefix) {
 		return false
 	}
-	ap, err := g.store.Approval(workspace.ApprovalID(id))
+	ap, err := q.opt.Store.Approval(workspace.ApprovalID(id))
 	if err != nil {
 		return false
 	}
-	d, ok := g.snapshot().Domains[ap.Domain]
+	d, ok := q.Domains()[ap.Domain]
 	return ok && d.Handler == "webhook" && hmac.Equal([]byte(scopedToken(d.Secret, ap)), []byte(token))
 }
 
-// answer takes what a system decided.
-func (a *approvals) answer(ap workspace.Approval, h handAnswered, via string) error {
+// systemDecided takes what a system decided.
+func (q *Questions) systemDecided(ap workspace.Approval, h systemAnswer, via string) error {
 	yes := h.Decision == "once" || h.Decision == "approve"
 	if !yes && h.Decision != "deny" {
-		a.log.Warn("the system of a domain said something that is neither once nor deny, which is a no", "domain", ap.Domain, "approval", ap.ID, "decision", workspace.Line(h.Decision, 40))
+		q.opt.Log.Warn("domain system answered neither once nor deny, which is a no", "domain", ap.Domain, "approval", ap.ID,
+			"decision", workspace.Line(h.Decision, 40))
 	}
-	_, err := a.g.control.ByDomain(ap.ID, yes, via, h.Reason, h.External)
-	if errors.Is(err, control.ErrDecided) {
+	_, err := q.decideBySystem(ap.ID, yes, via, h.Reason, h.External)
+	if errors.Is(err, workspace.ErrDecided) {
 		return nil
 	}
 	return err
 }
 
+// Callback takes the answer that a domain's own system gives by the token of one question; workspace.ErrDecided means that it
+// comes too late.
+func (q *Questions) Callback(id workspace.ApprovalID, yes bool, reason, external string) (workspace.Approval, error) {
+	return q.decideBySystem(id, yes, viaWebhook, reason, external)
+}
+
+// decideBySystem takes the answer of a domain's own system, which has proven itself.
+func (q *Questions) decideBySystem(id workspace.ApprovalID, yes bool, via, reason, external string) (workspace.Approval, error) {
+	ap, err := q.opt.Store.Approval(id)
+	if err != nil {
+		return ap, workspace.Say(err, "There is no such approval.")
+	}
+	if d, ok := q.Domains()[ap.Domain]; !ok || !d.Elsewhere {
+		return ap, workspace.Say(workspace.ErrDenied, "That is not decided by a system.")
+	}
+	if ap, err = q.Current(ap); err != nil {
+		return ap, err
+	}
+	v := store.Verdict{ID: id, To: workspace.ApprovalDenied, Via: via, Reason: clip.Runes(reason, MaxReason),
+		External: clip.Runes(external, MaxReason)}
+	if yes {
+		v.To, v.Grant, v.Reason = workspace.ApprovalApproved, workspace.Once, ""
+	}
+	now, _, err := q.opt.Store.Decide(v)
+	if errors.Is(err, workspace.ErrConflict) {
+		return now, q.TooLate(now)
+	}
+	if err == nil {
+		q.Resolved(now)
+	}
+	return now, err
+}
+
 // program runs a domain's program with the question on its input; exit code 0 is a yes. The first line that it prints is
 // kept: the reason of a no, or its own name for a yes. One that the gateway's end cuts short is asked again.
-func (a *approvals) program(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
-	body, err := json.Marshal(handedOf(ap))
+func (q *Questions) program(ctx context.Context, d snapshot.Domain, ap workspace.Approval) error {
+	body, err := json.Marshal(systemQuestionOf(ap))
 	if err != nil {
 		return err
 	}
@@ -230,18 +278,18 @@ func (a *approvals) program(ctx context.Context, d snapshot.Domain, ap workspace
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return a.answer(ap, handAnswered{Decision: "once", External: said}, "command")
+		return q.systemDecided(ap, systemAnswer{Decision: "once", External: said}, viaCommand)
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return a.answer(ap, handAnswered{Decision: "deny", Reason: said}, "command")
+		return q.systemDecided(ap, systemAnswer{Decision: "deny", Reason: said}, viaCommand)
 	}
-	return errors.Join(err, a.answer(ap, handAnswered{Decision: "deny", Reason: "its program could not be run"}, "command"))
+	return errors.Join(err, q.systemDecided(ap, systemAnswer{Decision: "deny", Reason: "its program could not be run"}, viaCommand))
 }
 
 // capped keeps the first bytes of an output.
 type capped struct{ b []byte }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if room := handAnswer - len(c.b); room > 0 {
+	if room := maxSystemAnswer - len(c.b); room > 0 {
 		c.b = append(c.b, p[:min(room, len(p))]...)
 	}
 	return len(p), nil
