@@ -94,7 +94,7 @@ func BenchmarkLine(b *testing.B) {
 			net := &nullNet{answered: make(chan channels.PeerID, peers), ready: make(chan struct{})}
 			g := startNull(b, net)
 			<-net.ready
-			in := intake{g.dispatch, g.channels.All()[0]}
+			in := g.intake.For(g.channels.All()[0])
 			said := map[channels.PeerID]int{}
 			net.talk(b, in, peers, 4*peers, said)
 			if err := g.store.SetSetting("bench", "begin"); err != nil { // behind the last receipt

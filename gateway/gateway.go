@@ -1,5 +1,5 @@
 // Package gateway is the building that holds the rooms of the house together. It wires them, starts and stops them,
-// and owns the way in (dispatch.go), the turns, and what a crash leaves behind (recover.go).
+// and owns the turns and what a crash leaves behind (recover.go).
 //
 // Goroutines: one per channel, the lanes', the rooms', the sweeper, the watcher of the configuration, and the HTTP
 // server's. Stop ends all of them before it returns.
@@ -31,6 +31,7 @@ import (
 	"parley/gateway/command"
 	"parley/gateway/control"
 	"parley/gateway/delivery"
+	"parley/gateway/intake"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
 	"parley/gateway/snapshot"
@@ -87,19 +88,16 @@ type Gateway struct {
 	lanes       *lane.Lanes
 	turns       *turns
 	deliver     *delivery.Outbox
-	dispatch    *dispatch
-	commands    *commands
 	transcripts *transcript.Cache
-	people      *people
-	places      *places
 	moves       *transport.Moves
+	directory   *intake.Directory
+	intake      *intake.Receiver
 	sums        summaries
 	stale       *delivery.Stale
 	questions   *approval.Questions
 	channels    *transport.Channels
 	logins      *transport.Logins
 	web         *webchat.Channel
-	apiLine     *transport.Channel // of what comes over HTTP
 	api         *api.Server
 	bus         *bus.Bus
 	feed        *live.Feed
@@ -206,7 +204,8 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	if err := g.blobs.Tidy(); err != nil {
 		g.log.Warn("half files of an earlier start are left", "err", err)
 	}
-	g.people, g.transcripts, g.places = newPeople(g.store), transcript.New(g.store), &places{store: g.store}
+	g.transcripts, g.moves = transcript.New(g.store), transport.NewMoves(g.store)
+	g.directory = intake.NewDirectory(g.store, g.moves)
 	return g.auditStart(c)
 }
 
@@ -290,7 +289,6 @@ func (c clock) Now() time.Time { return c() }
 
 // wire connects the rooms. Nothing runs yet.
 func (g *Gateway) wire(c *configs.Config) {
-	g.moves = transport.NewMoves(g.store)
 	g.stale = delivery.NewStale(delivery.StaleOptions{Store: g.store, After: func() time.Duration { return g.snapshot().StaleAfter }, Now: g.opt.Now, Log: g.log})
 	g.deliver = delivery.New(g.base, delivery.Options{Store: g.store, Channels: g.channels, Moves: g.moves, Blobs: g.blobs, Hide: g.hide(), Now: g.opt.Now, Log: g.log}, g.stale)
 	if g.store.Crashed() {
@@ -320,19 +318,19 @@ func (g *Gateway) wire(c *configs.Config) {
 	g.logins = transport.NewLogins(g.base, g.channels)
 	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Questions: g.questions, Transport: g.channels, Logins: g.logins, Now: g.opt.Now,
 		Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
-	g.commands = &commands{control: g.control, log: g.log, deliver: g.deliver, feed: g.feed, local: g.channels.IsLocal, orphaned: g.questions.CloseOrphan}
+	commands := command.NewRunner(command.RunnerOptions{Rooms: g.deliver, Feed: g.feed, Local: g.channels.IsLocal, Log: g.log})
 	g.stops.push("commands", func(context.Context) error {
 		g.stale.Stop()
-		g.commands.wait()
+		commands.Wait()
 		return nil
 	})
-	g.turns.commands = g.commands.run
-	g.dispatch = &dispatch{store: g.store, moves: g.moves, lanes: g.lanes, deliver: g.deliver, transcripts: g.transcripts, people: g.people, places: g.places, stale: g.stale, snapshot: g.snapshot,
-		commands: g.commands, questions: g.questions, pressure: g.memory.high, needs: g.feed.Needs, usurps: g.channels.Duplicate, accounts: g.learnAccounts, now: g.opt.Now, log: g.log, hide: g.hide(), refusals: newLimiter(refusalsKept, g.opt.Now)}
+	g.turns.commands = commands.Run
+	g.intake = intake.New(intake.Options{Store: g.store, Directory: g.directory, Channels: g.channels, Snapshot: g.snapshot,
+		Onward:    intake.Onward{Lanes: g.lanes, Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
+		Questions: g.questions, Overloaded: g.memory.high, Began: g.began, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
+	g.control.Intake = g.intake
+	commands.Serve(g.control, g.questions.CloseOrphan)
 }
-
-// refusalsKept is how many refused messages an hour of one sender are stored.
-const refusalsKept = 20
 
 // flushTime is how long a shutdown lets rooms send what is ready.
 const flushTime = 5 * time.Second
@@ -349,7 +347,7 @@ func (g *Gateway) run(c *configs.Config) {
 	ctx, stop := context.WithCancel(g.base)
 	alone := func(what string, f func(context.Context)) { wg.Go(func() { g.bus.Alone(ctx, what, f) }) }
 	wg.Go(func() {
-		g.channels.Run(ctx, func(l *transport.Channel) channels.Intake { return intake{g.dispatch, l} })
+		g.channels.Run(ctx, g.intake.For)
 	})
 	alone("sweep", g.sweep)
 	wg.Go(func() { g.memory.watch(ctx) })

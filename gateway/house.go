@@ -4,20 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
-	"parley/configs"
 	"parley/gateway/control"
 	"parley/gateway/delivery"
 	"parley/gateway/live"
-	"parley/gateway/rights"
 	"parley/gateway/snapshot"
-	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -55,13 +51,6 @@ func (h house) Forget(key string) {
 	h.g.transcripts.Forget(key)
 	h.g.feed.Changed(key)
 }
-
-func (h house) PeopleChanged() {
-	h.g.people.forget()
-	h.g.feed.Needs()
-}
-
-func (h house) RoomsChanged() { h.g.places.forget() }
 
 func (h house) Cut(room workspace.RoomID, text string) []store.Span {
 	return delivery.Cut(text, h.traits(room))
@@ -185,77 +174,9 @@ func (h house) Agents() []control.Agent {
 	return out
 }
 
-func (h house) Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error) {
-	l := h.g.channels.Named(channel)
-	if l == nil {
-		return routes.Verdict{}, routes.Route{}, nil, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", channel)
-	}
-	f.Channel, f.Local, f.In.To.Network = channel, l.Traits.Local, l.Network
-	if f.In.To.Account == "" {
-		f.In.To.Account = l.Account()
-	}
-	var err error
-	if f.Person.ID == "" {
-		f.Person, _, err = h.g.people.sender(l, &f.In)
-	}
-	if err == nil {
-		f.Was, err = h.g.moves.Was(f.In.To)
-	}
-	route, considered := h.g.snapshot().Table.Explain(f)
-	return routes.Gate(l.Access(), f), route, considered, err
-}
-
 // queue is how a session handles messages that come during a turn.
 func (g *Gateway) queue(key string) lane.Settings {
 	return snapshot.QueueSettings(g.snapshot().Queue, g.transcripts.Overrides(key))
-}
-
-// Submit journals a message of the API. It takes the way of every channel's, but has no room: it is answered in its
-// transcript.
-func (h house) Submit(_ context.Context, m control.Submission) (control.Submitted, error) {
-	g := h.g
-	key, err := g.localKey(m)
-	if err != nil {
-		return control.Submitted{}, err
-	}
-	person := string(m.Actor.Person)
-	list, err := g.dispatch.receive(g.base, g.apiLine, channels.Inbound{Key: m.Key, Kind: channels.KindMessage, Text: m.Text, Hash: m.Hash, Borrowed: m.Borrowed, Attachments: m.Files,
-		From: channels.Sender{User: channels.UserID(person), Name: m.Actor.Name},
-		To:   channels.Address{Network: configs.API, Account: channels.AccountID(person), Kind: channels.DM, Peer: channels.PeerID(key.String())}})
-	if err != nil {
-		return control.Submitted{}, err
-	}
-	in := list[0].got.Input
-	if !in.Decision.Allow {
-		return control.Submitted{}, workspace.Say(workspace.ErrDenied, "You may not write there.")
-	}
-	return control.Submitted{Input: in, InputID: in.ID, RunID: in.RunID, Session: in.Binding.Key, Repeated: list[0].got.Duplicate}, nil
-}
-
-// localKey is the session of a local message: a whole key that exists, or a name.
-func (g *Gateway) localKey(m control.Submission) (workspace.Key, error) {
-	agent := m.Agent
-	if agent == "" {
-		agent = g.snapshot().Default
-	}
-	if strings.HasPrefix(m.Session, "agent:") {
-		key, err := workspace.ParseKey(m.Session)
-		if err != nil {
-			return key, workspace.Say(err, "%q is no session key.", m.Session)
-		}
-		if !rights.Reaches(m.Actor, key) {
-			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
-		}
-		if _, ok := g.snapshot().Agents[key.Agent]; !ok {
-			return key, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(key.Agent))
-		}
-		return key, nil
-	}
-	name := m.Session
-	if name == "" {
-		name = "main"
-	}
-	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: rights.LocalName(m.Actor, name)}, nil
 }
 
 // readBlob is for models. They are told that a picture cannot be shown, the operator why.

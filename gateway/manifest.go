@@ -29,3 +29,37 @@ func Manifest(factories []channels.Factory, network, name, url string, names boo
 	}
 	return nil, fmt.Errorf("only these networks want a manifest: %s", strings.Join(have, ", "))
 }
+
+// Slash is a slash command, for who types it.
+type Slash struct {
+	Name, Args, Help string
+	Choices          []string // words that the first argument may be, as far as they are known
+}
+
+// Slashes lists the slash commands in the order of /help.
+func Slashes() []Slash {
+	var list []Slash
+	for _, c := range command.Table() {
+		s := Slash{c.Name, c.Args, c.Help, c.Choices}
+		if s.Choices == nil {
+			s.Choices = wordsOf(c.Args)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// wordsOf are the words among the first alternatives of a usage line: list and default of [list|<name>|default].
+func wordsOf(usage string) []string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(usage, "["), "]")
+	if !strings.Contains(first, "|") {
+		return nil
+	}
+	var words []string
+	for alternative := range strings.SplitSeq(first, "|") {
+		if word, _, _ := strings.Cut(alternative, " "); word != "" && !strings.HasPrefix(word, "<") {
+			words = append(words, word)
+		}
+	}
+	return words
+}

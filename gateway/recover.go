@@ -7,9 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"parley/channels"
-	"parley/gateway/command"
-	"parley/gateway/control"
 	"parley/gateway/delivery"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -48,7 +45,7 @@ func (g *Gateway) recoverAll(ctx context.Context) error {
 	}
 	g.questions.Recover(questions)
 	for _, in := range queued {
-		g.offer(in)
+		g.intake.Offer(g.base, in)
 	}
 	if len(live)+len(queued)+len(undelivered) > 0 {
 		g.log.Info("took up what was left", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
@@ -152,31 +149,6 @@ func (g *Gateway) giveUp(run workspace.Run, taken []workspace.Input, open *works
 	return nil
 }
 
-// offer hands a queued input of the journal to where it is worked on.
-func (g *Gateway) offer(in workspace.Input) {
-	switch {
-	case g.stale.Has(in.Seq):
-	case in.Mode == workspace.ModeTurn && in.Reason != control.ResumedReason && in.Received.Before(g.began) && g.stale.Old(in.Sent, nil):
-		g.stale.SetAside(in)
-	case in.TargetKey != "" && in.Kind != channels.KindMessage && g.taken(in):
-		g.lanes.Steer(in.Binding.Key, in)
-	case g.commands.atDoor(in):
-		g.commands.run(g.base, in)
-	case in.Mode == workspace.ModeCommand && !command.Ordered(in.Text):
-		g.commands.beside(g.base, in)
-	case in.Reason == control.ResumedReason:
-		g.lanes.Again(in.Binding.Key, in)
-	default:
-		g.lanes.Offer(in.Binding.Key, in)
-	}
-}
-
-// taken says whether a run took the message that an edit is about: such an edit is steered in, or comes too late.
-func (g *Gateway) taken(in workspace.Input) bool {
-	target, err := g.store.InputByKey(in.Source, in.Account, in.TargetKey)
-	return err == nil && target.RunID != ""
-}
-
 // sweep is the scan behind the wake-ups: every few seconds it offers what is queued in the journal and known to no
 // lane. A wake-up that was lost costs no more than that.
 func (g *Gateway) sweep(ctx context.Context) {
@@ -196,7 +168,7 @@ func (g *Gateway) sweep(ctx context.Context) {
 		}
 		for _, in := range queued {
 			if g.opt.Now().Sub(in.Received) > sweepEvery {
-				g.offer(in)
+				g.intake.Offer(g.base, in)
 			}
 		}
 		alone = g.sweepRuns(alone)

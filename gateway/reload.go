@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -80,7 +79,7 @@ func (g *Gateway) commit(p *prepared) {
 	g.loadFolders(c)
 	g.channels.Apply(p.channels)
 	g.deliver.Wake()
-	g.people.forget()
+	g.directory.ForgetPeople()
 }
 
 // badReload says why the configuration in force stays.
@@ -138,17 +137,4 @@ func (f *fileState) view() (v control.ConfigFile) {
 // syncPeople makes the configured people known, with rows of the audit log.
 func (g *Gateway) syncPeople(c *configs.Config, audit ...workspace.AuditRow) error {
 	return g.store.SyncPeople(snapshot.People(c), audit...)
-}
-
-// learnAccounts binds the configured people to a channel's users, once the network has told the account.
-func (g *Gateway) learnAccounts(l *transport.Channel) error {
-	accounts := snapshot.Accounts(g.config(), l.Name)
-	if l.Account() == "" {
-		if len(accounts) == 0 {
-			return nil
-		}
-		return errors.New("the network has not told the account yet")
-	}
-	defer g.people.forget()
-	return g.store.SyncAccounts(l.Network, l.Account(), accounts)
 }

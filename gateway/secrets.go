@@ -4,7 +4,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"parley/channels"
 	"parley/configs"
 	"parley/workspace"
 )
@@ -65,29 +64,4 @@ func (s *Secrets) gather(c *configs.Config) {
 	s.Add(token)
 	s.of.Store(c)
 	s.token.Store(err == nil && token != "")
-}
-
-// inbound takes secrets out of all that people wrote or named: what is journalled is what models and transcripts get.
-func inbound(r *workspace.Redactor, in channels.Inbound) channels.Inbound {
-	in.Text, in.Title, in.From.Name = r.Redact(in.Text), r.Redact(in.Title), r.Redact(in.From.Name)
-	in.Data = r.JSON(in.Data)
-	in.Attachments = attached(r, in.Attachments)
-	if in.Quote != nil {
-		q := *in.Quote // the adapter's own
-		q.Text, q.From.Name, q.Attachments = r.Redact(q.Text), r.Redact(q.From.Name), attached(r, q.Attachments)
-		in.Quote = &q
-	}
-	return in
-}
-
-func attached(r *workspace.Redactor, list []channels.Attachment) []channels.Attachment {
-	if len(list) == 0 {
-		return list
-	}
-	out := make([]channels.Attachment, len(list))
-	for i, a := range list {
-		a.Name = r.Redact(a.Name)
-		out[i] = a
-	}
-	return out
 }

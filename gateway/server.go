@@ -155,13 +155,13 @@ func (g *Gateway) ready() error {
 	return nil
 }
 
-// metrics are the counters of dispatch, lanes and store.
+// metrics are the counters of intake, lanes and store.
 func (g *Gateway) metrics(w io.Writer) {
-	d, n := g.dispatch, g.store.Counts()
-	api.Metric(w, "parley_inputs_accepted_total", "counter", "Inputs journalled.", d.accepted.Load())
-	api.Metric(w, "parley_inputs_duplicate_total", "counter", "Inputs that had been journalled before.", d.duplicates.Load())
-	api.Metric(w, "parley_inputs_refused_total", "counter", "Inputs that the gate refused.", d.refused.Load())
-	api.Metric(w, "parley_inputs_shed_total", "counter", "Inputs not taken since memory was short.", d.shed.Load())
+	in, n := g.intake.Counts(), g.store.Counts()
+	api.Metric(w, "parley_inputs_accepted_total", "counter", "Inputs journalled.", in.Accepted)
+	api.Metric(w, "parley_inputs_duplicate_total", "counter", "Inputs that had been journalled before.", in.Duplicates)
+	api.Metric(w, "parley_inputs_refused_total", "counter", "Inputs that the gate refused.", in.Refused)
+	api.Metric(w, "parley_inputs_shed_total", "counter", "Inputs not taken since memory was short.", in.Shed)
 	api.Metric(w, "parley_store_units_total", "counter", "Units of work committed.", n.Units)
 	api.Metric(w, "parley_store_commits_total", "counter", "Commits.", n.Commits)
 	api.Metric(w, "parley_store_commits_waited_total", "counter", "Units that somebody waited for.", n.Waited)

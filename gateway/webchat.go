@@ -19,10 +19,8 @@ import (
 	"parley/workspace/store"
 )
 
-// openLocal makes the channels that are always there: WebChat, whose page is served by the one listener, and the API.
+// openLocal makes the channel of WebChat, whose page is served by the one listener. It is always there, as that of the API is.
 func (g *Gateway) openLocal() {
-	g.apiLine = transport.New(configs.Channel{Name: configs.API, Type: configs.API}, nil, g.log, g.opt.Now)
-	g.channels.Add(g.apiLine)
 	g.web = webchat.New(webchat.Options{Hide: g.hide().JSON, Desk: desk{g}, Log: g.log.With("channel", configs.WebChat), Now: g.opt.Now, Version: g.opt.Version, Boot: g.store.Epoch()})
 	g.channels.Add(transport.New(configs.Channel{Name: configs.WebChat, Type: configs.WebChat}, g.web, g.log, g.opt.Now))
 }
@@ -69,7 +67,7 @@ func said(err error) error {
 }
 
 func (d desk) Place(who webchat.Person, agent, session string) (channels.PeerID, error) {
-	key, err := d.g.localKey(control.Submission{Actor: d.call(who).Actor, Agent: workspace.AgentID(agent), Session: session})
+	key, err := d.g.intake.LocalKey(d.call(who).Actor, workspace.AgentID(agent), session)
 	return channels.PeerID(key.String()), err
 }
 
@@ -128,11 +126,11 @@ func (d desk) Offer(_ webchat.Person, f channels.File) (string, error) {
 
 // localActor is a person who came by a sign-in or the token, with the role that they have now.
 func (g *Gateway) localActor(id workspace.PersonID) workspace.Actor {
-	who, _, err := g.people.local(channels.UserID(id))
+	who, err := g.directory.Local(id)
 	if err != nil {
-		g.log.Error("person cannot be read", "person", id, "err", err)
+		g.log.Error("person is not read", "person", id, "err", err)
 	}
-	return workspace.Actor{Person: id, Role: who.Role, Name: who.Name} // nobody, when it could not be read
+	return who
 }
 
 // ended keeps the sign-ins that were ended.

@@ -123,13 +123,13 @@ func TestTableIsWhole(t *testing.T) {
 }
 
 // What changes what comes next takes its place in the order; what helps while a turn runs does not wait for it.
-func TestOnlyWhatChangesTheSessionIsOrdered(t *testing.T) {
+func TestOnlyWhatChangesTheSessionIsInOrder(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{"/new": true, "/reset": true, "/NEW@bot": true, "/stop": false, "/status": false, "/why": false, "/queue": false,
 		"/queue collect": false, "/model": false, "/model list": false, "/model 2": true, "/think": false, "/t high": true, "/retry": true, "/undo": true,
 		"/compact": true, "/session": false, "/session rename x": false, "/help": false, "/whoami": false, "/resume": false, "/nonsense": false, "new": false} {
-		if got := command.Ordered(line); got != want {
-			t.Errorf("%s is ordered: %v", line, got)
+		if got := command.OrderOf(line) == command.InOrder; got != want {
+			t.Errorf("%s is in order: %v", line, got)
 		}
 	}
 }
@@ -158,8 +158,8 @@ func FuzzParse(f *testing.F) {
 			if utf8.ValidString(line) && !utf8.ValidString(said) {
 				t.Errorf("%q: the sentence is no text: %q", line, said)
 			}
-			if command.Ordered(line) {
-				t.Errorf("%q cannot be read, and is ordered", line)
+			if command.OrderOf(line) != command.Concurrent {
+				t.Errorf("%q cannot be read, and is not answered at once", line)
 			}
 			return
 		}

@@ -94,23 +94,17 @@ func (c Command) wrong(arg string) error {
 	return workspace.Say(workspace.ErrInvalid, "“%s” is not what /%s takes: %s. Example: %s", clip.Runes(arg, 32), c.Name, takes, c.Example)
 }
 
-// At is when a command line is done. What cannot be read is answered at once.
-func At(line string) Order {
+// OrderOf is when a command line is done. What cannot be read is answered at once.
+func OrderOf(line string) Order {
 	p, err := Parse(line)
 	if err != nil {
-		return Beside
+		return Concurrent
 	}
 	if p.Command.order != nil {
 		return p.Command.order(p.Args)
 	}
 	return p.Command.Order
 }
-
-// Ordered says whether a line is a command that takes its place in the session's order.
-func Ordered(line string) bool { return At(line) == Lane }
-
-// AtDoor says whether a line is a command that decides where the room's next message goes.
-func AtDoor(line string) bool { return At(line) == Door }
 
 func unknown(name string) error {
 	if len([]rune(name)) > 32 || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -22,9 +22,9 @@ func sessionVerb(args []string) string {
 
 func sessionOrder(args []string) Order {
 	if len(args) > 0 && (args[0] == "switch" || args[0] == "new") {
-		return Door
+		return BeforeRouting
 	}
-	return Beside
+	return Concurrent
 }
 
 // checkSession wants a name where one is needed.

@@ -22,16 +22,16 @@ func first(args []string) string {
 // whenSet is the order of a setting: shown at once, changed in its place.
 func whenSet(args []string) Order {
 	if len(args) == 0 || args[0] == "list" || args[0] == "status" {
-		return Beside
+		return Concurrent
 	}
-	return Lane
+	return InOrder
 }
 
-func atDoorWhenSet(args []string) Order {
+func beforeRoutingWhenSet(args []string) Order {
 	if len(args) == 0 {
-		return Beside
+		return Concurrent
 	}
-	return Door
+	return BeforeRouting
 }
 
 // showOr is the right of a setting: looking at it needs no more than /status does.

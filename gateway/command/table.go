@@ -1,5 +1,7 @@
 // Package command is the slash commands: one table, a parser, and the words of the replies. A command is parsed
-// here, done by a verb of control, and rendered here; it owns no state and starts no goroutine.
+// here, done by a verb of control, and rendered here. Runner does those of the journal.
+//
+// Goroutines: those of Runner, for which its Wait waits.
 package command
 
 import (
@@ -52,9 +54,9 @@ func (c Command) right(args []string) string {
 type Order int
 
 const (
-	Beside Order = iota // at once, beside the session's turns
-	Lane                // it changes what comes next: in its place in the session's order
-	Door                // it changes where the room's next message goes: before that one is let in
+	Concurrent    Order = iota // at once, beside the session's turns
+	InOrder                    // it changes what comes next: in its place in the session's order
+	BeforeRouting              // it changes where the room's next message goes: before that one is routed
 )
 
 // Table lists every command in the order of /help.
@@ -67,15 +69,15 @@ func talk() []Command {
 	return []Command{
 		{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", Wrong: "/help a b", MaxArgs: 1, run: help},
 		{Name: "commands", Help: "list every command", Example: "/commands", Wrong: "/commands all", run: commands},
-		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: Lane,
+		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: InOrder,
 			MaxArgs: 1, Text: true, run: fresh},
-		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all", Order: Lane, run: fresh},
+		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all", Order: InOrder, run: fresh},
 		{Name: "stop", Args: "[all]", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", MaxArgs: 1, Choices: []string{"all"},
 			verb: stopVerb, run: stop},
-		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again", Order: Lane, run: retry},
-		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all", Order: Lane, run: undo},
+		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again", Order: InOrder, run: retry},
+		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all", Order: InOrder, run: undo},
 		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
-			Order: Lane, MaxArgs: 1, Text: true, run: compact},
+			Order: InOrder, MaxArgs: 1, Text: true, run: compact},
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all", run: resume},
 		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
 			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true, Verb: "session.current",
@@ -102,7 +104,7 @@ func settings() []Command {
 		{Name: "send", Args: "[on|off|inherit]", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off", Wrong: "/send never",
 			MaxArgs: 1, Choices: []string{"on", "off", "inherit", "default"}, order: whenSet, verb: showOr("send"), run: set("send")},
 		{Name: "activation", Args: "[mention|always|default]", Help: "answer in this group when mentioned, or always", Example: "/activation always", Wrong: "/activation sometimes",
-			MaxArgs: 1, Choices: []string{"mention", "always", "default"}, order: atDoorWhenSet, verb: showOr("activation"), run: activation},
+			MaxArgs: 1, Choices: []string{"mention", "always", "default"}, order: beforeRoutingWhenSet, verb: showOr("activation"), run: activation},
 		{Name: "queue", Args: "[steer|followup|collect|interrupt|default] [debounce:<time>] [cap:<number>] [drop:summarize|old|new]",
 			Help: "show or change how messages during a turn are handled", Example: "/queue collect debounce:2s cap:10 drop:old", Wrong: "/queue sideways", MaxArgs: 4,
 			verb: showOr("queue"), check: checkQueue, run: queue},
@@ -119,7 +121,7 @@ func gauges() []Command {
 			MaxArgs: 2, Text: true, Choices: []string{"in", "rm"}, verb: filesVerb, check: checkFiles, run: files},
 		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not", run: why},
 		{Name: "link", Args: "[code]", Help: "be one person on two networks: ask for a code here, give it there", Example: "/link K7QF-M2XA", Wrong: "/link K7QF M2XA X", MaxArgs: 2,
-			check: checkLink, order: atDoorWhenSet, run: link},
+			check: checkLink, order: beforeRoutingWhenSet, run: link},
 		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", Wrong: "/whoami now", run: whoami},
 	}
 }

@@ -73,10 +73,8 @@ type House interface {
 	Remove(key string, seqs ...int64)
 	Offer(inputs ...workspace.Input)
 	Push(list []workspace.Outbound)
-	// Forget drops what is remembered of a session; PeopleChanged of who is who, RoomsChanged of what is set for rooms.
+	// Forget drops what is remembered of a session.
 	Forget(key string)
-	PeopleChanged()
-	RoomsChanged()
 	// Cut divides a reply into the parts that a room takes.
 	Cut(room workspace.RoomID, text string) []store.Span
 	// Attach keeps a file for a room; ok is false where the network takes none.
@@ -91,9 +89,6 @@ type House interface {
 	Agents() []Agent
 	// Tools are those of an agent, with the policy in front.
 	Tools(id workspace.AgentID) (tools.Set, bool)
-	// Submit journals a message of a local person and returns after the commit.
-	Submit(ctx context.Context, m Submission) (Submitted, error)
-	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)
 	// Queue is how a session handles messages during a turn, QueueDefault how it is configured.
 	Queue(key string) lane.Settings
 	QueueDefault() lane.Settings
@@ -117,6 +112,19 @@ type House interface {
 	Log() *logbook.Book
 }
 
+// Intake is the way in, for what comes from inside. *intake.Receiver is it.
+type Intake interface {
+	// LocalKey is the session that somebody names; empty are the default agent and main.
+	LocalKey(who workspace.Actor, agent workspace.AgentID, session string) (workspace.Key, error)
+	// Submit journals a message of a local person and returns after the commit.
+	Submit(ctx context.Context, who workspace.Actor, key workspace.Key, in channels.Inbound) (store.Accepted, error)
+	// Explain is what would become of a made-up event.
+	Explain(f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error)
+	// PeopleChanged drops what is remembered of who is who, RoomsChanged of what is set for rooms.
+	PeopleChanged()
+	RoomsChanged()
+}
+
 // Agent as people see it.
 type Agent struct {
 	ID      workspace.AgentID `json:"id"`
@@ -133,6 +141,7 @@ type Control struct {
 	Blobs     *blob.Store
 	House     House
 	Questions *approval.Questions
+	Intake    Intake
 	Transport *transport.Channels
 	Logins    *transport.Logins
 	Now       func() time.Time

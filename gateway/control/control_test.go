@@ -64,7 +64,6 @@ func (h *house) ConfigFile() control.ConfigFile                        { return 
 func (h *house) Config() (control.Config, error)                       { return control.Config{}, nil }
 func (h *house) Log() *logbook.Book                                    { return &logbook.Book{} }
 func (h *house) Forget(string)                                         {}
-func (h *house) PeopleChanged()                                        {}
 func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
 func (h *house) ModelInfo(string) (llm.Info, bool)                     { return llm.Info{}, false }
 func (h *house) Compose(context.Context, control.Call) (control.Composed, error) {
@@ -75,7 +74,6 @@ func (h *house) Summarize(context.Context, control.Call, workspace.Session, stri
 	return agentloop.Compaction{}, agentloop.ErrShort
 }
 
-func (h *house) RoomsChanged()                                  {}
 func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", false }
 func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
 	return []store.Span{{To: len(text)}}
@@ -91,11 +89,21 @@ func (h *house) Tools(id workspace.AgentID) (tools.Set, bool) {
 	return tools.NewSet(nil, tools.PolicyConfig{}), id == "a"
 }
 
-func (h *house) Submit(context.Context, control.Submission) (control.Submitted, error) {
-	return control.Submitted{InputID: "x"}, nil
+// noIntake takes every message and journals none.
+type noIntake struct{}
+
+func (noIntake) LocalKey(workspace.Actor, workspace.AgentID, string) (workspace.Key, error) {
+	return workspace.Key{}, nil
 }
 
-func (h *house) Explain(routes.Facts, string) (routes.Verdict, routes.Route, []routes.Considered, error) {
+func (noIntake) Submit(context.Context, workspace.Actor, workspace.Key, channels.Inbound) (store.Accepted, error) {
+	return store.Accepted{Input: workspace.Input{ID: "x"}}, nil
+}
+
+func (noIntake) PeopleChanged() {}
+func (noIntake) RoomsChanged()  {}
+
+func (noIntake) Explain(routes.Facts, string) (routes.Verdict, routes.Route, []routes.Considered, error) {
 	return routes.Verdict{}, routes.Route{}, nil, nil
 }
 
@@ -121,7 +129,7 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
+	w.Control = &control.Control{Store: st, House: w.house, Intake: noIntake{}, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)

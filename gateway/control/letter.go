@@ -7,14 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"parley/gateway/intake"
 	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
-
-// ResumedReason marks an input that a person asked to have answered, however old it is.
-const ResumedReason = "resumed"
 
 // Resumed is how many parked messages are answered now.
 type Resumed struct {
@@ -39,7 +37,7 @@ func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
 	var again []workspace.Input
 	for _, in := range stale {
 		if owner(call) || in.Person == call.Actor.Person {
-			changes = append(changes, store.Ending{Seq: in.Seq, From: workspace.InputStale, To: workspace.InputQueued, Reason: ResumedReason})
+			changes = append(changes, store.Ending{Seq: in.Seq, From: workspace.InputStale, To: workspace.InputQueued, Reason: intake.ResumedReason})
 			in.State = workspace.InputQueued
 			again = append(again, in)
 		}

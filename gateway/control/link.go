@@ -50,7 +50,7 @@ func (c *Control) Link(_ context.Context, call Call, code string) (LinkView, err
 	if err != nil {
 		return v, err
 	}
-	c.House.PeopleChanged()
+	c.Intake.PeopleChanged()
 	c.House.Push(did.Told)
 	return LinkView{Outcome: did.Joined.Outcome, With: did.Joined.With}, nil
 }

@@ -73,11 +73,19 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 			return Submitted{}, errors.Join(otherBody(), err)
 		}
 	}
-	got, err := c.House.Submit(ctx, m)
-	if err == nil && got.Repeated && m.Hash != got.Input.Data.BodyHash {
+	key, err := c.Intake.LocalKey(m.Actor, m.Agent, m.Session)
+	if err != nil {
+		return Submitted{}, err
+	}
+	got, err := c.Intake.Submit(ctx, m.Actor, key, channels.Inbound{Key: m.Key, Text: m.Text, Hash: m.Hash, Borrowed: m.Borrowed, Attachments: m.Files})
+	if err != nil {
+		return Submitted{}, err
+	}
+	in := got.Input
+	if got.Duplicate && m.Hash != in.Data.BodyHash {
 		return Submitted{}, workspace.Say(errors.Join(ErrOtherBody, workspace.ErrConflict), "This idempotency key was used for another message.")
 	}
-	return got, err
+	return Submitted{Input: in, InputID: in.ID, RunID: in.RunID, Session: in.Binding.Key, Repeated: got.Duplicate}, nil
 }
 
 // RunView is a run with what it was for and what it did.
@@ -192,7 +200,7 @@ func (c *Control) Explain(_ context.Context, call Call, f routes.Facts, channel 
 	if err := c.may(call, "route.explain"); err != nil {
 		return routes.Verdict{}, routes.Route{}, nil, err
 	}
-	return c.House.Explain(f, channel)
+	return c.Intake.Explain(f, channel)
 }
 
 // Agents lists the configured agents.

@@ -132,7 +132,7 @@ func (c *Control) decide(call Call, p workspace.Pairing, as workspace.Role, noti
 	if err != nil {
 		return acc, err
 	}
-	c.House.PeopleChanged()
+	c.Intake.PeopleChanged()
 	c.House.Push(out)
 	return acc, nil
 }

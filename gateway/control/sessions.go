@@ -167,7 +167,7 @@ func (c *Control) DeleteSession(_ context.Context, call Call, key string) (Delet
 		return Deleted{}, err
 	}
 	c.ended(ses, did)
-	c.House.RoomsChanged()
+	c.Intake.RoomsChanged()
 	return Deleted{Stopped: stoppedOf(did)}, nil
 }
 

@@ -369,7 +369,7 @@ func (c *Control) Activation(_ context.Context, call Call, value string) (Settin
 	}
 	_, err := c.commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, Activation: &v.Value})
 	if err == nil {
-		c.House.RoomsChanged()
+		c.Intake.RoomsChanged()
 	}
 	return v, err
 }

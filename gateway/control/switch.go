@@ -75,7 +75,7 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 	_, err = c.commit(call, func(store.Did) any { return v },
 		store.Create{Key: key, Name: name}, store.SetPlace{Room: call.Room, SessionKey: &text})
 	if err == nil {
-		c.House.RoomsChanged()
+		c.Intake.RoomsChanged()
 	}
 	return v, err
 }
@@ -127,7 +127,7 @@ func (c *Control) SwitchSession(_ context.Context, call Call, to string) (Switch
 	}
 	_, err = c.commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, SessionKey: &text})
 	if err == nil {
-		c.House.RoomsChanged()
+		c.Intake.RoomsChanged()
 	}
 	return v, err
 }
