@@ -15,7 +15,10 @@ const (
 	shrunkResult  = 2000 // bytes that are left of a tool's result when the turn itself is too long
 )
 
-func tokens(s string) int { return (len(s) + bytesPerToken - 1) / bytesPerToken }
+// Tokens is about how many a text of so many bytes takes.
+func Tokens(bytes int) int { return (bytes + bytesPerToken - 1) / bytesPerToken }
+
+func tokens(s string) int { return Tokens(len(s)) }
 
 func messageSize(m llm.Message) int {
 	n := messageTokens

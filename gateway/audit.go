@@ -4,14 +4,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"parley/configs"
-	"parley/tools/builtin"
 	"parley/tools/sandbox/egress"
 	"parley/workspace"
 	"parley/workspace/folder"
@@ -92,54 +90,4 @@ func (g *Gateway) auditFolder() func(folder.Notice) {
 			g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)
 		}
 	}
-}
-
-// execRows tells of commands: that one began, how it ended, that one was refused or not begun, and of files that a tool
-// removed. They are committed with the steps.
-func (r *recorder) execRows(steps []workspace.Step) (rows []workspace.AuditRow) {
-	for _, st := range steps {
-		kind := ""
-		switch {
-		case st.Tool == builtin.RemoveName && (st.State == workspace.StepDone || st.State == workspace.StepUnknown):
-			kind = workspace.AuditFilesRemoved
-		case st.Tool != builtin.ExecName:
-		case st.State == workspace.StepStarted:
-			kind = workspace.AuditExecStarted
-		case st.State == workspace.StepRefused || st.State == workspace.StepCancelled:
-			kind = workspace.AuditExecRefused
-		case st.State == workspace.StepDone || st.State == workspace.StepFailed || st.State == workspace.StepUnknown:
-			kind = workspace.AuditExecEnded
-		}
-		if kind == "" {
-			continue
-		}
-		what := map[string]any{"run": string(r.run.ID), "call": st.CallID, "session": r.key.String(), "agent": string(r.key.Agent), "state": string(st.State)}
-		if kind != workspace.AuditExecEnded {
-			what["args"] = string(r.argsOf(st.CallID))
-		}
-		if st.Approval != "" {
-			what["approval"] = string(st.Approval)
-		}
-		if st.Body.Reason != "" {
-			what["reason"] = st.Body.Reason
-		}
-		if kind == workspace.AuditExecEnded && len(st.Body.Content) > 0 { // the result's last line tells it
-			text := strings.TrimSpace(st.Body.Content[0].Text)
-			what["ended"] = workspace.Line(strings.Trim(text[strings.LastIndexByte(text, '\n')+1:], "()"), 200)
-		}
-		rows = append(rows, workspace.AuditRow{Kind: kind, Actor: r.run.Requester, Via: "turn", What: what})
-	}
-	return rows
-}
-
-// argsOf are the arguments of a call as the model wrote them.
-func (r *recorder) argsOf(call string) []byte {
-	for _, st := range r.turn.Journal {
-		for _, c := range st.Body.Content {
-			if st.Kind == workspace.StepModel && c.Kind == workspace.ToolCall && c.CallID == call {
-				return c.Args
-			}
-		}
-	}
-	return nil
 }

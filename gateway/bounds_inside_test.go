@@ -46,7 +46,7 @@ func TestR07_WaitingCommandsAreBounded(t *testing.T) {
 	key := query(t, g, `SELECT key FROM sessions`)[0]
 	limit, look := time.After(20*time.Second), time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for !g.lanes.Reserve(key, "x") { // as a turn that is just beginning; the first one ends after its answer is out
+	for !g.turns.Lanes().Reserve(key, "x") { // as a turn that is just beginning; the first one ends after its answer is out
 		select {
 		case <-look.C:
 		case <-limit:
@@ -58,7 +58,7 @@ func TestR07_WaitingCommandsAreBounded(t *testing.T) {
 		flood = append(flood, p.says("7", fmt.Sprint("c", i), "/new"))
 	}
 	p.hear(flood...)
-	if n := len(g.lanes.Look(key).Waiting); n != 3 {
+	if n := len(g.turns.Lanes().Look(key).Waiting); n != 3 {
 		t.Errorf("%d commands wait", n)
 	}
 	for range 7 {
@@ -66,7 +66,7 @@ func TestR07_WaitingCommandsAreBounded(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 	}
-	g.lanes.Release(key)
+	g.turns.Lanes().Release(key)
 	for range 3 {
 		if got := p.next(); !strings.Contains(got, "fresh session") {
 			t.Errorf("told %q", got)

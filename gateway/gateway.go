@@ -1,5 +1,5 @@
 // Package gateway is the building that holds the rooms of the house together. It wires them, starts and stops them,
-// and owns the turns and what a crash leaves behind (recover.go).
+// and owns what a crash leaves behind (recover.go).
 //
 // Goroutines: one per channel, the lanes', the rooms', the sweeper, the watcher of the configuration, and the HTTP
 // server's. Stop ends all of them before it returns.
@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"parley/agentloop"
-	"parley/agentloop/lane"
 	"parley/agentloop/llm/price"
 	"parley/channels"
 	"parley/channels/webchat"
@@ -37,6 +36,7 @@ import (
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
+	"parley/gateway/turn"
 	"parley/tools"
 	"parley/tools/sandbox"
 	"parley/workspace"
@@ -85,14 +85,12 @@ type Gateway struct {
 	disk        *disk.Rule
 	sandbox     *snapshot.Sandbox
 	warden      *folder.Warden // of owners' folders
-	lanes       *lane.Lanes
-	turns       *turns
+	turns       *turn.Turns
 	deliver     *delivery.Outbox
 	transcripts *transcript.Cache
 	moves       *transport.Moves
 	directory   *intake.Directory
 	intake      *intake.Receiver
-	sums        summaries
 	stale       *delivery.Stale
 	questions   *approval.Questions
 	channels    *transport.Channels
@@ -180,7 +178,7 @@ func (g *Gateway) Start(ctx context.Context) (err error) {
 	if err := g.listen(c); err != nil {
 		return err
 	}
-	if err := g.recoverAll(ctx); err != nil {
+	if err := g.recoverAll(); err != nil {
 		return fmt.Errorf("take up what was left: %w", err)
 	}
 	g.run(c)
@@ -298,37 +296,34 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.Drain(ctx, flushTime)
 		return nil
 	})
-	g.turns = &turns{store: g.store, transcripts: g.transcripts, deliver: g.deliver, base: g.base, channels: g.channels, feed: g.feed, now: g.opt.Now, log: g.log, hide: g.hide(),
-		snapshot: g.snapshot, putBlob: g.blobs.Put, files: attachment.New(attachment.Options{Blobs: g.blobs, Channels: g.channels, Store: g.store, Log: g.log, Now: g.opt.Now})}
-	g.lanes = lane.New(g.base, c.Concurrency.Turns, g.turns, g.queue, g.opt.Now)
-	g.turns.lanes = g.lanes
-	g.bus.OnWake(g.lanes.Wake)
 	rule := &approval.Rule{People: g.store, Domains: func() map[string]snapshot.Domain { return g.snapshot().Domains }}
 	g.questions = approval.New(g.base, approval.Options{Rule: rule, Store: g.store, Systems: g.http.Transport, Feed: g.feed, Bus: g.bus, Now: g.opt.Now, Log: g.log,
 		Rooms: approval.NewRooms(approval.RoomOptions{Store: g.store, Rule: rule, Outbox: g.deliver, Channels: g.channels, KeepFile: g.blobs.Put, Log: g.log})})
-	g.turns.questions, g.turns.mode = g.questions, func(key string) string { return g.queue(key).Mode }
+	commands := command.NewRunner(command.RunnerOptions{Rooms: g.deliver, Feed: g.feed, Local: g.channels.IsLocal, Log: g.log})
+	g.turns = turn.New(g.base, c.Concurrency.Turns, turn.Options{Store: turn.Over(g.store), Transcripts: g.transcripts, Delivery: g.deliver, Channels: g.channels,
+		Attachments: attachment.New(attachment.Options{Blobs: g.blobs, Channels: g.channels, Store: g.store, Log: g.log, Now: g.opt.Now}), Questions: g.questions,
+		Commands: commands.Run, Snapshot: g.snapshot, Feed: g.feed, Bus: g.bus, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
 	g.stops.push("lanes", func(ctx context.Context) error {
-		g.lanes.Drain(ctx)
+		g.turns.Drain(ctx)
 		return nil
 	})
 	g.stops.push("approvals", func(context.Context) error {
 		g.questions.Stop()
 		return nil
 	})
-	g.logins = transport.NewLogins(g.base, g.channels)
-	g.control = &control.Control{Hide: g.hide(), Store: g.store, Blobs: g.blobs, House: house{g}, Questions: g.questions, Transport: g.channels, Logins: g.logins, Now: g.opt.Now,
-		Folders: ownFolders{g}, Logger: g.log, Verbs: control.Verbs()}
-	commands := command.NewRunner(command.RunnerOptions{Rooms: g.deliver, Feed: g.feed, Local: g.channels.IsLocal, Log: g.log})
 	g.stops.push("commands", func(context.Context) error {
 		g.stale.Stop()
 		commands.Wait()
 		return nil
 	})
-	g.turns.commands = commands.Run
 	g.intake = intake.New(intake.Options{Store: g.store, Directory: g.directory, Channels: g.channels, Snapshot: g.snapshot,
-		Onward:    intake.Onward{Lanes: g.lanes, Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
+		Onward:    intake.Onward{Lanes: g.turns.Lanes(), Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
 		Questions: g.questions, Overloaded: g.memory.high, Began: g.began, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
-	g.control.Intake = g.intake
+	g.logins = transport.NewLogins(g.base, g.channels)
+	g.control = &control.Control{Store: g.store, Blobs: g.blobs, House: house{g}, Turns: g.turns,
+		Prompts: turn.NewPrompts(turn.PromptOptions{Store: g.store, Transcripts: g.transcripts, Snapshot: g.snapshot, Typing: g.turns.ShowTyping}),
+		Work:    turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}, Questions: g.questions, Intake: g.intake,
+		Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Hide: g.hide(), Verbs: control.Verbs()}
 	commands.Serve(g.control, g.questions.CloseOrphan)
 }
 
@@ -364,6 +359,13 @@ func (g *Gateway) run(c *configs.Config) {
 		wg.Wait()
 		return nil
 	})
+}
+
+// guard, deferred, keeps a panic from taking the whole gateway down: what it happened in fails, and it is logged.
+func guard(log *slog.Logger, what string) {
+	if p := recover(); p != nil {
+		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
+	}
 }
 
 // Addr is where HTTP listens.

@@ -2,18 +2,12 @@ package gateway
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
-	"parley/agentloop"
-	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/delivery"
-	"parley/gateway/live"
-	"parley/gateway/snapshot"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -23,27 +17,6 @@ import (
 type house struct{ g *Gateway }
 
 var _ control.House = house{}
-
-func (h house) Lane(key string) lane.View { return h.g.lanes.Look(key) }
-
-func (h house) Cancel(key string, cause error, match func(workspace.Input) bool) bool {
-	return h.g.lanes.Cancel(key, cause, match)
-}
-
-func (h house) CancelSummary(key string, match func(workspace.Input) bool) bool {
-	return h.g.sums.cancel(key, agentloop.ErrStopped, match)
-}
-
-func (h house) Remove(key string, seqs ...int64) {
-	h.g.lanes.Remove(key, seqs...)
-	h.g.feed.Publish(key, live.Update{Stored: true})
-}
-
-func (h house) Offer(inputs ...workspace.Input) {
-	for _, in := range inputs {
-		h.g.lanes.Again(in.Binding.Key, in)
-	}
-}
 
 func (h house) Push(list []workspace.Outbound) { h.g.deliver.PushAll(list) }
 
@@ -82,21 +55,9 @@ func (h house) traits(room workspace.RoomID) channels.Traits {
 
 func (h house) Reload() { h.g.Reload() }
 
-func (h house) Pausing(key string, on bool, match func(workspace.Input) bool) {
-	h.g.lanes.Pausing(key, on, match)
-	if !on {
-		h.g.bus.Wake(key)
-	}
-	h.g.feed.Publish(key, live.Update{Stored: true})
-}
-
 func (h house) Started() time.Time { return h.g.began }
 
 func (h house) Models() []llm.ModelHealth { return h.g.snapshot().Models.Health() }
-
-func (h house) Queue(key string) lane.Settings { return h.g.queue(key) }
-
-func (h house) QueueDefault() lane.Settings { return h.g.snapshot().Queue }
 
 func (h house) ModelInfo(name string) (llm.Info, bool) { return h.g.snapshot().Models.Info(name) }
 
@@ -107,54 +68,6 @@ func (h house) Agent(id workspace.AgentID) (control.Agent, bool) {
 		return control.Agent{ID: id, Name: string(id)}, false
 	}
 	return control.Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == snap.Default}, true
-}
-
-// Output opens a file in the work folder that a turn had.
-func (h house) Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error) {
-	a, err := h.agentOf(key)
-	if err != nil {
-		return nil, err
-	}
-	root, err := workspace.OpenRoot(a.Files.WorkDir(a.Scope, key, actor, h.g.turns.at(inputs)))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	f, _, err := root.Open(workspace.At(name))
-	return f, err
-}
-
-func (h house) agentOf(key workspace.Key) (*snapshot.Agent, error) {
-	a, ok := h.g.snapshot().Agents[key.Agent]
-	if !ok {
-		return nil, workspace.Say(fmt.Errorf("agent %s: %w", key.Agent, workspace.ErrNotFound), "The agent of this session is not configured any more.")
-	}
-	return a, nil
-}
-
-// Work opens the work folder that a turn has. What owners have mounted there is told, and is not reached through it.
-func (h house) Work(key workspace.Key, actor workspace.Actor, room workspace.RoomID) (control.Work, error) {
-	a, err := h.agentOf(key)
-	if err != nil {
-		return control.Work{}, err
-	}
-	at := h.g.turns.at([]workspace.Input{{RoomID: room}})
-	w := control.Work{Everyone: a.Scope == workspace.WorkScopeAgent}
-	w.Shared = w.Everyone || actor.Role == workspace.Owner && workspace.Private(key, actor, at)
-	if workspace.Shares(key, actor, at) {
-		for _, f := range a.Folders {
-			w.Mounted = append(w.Mounted, f.As)
-		}
-	}
-	dir := a.Files.WorkDir(a.Scope, key, actor, at)
-	if _, err := os.Lstat(dir); err != nil {
-		return w, fmt.Errorf("work folder: %w", err)
-	}
-	if w.Root, err = workspace.OpenWork(dir); err != nil {
-		return w, err
-	}
-	w.Root.Under(h.g.disk)
-	return w, nil
 }
 
 func (h house) Tools(id workspace.AgentID) (tools.Set, bool) {
@@ -172,11 +85,6 @@ func (h house) Agents() []control.Agent {
 		out = append(out, a)
 	}
 	return out
-}
-
-// queue is how a session handles messages that come during a turn.
-func (g *Gateway) queue(key string) lane.Settings {
-	return snapshot.QueueSettings(g.snapshot().Queue, g.transcripts.Overrides(key))
 }
 
 // readBlob is for models. They are told that a picture cannot be shown, the operator why.

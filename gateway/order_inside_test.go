@@ -96,7 +96,7 @@ func TestMessageBesideALeftRunIsAnsweredLater(t *testing.T) {
 			t.Errorf("the answer is %q, want %s", got, want)
 		}
 	}
-	if _, turns := g.lanes.Count(); turns > 1 {
+	if _, turns := g.turns.Lanes().Count(); turns > 1 {
 		t.Errorf("%d turns are held", turns)
 	}
 }

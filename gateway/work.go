@@ -3,13 +3,10 @@ package gateway
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"path/filepath"
-	"time"
 
-	"parley/channels"
 	"parley/configs"
 	"parley/gateway/control"
 	"parley/gateway/snapshot"
@@ -20,7 +17,6 @@ import (
 	"parley/workspace/disk"
 	"parley/workspace/folder"
 	"parley/workspace/media"
-	"parley/workspace/store"
 )
 
 // tools are those that exist in this gateway.
@@ -98,36 +94,6 @@ func (g *Gateway) loadFolders(c *configs.Config) {
 	}
 }
 
-// furnishWork says where the tools of a turn work, and what its conversation takes.
-func (ts *turns) furnishWork(rec *recorder, agent *snapshot.Agent) {
-	t := &rec.turn
-	t.WorkDir = agent.Files.WorkDir(agent.Scope, rec.key, t.Requester, rec.room.Address)
-	t.Control, t.Folders = agent.Files.Dir, nil
-	if workspace.Shares(rec.key, t.Requester, rec.room.Address) {
-		t.Folders = agent.Folders
-	}
-	switch {
-	case rec.line == nil || rec.line.Traits.Local: // it is read from the transcript
-		t.MaxFile = workspace.MaxUpload
-	case rec.over.Send == "off":
-		t.MaxFile = 0
-	default:
-		t.MaxFile = rec.line.Traits.MaxFile
-	}
-}
-
-// at is the address that inputs came from; zero for those of the API.
-func (ts *turns) at(inputs []workspace.Input) channels.Address {
-	if len(inputs) == 0 || inputs[0].RoomID == "" {
-		return channels.Address{}
-	}
-	addr, err := ts.deliver.Address(inputs[0].RoomID)
-	if err != nil {
-		return channels.Address{}
-	}
-	return addr
-}
-
 // keepSent copies a file that an agent sends. What it is, is read from its bytes; its name is made harmless.
 func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept, error) {
 	watch := g.hide().Watch()
@@ -143,42 +109,4 @@ func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept,
 	}
 	mime := media.Type(kept.Head)
 	return builtin.Kept{Ref: kept.Ref, Name: media.Name(name, "file", mime), MIME: mime, Size: kept.Size}, nil
-}
-
-// sends are the files of calls that came to their end: an outbound each, in the commit of the result. Who reads the
-// transcript finds them there.
-func (r *recorder) sends(steps []workspace.Step) (list []store.NewOutbound) {
-	if r.room.ID == "" || r.line != nil && r.line.Traits.Local || r.over.Send == "off" {
-		return nil
-	}
-	for _, st := range steps {
-		if st.State != workspace.StepDone {
-			continue
-		}
-		for i, f := range st.Body.Files {
-			out := store.NewOutbound{Key: fmt.Sprintf("run:%s:file:%s:%d", r.run.ID, st.CallID, i), RoomID: r.room.ID, RunID: r.run.ID, Kind: workspace.OutFile,
-				Text: f.Name, Spans: []store.Span{{Blob: f.Blob}}, OnUnknown: r.snapshot.OnUnknown}
-			if r.snapshot.StaleAfter > 0 {
-				out.NotAfter = r.ts.now().Add(r.snapshot.StaleAfter)
-			}
-			list = append(list, r.replying(out))
-		}
-	}
-	return list
-}
-
-// hand lets a person fetch what an agent sends into their local session. Owners may fetch every file.
-func (r *recorder) hand(steps []workspace.Step) {
-	if r.line != nil && !r.line.Traits.Local || r.turn.Requester.Role == workspace.Owner {
-		return
-	}
-	now := r.ts.now()
-	for _, st := range steps {
-		for _, f := range st.Body.Files {
-			u := workspace.Upload{Ref: f.Blob, Person: r.turn.Requester.Person, Kind: "file", Name: f.Name, MIME: f.MIME, Size: f.Size, Created: now}
-			if err := r.ts.store.AddUpload(u, now.Add(-24*time.Hour), workspace.MaxUploadDay); err != nil {
-				r.ts.log.Warn("a sent file cannot be fetched by its person", "run", r.run.ID, "err", err)
-			}
-		}
-	}
 }

@@ -301,9 +301,9 @@ func (c *Control) StopAll(_ context.Context, call Call) (StoppedAll, error) {
 	}
 	match := func(first workspace.Input) bool { return first.Seq < stop.Before }
 	for _, in := range did.All {
-		c.House.Remove(in.Key, in.Stopped.Queued...)
-		c.House.CancelSummary(in.Key, match)
-		c.House.Cancel(in.Key, agentloop.ErrStopped, match)
+		c.Turns.Remove(in.Key, in.Stopped.Queued...)
+		c.Prompts.CancelSummary(in.Key, match)
+		c.Turns.Cancel(in.Key, agentloop.ErrStopped, match)
 	}
 	return view(did), nil
 }
@@ -334,7 +334,7 @@ func (c *Control) Pause(ctx context.Context, call Call, id string, on bool) (Pau
 		return Paused{}, err
 	}
 	if err == nil {
-		c.House.Pausing(f.Key, on, match)
+		c.Turns.Pausing(f.Key, on, match)
 	}
 	now, readErr := c.Store.Run(f.Run.ID)
 	if readErr != nil {

@@ -22,6 +22,7 @@ import (
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
 	"parley/gateway/transport"
+	"parley/gateway/turn"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -65,13 +66,6 @@ const (
 
 // House is what the running gateway does for the verbs.
 type House interface {
-	Lane(key string) lane.View
-	// Cancel ends the running turn of a session if match accepts its first input.
-	Cancel(key string, cause error, match func(first workspace.Input) bool) bool
-	// CancelSummary ends the summary that a command is having made, if match accepts the command.
-	CancelSummary(key string, match func(command workspace.Input) bool) bool
-	Remove(key string, seqs ...int64)
-	Offer(inputs ...workspace.Input)
 	Push(list []workspace.Outbound)
 	// Forget drops what is remembered of a session.
 	Forget(key string)
@@ -79,30 +73,15 @@ type House interface {
 	Cut(room workspace.RoomID, text string) []store.Span
 	// Attach keeps a file for a room; ok is false where the network takes none.
 	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
-	// Output opens a file in the work folder that a run of this session by this actor had.
-	Output(key workspace.Key, actor workspace.Actor, inputs []workspace.Input, name string) (*os.File, error)
-	// Work opens the work folder that a turn of this session by this actor, asked for in this room, has; fs.ErrNotExist: nothing has
-	// worked there, and the rest of Work is told all the same.
-	Work(key workspace.Key, actor workspace.Actor, room workspace.RoomID) (Work, error)
 	Models() []llm.ModelHealth
 	Agent(id workspace.AgentID) (Agent, bool)
 	Agents() []Agent
 	// Tools are those of an agent, with the policy in front.
 	Tools(id workspace.AgentID) (tools.Set, bool)
-	// Queue is how a session handles messages during a turn, QueueDefault how it is configured.
-	Queue(key string) lane.Settings
-	QueueDefault() lane.Settings
 	ModelInfo(name string) (llm.Info, bool)
-	// Compose weighs the session's next prompt.
-	Compose(ctx context.Context, call Call) (Composed, error)
-	// Summarize asks the agent's summarizer, or its model, for a summary of the older part of a session. It ends with
-	// agentloop.ErrStopped when the session is stopped, and with agentloop.ErrShutdown when the gateway is.
-	Summarize(ctx context.Context, call Call, ses workspace.Session, instructions string) (agentloop.Compaction, error)
 	Started() time.Time
 	// ConfigFile is how the configuration in force and its file stand to one another.
 	ConfigFile() ConfigFile
-	// Pausing asks the turn of a session, if match accepts its first input, to pause at its next step, or to go on.
-	Pausing(key string, on bool, match func(first workspace.Input) bool)
 	// Reload reads the configuration again and does not wait.
 	Reload()
 	// Routes lists the rules as they are asked, and last the fallback; Config is what is in force, without secrets.
@@ -125,6 +104,42 @@ type Intake interface {
 	RoomsChanged()
 }
 
+// Turns is the turns of all sessions. *turn.Turns is one.
+type Turns interface {
+	// Lane shows what runs and what waits in a session.
+	Lane(key string) lane.View
+	// Cancel ends the running turn of a session if match accepts its first input.
+	Cancel(key string, cause error, match func(first workspace.Input) bool) bool
+	// Remove takes inputs out of the queue that are ended in the journal, Offer queues some.
+	Remove(key string, seqs ...int64)
+	Offer(inputs ...workspace.Input)
+	// Pausing asks the turn of a session, if match accepts its first input, to pause at its next step, or to go on.
+	Pausing(key string, on bool, match func(first workspace.Input) bool)
+	// Queue is how a session handles messages during a turn, QueueDefault how that is configured.
+	Queue(key string) lane.Settings
+	QueueDefault() lane.Settings
+}
+
+// Prompts is what the prompts of sessions hold. *turn.Prompts is one.
+type Prompts interface {
+	// Compose weighs the session's next prompt.
+	Compose(by turn.Asked) (turn.Composed, error)
+	// Summarize asks the agent's summarizer, or its model, for a summary of the older part of a session. It ends with
+	// agentloop.ErrStopped when the session is stopped, and with agentloop.ErrShutdown when the gateway is.
+	Summarize(ctx context.Context, by turn.Asked, ses workspace.Session, instructions string) (agentloop.Compaction, error)
+	// CancelSummary ends the summary that a command is having made, if match accepts the command.
+	CancelSummary(key string, match func(command workspace.Input) bool) bool
+}
+
+// WorkFolders is the folders in which turns work. turn.WorkFolders is.
+type WorkFolders interface {
+	// Work opens the one that a turn of this session by this actor, asked for in this room, has; fs.ErrNotExist: nothing has
+	// worked there, and the rest of Work is told all the same.
+	Work(key workspace.Key, actor workspace.Actor, room workspace.RoomID) (turn.Work, error)
+	// Output opens a file in the one that a run of this session by this actor had.
+	Output(key workspace.Key, actor workspace.Actor, room workspace.RoomID, name string) (*os.File, error)
+}
+
 // Agent as people see it.
 type Agent struct {
 	ID      workspace.AgentID `json:"id"`
@@ -140,6 +155,9 @@ type Control struct {
 	Store     *store.Store
 	Blobs     *blob.Store
 	House     House
+	Turns     Turns
+	Prompts   Prompts
+	Work      WorkFolders
 	Questions *approval.Questions
 	Intake    Intake
 	Transport *transport.Channels

@@ -19,6 +19,7 @@ import (
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
 	"parley/gateway/transport"
+	"parley/gateway/turn"
 	"parley/routes"
 	"parley/tools"
 	"parley/workspace"
@@ -33,12 +34,12 @@ type house struct {
 	pushed        []workspace.Outbound
 	first         workspace.Input // of the turn that runs
 	waiting       []workspace.Input
-	work          func(workspace.Key, workspace.Actor, workspace.RoomID) (control.Work, error) // nil: nothing has worked
+	work          func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) // nil: nothing has worked
 }
 
-func (h *house) Work(key workspace.Key, who workspace.Actor, room workspace.RoomID) (control.Work, error) {
+func (h *house) Work(key workspace.Key, who workspace.Actor, room workspace.RoomID) (turn.Work, error) {
 	if h.work == nil {
-		return control.Work{}, fs.ErrNotExist
+		return turn.Work{}, fs.ErrNotExist
 	}
 	return h.work(key, who, room)
 }
@@ -66,11 +67,14 @@ func (h *house) Log() *logbook.Book                                    { return 
 func (h *house) Forget(string)                                         {}
 func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
 func (h *house) ModelInfo(string) (llm.Info, bool)                     { return llm.Info{}, false }
-func (h *house) Compose(context.Context, control.Call) (control.Composed, error) {
-	return control.Composed{}, nil
+func (h *house) Pausing(string, bool, func(workspace.Input) bool)      {}
+func (h *house) Compose(turn.Asked) (turn.Composed, error)             { return turn.Composed{}, nil }
+
+func (h *house) Output(workspace.Key, workspace.Actor, workspace.RoomID, string) (*os.File, error) {
+	return nil, fs.ErrNotExist
 }
 
-func (h *house) Summarize(context.Context, control.Call, workspace.Session, string) (agentloop.Compaction, error) {
+func (h *house) Summarize(context.Context, turn.Asked, workspace.Session, string) (agentloop.Compaction, error) {
 	return agentloop.Compaction{}, agentloop.ErrShort
 }
 
@@ -129,7 +133,8 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Intake: noIntake{}, Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
+	w.Control = &control.Control{Store: st, House: w.house, Turns: w.house, Prompts: w.house, Work: w.house, Intake: noIntake{},
+		Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)

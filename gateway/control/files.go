@@ -8,18 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/disk"
 	"parley/workspace/store"
 )
-
-// Work is the work folder of a session, open.
-type Work struct {
-	Root     *workspace.Root
-	Mounted  []string // names in it at which an owner's folder stands
-	Shared   bool     // other sessions work in it too
-	Everyone bool     // other people's as well
-}
 
 // Files is what fills the work folder of a session.
 type Files struct {
@@ -144,7 +137,7 @@ func (c *Control) workOf(call Call, key string) (workspace.Key, *openWork, error
 			}
 		}
 	}
-	w, err := c.House.Work(k, actor, room)
+	w, err := c.Work.Work(k, actor, room)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return k, nil, err
 	}
@@ -173,7 +166,7 @@ func (c *Control) lastAsked(ses workspace.Session, caller workspace.Actor) (work
 }
 
 // openWork is a work folder in use. Its root is nil while nothing has worked there.
-type openWork struct{ Work }
+type openWork struct{ turn.Work }
 
 func (w *openWork) close() {
 	if w.Root != nil {

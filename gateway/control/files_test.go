@@ -15,6 +15,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/disk"
 	"parley/workspace/store"
@@ -22,7 +23,7 @@ import (
 
 // worked is a work folder with a few things in it, which the house opens for every session. The disk counts as full: its floor is
 // more than there is.
-func (w *world) worked(t *testing.T, change func(*control.Work)) string {
+func (w *world) worked(t *testing.T, change func(*turn.Work)) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "work")
 	for name, size := range map[string]int{"big/a/large.bin": 900 << 10, "big/b.bin": 100 << 10, "small.txt": 10, ".git/config": 10} {
@@ -33,8 +34,8 @@ func (w *world) worked(t *testing.T, change func(*control.Work)) string {
 	}
 	rule := disk.New(disk.Options{Floor: 1 << 60, Size: 8 << 20, Files: 100})
 	t.Cleanup(rule.Close)
-	w.house.work = func(workspace.Key, workspace.Actor, workspace.RoomID) (control.Work, error) {
-		var v control.Work
+	w.house.work = func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) {
+		var v turn.Work
 		root, err := workspace.OpenWork(dir)
 		if err != nil {
 			return v, err
@@ -153,7 +154,7 @@ func TestE63_AnOwnersFolderIsNamedAndNotCleared(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Join(proj, ".git"), 0o700), os.WriteFile(filepath.Join(proj, "a.txt"), make([]byte, 2<<20), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	dir := w.worked(t, func(v *control.Work) {
+	dir := w.worked(t, func(v *turn.Work) {
 		v.Mounted = []string{"proj"}
 	})
 	if err := os.Symlink(proj, filepath.Join(dir, "proj")); err != nil {
@@ -210,7 +211,7 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 		}
 	}
 	open := w.house.work
-	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (control.Work, error) {
+	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		v, err := open(k, a, r)
 		v.Everyone, v.Shared = true, true
 		return v, err
@@ -237,7 +238,7 @@ func TestFilesAreThoseOfTheLastTurn(t *testing.T) {
 	open := w.house.work
 	var asked workspace.Actor
 	var room workspace.RoomID
-	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (control.Work, error) {
+	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		asked, room = a, r
 		return open(k, a, r)
 	}
@@ -287,7 +288,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	w := newWorld(t)
 	dir := w.worked(t, nil)
 	var log bytes.Buffer
-	w.Control = &control.Control{Store: st, House: w.house, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	w.Control = &control.Control{Store: st, House: w.house, Work: w.house, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	other, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
 		return Resumed{}, err
 	}
 	c.House.Push(did.Late)
-	c.House.Offer(again...)
+	c.Turns.Offer(again...)
 	return value(did), nil
 }
 

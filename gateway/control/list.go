@@ -217,7 +217,7 @@ func (c *Control) item(h store.Head) (SessionItem, error) {
 	if it.Usage, err = c.usage.of(c.Store, h.ID); err != nil {
 		return it, err
 	}
-	lane := c.House.Lane(it.Key)
+	lane := c.Turns.Lane(it.Key)
 	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
 	for _, ch := range c.channels() {
 		if ch.Network == it.Network && (k.Account == "" || ch.Account == string(k.Account)) {

@@ -29,7 +29,11 @@ func (c *Control) RunOutput(ctx context.Context, call Call, run, callID string) 
 	if err != nil || name == "" {
 		return nil, missing
 	}
-	f, err := c.House.Output(key, workspace.Actor{Person: v.Run.Requester, Role: v.Run.Role}, v.Inputs, name)
+	var room workspace.RoomID
+	if len(v.Inputs) > 0 {
+		room = v.Inputs[0].RoomID
+	}
+	f, err := c.Work.Output(key, workspace.Actor{Person: v.Run.Requester, Role: v.Run.Role}, room, name)
 	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrDenied) || errors.Is(err, os.ErrNotExist) {
 		return nil, missing
 	}

@@ -8,6 +8,7 @@ import (
 	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/transcript"
+	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -29,16 +30,24 @@ type Composed struct {
 }
 
 // Context tells what the session's next prompt is made of, about.
-func (c *Control) Context(ctx context.Context, call Call, form string) (Composed, error) {
+func (c *Control) Context(_ context.Context, call Call, form string) (Composed, error) {
 	if err := c.may(call, "context"); err != nil {
 		return Composed{}, err
 	}
-	v, err := c.House.Compose(ctx, call)
+	got, err := c.Prompts.Compose(call.asked())
 	if err != nil {
-		return v, err
+		return Composed{}, err
 	}
-	v.Form = form
+	v := Composed{Composition: got.Composition, Model: got.Model, Files: []File{}, Session: call.Session.String(), Form: form}
+	for _, f := range got.Files {
+		v.Files = append(v.Files, File{Name: f.Name, Tokens: agentloop.Tokens(f.Chars), Note: f.Note})
+	}
 	return v, c.answer(call, v)
+}
+
+// asked is who asks about the prompt of the session.
+func (c Call) asked() turn.Asked {
+	return turn.Asked{Session: c.Session, Actor: c.Actor, Kind: c.Kind, Room: c.Room, Command: c.Input}
 }
 
 // Compacted is what a summary took the place of.
@@ -60,7 +69,7 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 	if err != nil {
 		return Compacted{}, workspace.Say(err, "Nothing was said here yet.")
 	}
-	got, err := c.House.Summarize(ctx, call, ses, instructions)
+	got, err := c.Prompts.Summarize(ctx, call.asked(), ses, instructions)
 	switch {
 	case errors.Is(err, agentloop.ErrShort):
 		return Compacted{}, workspace.Say(err, "There is nothing yet that a summary would make shorter.")
@@ -221,7 +230,7 @@ func (c *Control) Retry(_ context.Context, call Call) (Undone, error) {
 	}
 	c.House.Forget(call.Session.String())
 	if did.Asked != nil {
-		c.House.Offer(*did.Asked)
+		c.Turns.Offer(*did.Asked)
 	}
 	return v, nil
 }

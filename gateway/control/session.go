@@ -55,10 +55,10 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 		return Status{}, err
 	}
 	key := call.Session.String()
-	v := c.House.Lane(key)
+	v := c.Turns.Lane(key)
 	health, reason := c.Store.Health()
 	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Asleep: v.Asleep, Models: c.House.Models(), Health: string(health),
-		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.House.Queue(key)}
+		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.Turns.Queue(key)}
 	st.Agent, _ = c.House.Agent(call.Session.Agent)
 	if call.placed() {
 		place, err := c.Store.PlaceIn(call.Room)
@@ -159,7 +159,7 @@ func (c *Control) NewSession(_ context.Context, call Call, text string) (Fresh, 
 	v.Session = did.Session
 	c.House.Forget(key)
 	if did.Asked != nil {
-		c.House.Offer(*did.Asked)
+		c.Turns.Offer(*did.Asked)
 	}
 	return v, nil
 }
@@ -196,7 +196,7 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 	match := func(first workspace.Input) bool { // the turn may be another one by now
 		return first.Seq < stop.Before && (stop.Requester == "" || first.Person == stop.Requester)
 	}
-	summing := c.House.CancelSummary(call.Session.String(), match) // of which nothing is stored yet
+	summing := c.Prompts.CancelSummary(call.Session.String(), match) // of which nothing is stored yet
 	view := func(d store.Did) Stopped {
 		v := stoppedOf(d)
 		v.Summary = summing
@@ -207,8 +207,8 @@ func (c *Control) Stop(_ context.Context, call Call) (Stopped, error) {
 		return Stopped{}, err
 	}
 	key := call.Session.String()
-	c.House.Remove(key, did.Stopped.Queued...)
-	c.House.Cancel(key, agentloop.ErrStopped, match)
+	c.Turns.Remove(key, did.Stopped.Queued...)
+	c.Turns.Cancel(key, agentloop.ErrStopped, match)
 	return view(did), nil
 }
 
@@ -265,8 +265,8 @@ type QueueView struct {
 // Queue shows the queue, or changes how it is handled in this session.
 func (c *Control) Queue(_ context.Context, call Call, change QueueChange) (QueueView, error) {
 	key := call.Session.String()
-	lv := c.House.Lane(key)
-	v := QueueView{Settings: c.House.Queue(key), Running: lv.Running}
+	lv := c.Turns.Lane(key)
+	v := QueueView{Settings: c.Turns.Queue(key), Running: lv.Running}
 	for _, in := range lv.Waiting {
 		if owner(call) || in.Person == call.Actor.Person {
 			v.Waiting = append(v.Waiting, in.Text)
@@ -286,7 +286,7 @@ func (c *Control) Queue(_ context.Context, call Call, change QueueChange) (Queue
 	}
 	v.Changed = true
 	err := c.override(call, change.apply, func(o workspace.Overrides) any {
-		v.Settings = snapshot.QueueSettings(c.House.QueueDefault(), o)
+		v.Settings = snapshot.QueueSettings(c.Turns.QueueDefault(), o)
 		return v
 	})
 	return v, err

@@ -183,9 +183,9 @@ func stoppedOf(d store.Did) Stopped {
 // ended tells the running gateway that a generation is over and what went with it.
 func (c *Control) ended(ses workspace.Session, did store.Did) {
 	key := ses.Key.String()
-	c.House.Remove(key, did.Stopped.Queued...)
+	c.Turns.Remove(key, did.Stopped.Queued...)
 	if run := did.Stopped.Run; run != "" {
-		c.House.Cancel(key, agentloop.ErrStopped, func(first workspace.Input) bool { // the turn may be another one by now
+		c.Turns.Cancel(key, agentloop.ErrStopped, func(first workspace.Input) bool { // the turn may be another one by now
 			return first.RunID == run || first.RunID == "" && first.SessionID == ses.ID
 		})
 	}

@@ -1,4 +1,6 @@
-package gateway
+// Answers on networks whose messages only grow.
+
+package progress
 
 import (
 	"context"
@@ -68,7 +70,7 @@ func (g *growth) feed(ctx context.Context, text string, log *slog.Logger) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 	defer cancel()
 	if err := g.opened.Append(call, fresh); err != nil {
-		log.Debug("a stream does not grow", "err", err)
+		log.Debug("stream cannot grow", "err", err)
 		return
 	}
 	g.shown = rendered
@@ -84,7 +86,7 @@ func (g *growth) close(ctx context.Context, log *slog.Logger) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), editTimeout)
 	defer cancel()
 	if err := g.opened.Close(call, ""); err != nil {
-		log.Debug("a stream is not closed", "err", err)
+		log.Debug("stream cannot be closed", "err", err)
 	}
 	g.opened = nil
 }

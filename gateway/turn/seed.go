@@ -1,4 +1,6 @@
-package gateway
+// What was said in a thread before its session began.
+
+package turn
 
 import (
 	"context"
@@ -19,24 +21,24 @@ const (
 
 // seed is what was said in a thread before its first turn; nil where nothing is to be asked, or could be learnt. What
 // others said there and the journal knows is among it.
-func (ts *turns) seed(ctx context.Context, key workspace.Key, inputs []workspace.Input) []workspace.ContextLine {
-	addr, err := ts.deliver.Address(inputs[0].RoomID)
+func (ts *Turns) seed(ctx context.Context, key workspace.Key, inputs []workspace.Input) []workspace.ContextLine {
+	addr, err := ts.Delivery.Address(inputs[0].RoomID)
 	if err != nil || addr.Thread == "" {
 		return nil
 	}
-	l := ts.channels.Find(addr)
-	historian, ok := l.Historian(addr)
+	c := ts.Channels.Find(addr)
+	historian, ok := c.Historian(addr)
 	if !ok {
 		return nil
 	}
-	if first, err := ts.transcripts.Fresh(key); err != nil || !first {
+	if first, err := ts.Transcripts.Fresh(key); err != nil || !first {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, seedWithin)
 	defer cancel()
 	past, err := historian.History(ctx, addr, seedLines)
 	if err != nil {
-		l.Log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
+		c.Log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
 		return nil
 	}
 	asked := map[channels.MessageID]bool{}
