@@ -9,7 +9,7 @@ import (
 )
 
 // breaker ends what goes round in circles: the same call again and again, a tool that only fails, and a model that does
-// not listen to either. It is made anew from the journal after a crash.
+// not listen to either. It is made again from the journal after a crash.
 type breaker struct {
 	made    map[string]int // how often a call was wanted, by its tool and canonical arguments
 	fails   map[string]int // failures of a tool since anything last succeeded

@@ -10,7 +10,7 @@ import (
 
 const (
 	bytesPerToken = 4    // an estimate that is right for English and high for most else
-	messageTokens = 8    // what a message costs besides its text
+	messageTokens = 8    // what a message costs in addition to its text
 	imageTokens   = 1000 // about what providers count for one picture
 	shrunkResult  = 2000 // bytes that are left of a tool's result when the turn itself is too long
 )

@@ -34,7 +34,7 @@ type view struct {
 }
 
 // viewOf looks from the newest picture of earlier turns backwards to the entry since; before it there is none. Numbers only rise; where one does not, counting began
-// anew, and what stands before is out of view.
+// again, and what stands before is out of view.
 func viewOf(history []workspace.Entry, since int, run workspace.RunID) view {
 	v, last := view{}, 0
 	for i := len(history) - 1; i >= since; i-- {

@@ -16,7 +16,7 @@ import (
 	"parley/workspace"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -31,7 +31,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs; -update writes it anew. Got:\n%s", p, got)
+		t.Errorf("%s differs; -update writes it again. Got:\n%s", p, got)
 	}
 }
 

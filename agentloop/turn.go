@@ -1,6 +1,6 @@
 // Package agentloop is the loop of an agent: it builds the prompt, asks the model, runs the tools that policy
 // allows, and hands every step to a Recorder before it goes on. It has never heard of a network, a bus or a
-// database: a Turn is a plain value, and all it may touch besides is a Recorder, an Emit and a Model.
+// database: a Turn is a plain value, and all else that it may touch is a Recorder, an Emit and a Model.
 //
 // Goroutines: one for each tool call under way, waited for before the turn goes on.
 package agentloop

@@ -1,5 +1,5 @@
 // Package channels holds the nouns that travel — an address, an inbound message, a post — and the contract
-// between the gateway and a network. It is a leaf: it imports nothing of ours and owns no goroutine.
+// between the gateway and a network. It is a leaf: it imports nothing of Parley's and owns no goroutine.
 //
 // An adapter (channels/telegram and its neighbours) owns its connection and nothing else: no task, no model,
 // no transcript. It normalises what arrives into Inbound values and hands them to an Intake; it sends exactly

@@ -90,7 +90,7 @@ func (in *Inbound) TargetKey() string {
 }
 
 // RootKey is the key of the message that the conversation's thread grew from, where threads have their root's id; empty: it
-// is no thread. The root stands outside of it.
+// is not a thread. The root stands outside of it.
 func (a Address) RootKey() string {
 	if a.Thread == "" {
 		return ""

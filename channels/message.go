@@ -134,7 +134,7 @@ func (h ReplyHandle) Pack() string {
 	return strconv.FormatInt(ms, 10) + " " + h.Secret
 }
 
-// UnpackHandle reads what Pack wrote; anything else is no handle.
+// UnpackHandle reads what Pack wrote; anything else is not a handle.
 func UnpackHandle(packed string) (h ReplyHandle) {
 	at, secret, ok := strings.Cut(packed, " ")
 	ms, err := strconv.ParseInt(at, 10, 64)

@@ -238,7 +238,7 @@ type Sessions struct {
 	DMScope     string        `yaml:"dm_scope" default:"per-account-channel-peer" enum:"per-account-channel-peer|per-channel-peer|per-peer|main" doc:"What shares a session: an account's chat with one user; a network's; all chats of one person; everything (only while one owner is the only person)."`
 	TurnTimeout time.Duration `yaml:"turn_timeout" default:"10m" min:"1s" max:"24h" doc:"Longest turn; waiting for an approval does not count."`
 	Queue       Queue         `yaml:"queue" doc:"Messages that arrive during a turn."`
-	Reset       Reset         `yaml:"reset" doc:"When a session begins anew by itself. The earliest wins; empty: never."`
+	Reset       Reset         `yaml:"reset" doc:"When a session begins again by itself. The earliest wins; empty: never."`
 }
 
 // Queue says what happens to messages that arrive during a turn.
@@ -249,7 +249,7 @@ type Queue struct {
 	Overflow string        `yaml:"overflow" default:"summarize" enum:"summarize|old|new" doc:"Beyond cap: keep a line of each, drop the oldest, or drop the newest."`
 }
 
-// Reset says when a session begins anew by itself.
+// Reset says when a session begins again by itself.
 type Reset struct {
 	Daily  string        `yaml:"daily" format:"clock" doc:"Time of day, local time, as HH:MM." example:"04:00"`
 	Idle   time.Duration `yaml:"idle" default:"0" min:"1m" zero:"never" doc:"Time without a message. 0: never." example:"12h"`

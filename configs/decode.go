@@ -381,7 +381,7 @@ func assign(v reflect.Value, n *yaml.Node, text string) error {
 		}
 	case reflect.Float32, reflect.Float64:
 		f, err := strconv.ParseFloat(text, 64)
-		if kind != "!!float" && kind != "!!int" || err != nil || f-f != 0 { // NaN and infinities are no amounts
+		if kind != "!!float" && kind != "!!int" || err != nil || f-f != 0 { // NaN and infinities are not amounts
 			return wrong
 		}
 		v.SetFloat(f)
@@ -415,7 +415,7 @@ func nodeName(n *yaml.Node) string {
 
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// plain is a key as shown in a path: what is no word is quoted.
+// plain is a key as shown in a path: what is not a word is quoted.
 func plain(name string) string {
 	if !variable.MatchString(strings.ReplaceAll(name, "-", "_")) {
 		return quote(name)

@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if len(c.Secrets()) > 0 {
-			return // [secret] is no credential
+			return // [secret] is not a credential
 		}
 		if _, err := configs.Parse(shown, o); err != nil {
 			t.Errorf("what is shown cannot be read back: %v\n%s", err, shown)

@@ -372,7 +372,7 @@ func TestTagsAreSound(t *testing.T) {
 					}
 				}
 				if doc := f.Tag.Get("doc"); doc == "" || !strings.HasSuffix(doc, ".") {
-					t.Errorf("%s.%s: doc %q is no sentence", typ.Name(), f.Name, doc)
+					t.Errorf("%s.%s: doc %q is not a sentence", typ.Name(), f.Name, doc)
 				}
 				visit(f.Type)
 			}

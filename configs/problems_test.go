@@ -10,7 +10,7 @@ import (
 	"parley/configs"
 )
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 // TestProblems reads each testdata/problems/*.yaml and compares what is said about it with the .txt beside it: adding a case
 // needs no Go. Lines that begin with "#env " set a variable.

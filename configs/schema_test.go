@@ -171,7 +171,7 @@ func topKeys() []string {
 	return names
 }
 
-// TestDocs holds docs/configuration.md against the struct tags. Run it with -update to write the file anew.
+// TestDocs holds docs/configuration.md against the struct tags. Run it with -update to write the file again.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join("..", "docs", "configuration.md")

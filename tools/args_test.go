@@ -82,7 +82,7 @@ func FuzzArgs(f *testing.F) {
 		}
 		var loose map[string]json.RawMessage
 		if err := json.Unmarshal(in, &loose); err != nil {
-			t.Fatalf("%q is no object: %v", in, err)
+			t.Fatalf("%q is not an object: %v", in, err)
 		}
 		for k := range loose {
 			if k != "path" && k != "limit" {

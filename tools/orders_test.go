@@ -14,7 +14,7 @@ func everywhere(program string) (string, bool) {
 	return "/usr/bin/" + path.Base(program), !strings.Contains(program, "/") || strings.HasPrefix(program, "/usr/bin/")
 }
 
-// TestE64_WhatTakesOrdersFromFilesAsks: a rule that covers the line is no yes to what stands in a file.
+// TestE64_WhatTakesOrdersFromFilesAsks: a rule that covers the line is not a yes to what stands in a file.
 func TestE64_WhatTakesOrdersFromFilesAsks(t *testing.T) {
 	t.Parallel()
 	for line, runs := range map[string]bool{

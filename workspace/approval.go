@@ -96,7 +96,7 @@ type Grant string
 
 const (
 	Once       Grant = "once"
-	ForSession Grant = "session" // this tool, asked for by this person, until the session begins anew; never for exec or a domain's call
+	ForSession Grant = "session" // this tool, asked for by this person, until the session begins again; never for exec or a domain's call
 )
 
 // Told is how an approval is shown: one whose call was begun and has no known outcome is told as unknown. step is the

@@ -151,7 +151,7 @@ func InsideControl(rule *ControlRule, dir string) bool {
 	}
 }
 
-// Guard looks after one writable folder: which of its paths are control paths besides those whose name says so, and what
+// Guard looks after one writable folder: which of its paths are control paths, in addition to those whose name says so, and what
 // commands make there. Package workspace/folder has the one there is.
 type Guard interface {
 	// Rule says which names are control paths in this folder.

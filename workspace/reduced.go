@@ -93,7 +93,7 @@ func reduceSpecial(b []byte, text string) (_ []byte, n int) {
 }
 
 // escape is the character that an escape at the beginning of text stands for, and its length: %2d, \x2d, \u002d, &#45; and
-// &#x2d;. What is none stands for itself. A name such as &quot; is no letter.
+// &#x2d;. What is none stands for itself. A name such as &quot; is not a letter.
 func escape(text string) (r rune, n int) {
 	number := func(from, to, base int) (rune, bool) {
 		if to > len(text) || from >= to {

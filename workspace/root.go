@@ -241,7 +241,7 @@ func (r *Root) openFile(p, clean string) (*os.File, Info, error) {
 	return f, infoOf(fi), nil
 }
 
-// checkPlain refuses what is no regular file with one link: a second name may lie outside the folder.
+// checkPlain refuses what is not a regular file with one link: a second name may be outside the folder.
 func checkPlain(p string, fi fs.FileInfo) error {
 	switch {
 	case fi.IsDir():

@@ -43,7 +43,7 @@ func (g *IDs) New() string {
 	}
 	ms := uint64(max(0, g.Now().UnixMilli()))
 	id, err := ulid.New(ms, g.entropy)
-	if err != nil { // the entropy of one millisecond ran over: begin anew
+	if err != nil { // the entropy of one millisecond ran over: begin again
 		g.entropy = ulid.Monotonic(rand.Reader, 0)
 		id = ulid.MustNew(ms, g.entropy)
 	}

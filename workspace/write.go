@@ -76,7 +76,7 @@ func (r *Root) makeDirs(dir string) error {
 		}
 		err := r.root.Mkdir(dir[:i], 0o700)
 		if errors.Is(err, fs.ErrExist) {
-			continue // the next step says if it is no folder
+			continue // the next step says if it is not a folder
 		}
 		if err == nil {
 			err = r.own(dir[:i])

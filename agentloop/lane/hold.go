@@ -9,7 +9,7 @@ import (
 	"parley/workspace"
 )
 
-// hold is why a turn that has not ended lies still: it has neither goroutine nor place, and keeps its session.
+// hold is why a turn that has not ended is suspended: it has neither goroutine nor place, and keeps its session.
 type hold struct {
 	begun any
 	why   string

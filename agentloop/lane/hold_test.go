@@ -14,8 +14,8 @@ import (
 	"parley/workspace"
 )
 
-// lies holds each turn that was not woken yet, and notes what it sees.
-func lies(w *worker, after int64) func(*lane.Turn) {
+// suspends holds each turn that was not woken yet, and notes what it sees.
+func suspends(w *worker, after int64) func(*lane.Turn) {
 	return func(t *lane.Turn) {
 		switch cause := context.Cause(t.Context()); {
 		case cause != nil:
@@ -40,7 +40,7 @@ func other(seq int64, text string) workspace.Input {
 
 func TestAHeldTurnKeepsItsSessionAndNoPlace(t *testing.T) {
 	w := &worker{}
-	w.do = lies(w, lane.Never)
+	w.do = suspends(w, lane.Never)
 	bubble(t, 1, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
 		ls.Offer("k", in(1, "ask"))
 		want(t, w, "ask waits")
@@ -78,7 +78,7 @@ func TestANewMessageOfItsRequesterWakesAHeldTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &worker{}
-			w.do = lies(w, c.after)
+			w.do = suspends(w, c.after)
 			bubble(t, 2, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
 				ls.Offer("k", in(1, "ask"))
 				synctest.Wait()
@@ -107,7 +107,7 @@ func TestNothingThatComesBeforeTheHoldIsLost(t *testing.T) {
 					tn.Hold("again", "it waits", 2)
 					return
 				}
-				lies(w, 2)(tn)
+				suspends(w, 2)(tn)
 			}
 			bubble(t, 1, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
 				w.lanes = ls
@@ -124,7 +124,7 @@ func TestNothingThatComesBeforeTheHoldIsLost(t *testing.T) {
 // A stop ends a held turn although all places are taken.
 func TestAStopNeedsNoPlace(t *testing.T) {
 	w := &worker{}
-	hold := lies(w, lane.Never)
+	hold := suspends(w, lane.Never)
 	w.do = func(t *lane.Turn) {
 		if t.Key == "long" {
 			until(w)(t)
@@ -148,7 +148,7 @@ func TestAStopNeedsNoPlace(t *testing.T) {
 
 func TestAParkedTurnOfAnEarlierBootGoesOn(t *testing.T) {
 	w := &worker{}
-	w.do = lies(w, lane.Never)
+	w.do = suspends(w, lane.Never)
 	bubble(t, 1, w, settings(lane.Steer), func(t *testing.T, ls *lane.Lanes) {
 		ls.Park("k", "again", "it waits", lane.Never, in(1, "ask"))
 		ls.Park("left", "again", "it waits", lane.Never, in(2, "ask"))
@@ -167,7 +167,7 @@ func TestHeldTurnsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		acts := rapid.SliceOfN(rapid.IntRange(0, 5), 1, 30).Draw(rt, "acts")
 		w := &worker{}
-		w.do = lies(w, 1<<40)
+		w.do = suspends(w, 1<<40)
 		synctest.Test(t, func(t *testing.T) {
 			ls := lane.New(t.Context(), 2, w, func(string) lane.Settings { return settings(lane.Followup) }, time.Now)
 			offered := 0

@@ -47,7 +47,7 @@ type Handler interface {
 	Dropped(key string, dropped []workspace.Input, keepLine bool)
 	// Waits is told, once, that a turn waits for a place since Settings.Sign, and why. The turn has not begun.
 	Waits(key string, inputs []workspace.Input, why string)
-	// Behind is told, once a room, that an input waits behind a held turn, and why that lies still. It is called without
+	// Behind is told, once a room, that an input waits behind a held turn, and why that is suspended. It is called without
 	// a lock from the goroutine that offered.
 	Behind(key string, in workspace.Input, why string)
 }
@@ -334,7 +334,7 @@ func (ls *Lanes) end(l *lane) {
 }
 
 // after clears the ended turn; an interrupted one is followed at once by the turn that answers both. held says that
-// the turn has not ended and lies still, so that the goroutine has nothing to do.
+// the turn has not ended and is suspended, so that the goroutine has nothing to do.
 func (ls *Lanes) after(l *lane, t *Turn) (next *Turn, held bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

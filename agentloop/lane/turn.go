@@ -35,7 +35,7 @@ type Turn struct {
 	stash    any
 	back     []workspace.Input // given back
 	ended    error             // of a stop: outlives a restart that was under way
-	hold     *hold             // set: it has not ended, and lies still
+	hold     *hold             // set: it has not ended, and is suspended
 	woken    bool              // since it was begun
 	pausing  bool              // it is to pause at its next step
 }
@@ -219,8 +219,8 @@ type View struct {
 	Run       []workspace.Input // inputs of the turn
 	Requester workspace.PersonID
 	Waiting   []workspace.Input
-	Held      string // why the turn has not begun, or lies still; empty: it runs
-	Asleep    bool   // it has begun, and lies still
+	Held      string // why the turn has not begun, or is suspended; empty: it runs
+	Asleep    bool   // it has begun, and is suspended
 }
 
 // Look returns what a session is doing.
@@ -258,7 +258,7 @@ func (ls *Lanes) Drain(ctx context.Context) {
 	ls.mu.Lock()
 	ls.shut = true
 	for key, l := range ls.lanes {
-		if l.asleep { // what lies still does so in the record
+		if l.asleep { // what is suspended is so in the record
 			delete(ls.lanes, key)
 		}
 	}

@@ -219,7 +219,7 @@ func (c *call) rest(ctx context.Context, woken <-chan struct{}) *Error {
 	}
 	d := time.Until(at)
 	end, ends := ctx.Deadline()
-	last := c.began.Add(maxFailing) // of our patience
+	last := c.began.Add(maxFailing) // tries end then
 	switch late := !first.stated && !c.began.IsZero() && at.After(last); {
 	case late && first.err != nil && first.err.Kind == CoolDown: // another session may find the model well before
 		d = time.Until(last)

@@ -42,7 +42,7 @@ type Registry struct {
 // alarm wakes the calls that wait for a model. Registries that follow one another share it.
 type alarm struct {
 	mu sync.Mutex
-	up chan struct{} // closed, and made anew, when a model ends its cool-down
+	up chan struct{} // closed, and made again, when a model ends its cool-down
 }
 
 // entry is a configured model. Models with one account share its state.

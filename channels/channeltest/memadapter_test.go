@@ -161,7 +161,7 @@ func (a *memAdapter) convert(ev *memEvent) (channels.Inbound, bool) {
 	return a.special(ev, in)
 }
 
-// special turns in into what the event is, if it is no plain message.
+// special turns in into what the event is, if it is not a plain message.
 func (a *memAdapter) special(ev *memEvent, in channels.Inbound) (channels.Inbound, bool) {
 	kinds := map[Deed]channels.Kind{EditIt: channels.KindEdit, DeleteIt: channels.KindDelete, ReactTo: channels.KindReaction,
 		PressOn: channels.KindButton, MoveRoom: channels.KindMoved, Garbage: channels.KindUnparsed}

@@ -122,7 +122,7 @@ func (r *rig) stop() {
 	}
 	r.in.release()
 	r.tr.CloseIdleConnections()
-	// A cut makes the fake listen anew. Adapters never listen: they are mounted on the one listener.
+	// A cut makes the fake listen again. Adapters never listen: they are mounted on the one listener.
 	listening := goleak.IgnoreAnyFunction("net/http.(*Server).Serve")
 	if err := goleak.Find(r.base, listening); err != nil {
 		r.t.Errorf("after Run returned: %v", err)

@@ -138,7 +138,7 @@ func (o *Options) validate() (*url.URL, error) {
 	case strings.HasPrefix(token, "Bot "):
 		wrong("token", `must stand without "Bot " before it`)
 	case strings.ContainsAny(token, " \n\t"), !o.elsewhere() && !tokenFormat().MatchString(token):
-		wrong("token", "is no bot token, which has three parts with dots between them: copy it whole from the developer portal, Bot, Reset Token")
+		wrong("token", "is not a bot token, which has three parts with dots between them: copy it whole from the developer portal, Bot, Reset Token")
 	}
 	raw := o.APIURL
 	if raw == "" {

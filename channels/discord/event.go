@@ -176,7 +176,7 @@ type ready struct {
 // (https://discord.com/developers/docs/reference#snowflakes).
 const epoch = 1420070400000
 
-// born is when an id was made; zero for what is no id.
+// born is when an id was made; zero for what is not an id.
 func born(id string) time.Time {
 	n, err := strconv.ParseUint(id, 10, 64)
 	if err != nil {

@@ -25,7 +25,7 @@ type pace struct {
 	ready    time.Duration // from Identify or Resume to READY or RESUMED
 	guilds   time.Duration // after READY, until all servers have come
 	greeted  time.Duration // at most so long is waited after a connection that was up
-	settled  time.Duration // how long a connection holds before failures are counted anew
+	settled  time.Duration // how long a connection holds before failures are counted from zero
 	keep     time.Duration // between two writes of the session
 	thinking time.Duration // how long a command shows "… is thinking" while nobody answers it
 }

@@ -315,8 +315,8 @@ func TestOptionsAreJudgedWithoutTheNetwork(t *testing.T) {
 		{discordtest.DefaultToken, "http://127.0.0.1:8082/api/v10", ""},
 		{"", "", "token is missing"},
 		{"Bot " + discordtest.DefaultToken, "", `without "Bot "`},
-		{"abc", "", "token is no bot token"},
-		{"a.b.c\n", "", "token is no bot token"},
+		{"abc", "", "token is not a bot token"},
+		{"a.b.c\n", "", "token is not a bot token"},
 		{discordtest.DefaultToken, "ftp://h", "api_url must be"},
 		{discordtest.DefaultToken, "http://h/?t=1", "api_url must be"},
 	} {

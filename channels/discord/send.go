@@ -202,7 +202,7 @@ func (c *Channel) ShowTyping(ctx context.Context, to channels.Address) error {
 	return c.rest.call(ctx, "show typing", http.MethodPost, "channels/"+id+"/typing", nil, nil)
 }
 
-// React puts a reaction on a message; the empty emoji takes all of ours away.
+// React puts a reaction on a message; the empty emoji takes all of Parley's away.
 func (c *Channel) React(ctx context.Context, to channels.Address, id channels.MessageID, emoji string) error {
 	path, err := c.existing(to, id)
 	if err != nil {

@@ -117,7 +117,7 @@ func (c *cutter) next(from int) int {
 	return c.least(from, hi)
 }
 
-// beyond is a place that surely lies behind the end of the part, so that not all the rest is searched.
+// beyond is a place that is surely behind the end of the part, so that not all the rest is searched.
 func (c *cutter) beyond(from int) int {
 	for n := 2 * c.t.MaxUnits; from+n < len(c.md); n *= 2 {
 		if _, ok := c.fits(Span{from, from + n}); !ok {

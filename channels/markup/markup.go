@@ -7,7 +7,7 @@
 //
 // Nothing of the source is ever copied to a network as markup. The text is parsed (CommonMark with tables,
 // strikethrough, bare links and task lists), flattened to runs of text with their look and their place in the
-// source, and every dialect is written anew from those runs. So a part always parses alone: what is open at
+// source, and every dialect is written again from those runs. So a part always parses alone: what is open at
 // its end is closed, and what was open at its begin is opened again. Unfinished Markdown (an unclosed fence,
 // an unclosed **) is as good as any, which is what a half-streamed answer needs; an append-only stream sends
 // up to Settled.
@@ -180,7 +180,7 @@ func (m *mark) within(k markKind) bool {
 	return false
 }
 
-// target is the link that m lies in, or nil.
+// target is the link that m is in, or nil.
 func (m *mark) target() *link {
 	for ; m != nil; m = m.up {
 		if m.kind == linked {

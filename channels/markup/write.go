@@ -68,12 +68,12 @@ func (d *Doc) leafAt(at int) int {
 	return max(i-1, 0)
 }
 
-// holds says whether a position lies in s; the last span also has what stands at the very end.
+// holds says whether a position is in s; the last span also has what stands at the very end.
 func (d *Doc) holds(s Span, at int) bool {
 	return at >= s.From && (at < s.To || at == s.To && s.To >= len(d.md))
 }
 
-// clip is the part of a leaf's runs that lies in s.
+// clip is the part of a leaf's runs that is in s.
 func (d *Doc) clip(l *leaf, s Span) []run {
 	first := runAt(l.runs, s.From)
 	end := first

@@ -18,7 +18,7 @@ const sectionMost = 3000
 // content is the best form for a text: Slack reads the Markdown itself. With buttons it goes into a block, since
 // markdown_text stands alone.
 func (c *Channel) content(p channels.Post) ([]slackgo.MsgOption, error) {
-	if len(p.Actions) == 0 && !c.elder.Load() {
+	if len(p.Actions) == 0 && !c.legacyServer.Load() {
 		return []slackgo.MsgOption{slackgo.MsgOptionMarkdownText(p.Text)}, nil
 	}
 	return c.inBlocks(p)
@@ -26,7 +26,7 @@ func (c *Channel) content(p channels.Post) ([]slackgo.MsgOption, error) {
 
 // inBlocks is a text as blocks, which replace whatever stood there before.
 func (c *Channel) inBlocks(p channels.Post) ([]slackgo.MsgOption, error) {
-	if c.elder.Load() {
+	if c.legacyServer.Load() {
 		return older(p)
 	}
 	blocks, err := blocksOf(p)
@@ -77,7 +77,7 @@ func blocksOf(p channels.Post) ([]slackgo.Block, error) {
 // passes. That it takes no markdown_text holds from then on; blocks may be refused for what stands in them.
 func (c *Channel) unread(err error) bool {
 	if says(err, "no_text") {
-		c.elder.Store(true)
+		c.legacyServer.Store(true)
 		return true
 	}
 	return says(err, "invalid_blocks")

@@ -281,7 +281,7 @@ func (r *receiver) command(ctx context.Context, e envelope) (channels.Inbound, b
 	return in, true
 }
 
-// pressed is a button of ours.
+// pressed is a button of Parley's.
 func (r *receiver) pressed(ctx context.Context, e envelope) (channels.Inbound, bool) {
 	var p press
 	if json.Unmarshal(e.Payload, &p) != nil {

@@ -52,7 +52,7 @@ func (c *Channel) Find(ctx context.Context, p channels.Post, since time.Time) (i
 	return id, found, sure && !found, err
 }
 
-// same says whether a message of ours is the post.
+// same says whether a message of Parley's is the post.
 func same(p channels.Post, ev slackEvent) bool {
 	if len(p.Files) > 0 {
 		return len(ev.Files) == 1 && ev.Files[0].Name == p.Files[0].Name && (p.Files[0].Size == 0 || ev.Files[0].Size == p.Files[0].Size)

@@ -66,7 +66,7 @@ func running(t *testing.T, s *slacktest.Server, change func(*pace)) (*Channel, *
 	tr := &http.Transport{}
 	t.Cleanup(tr.CloseIdleConnections)
 	o := Options{BotToken: channels.Secret(s.Team(0).Token), AppToken: channels.Secret(s.App().Token), APIURL: s.APIURL()}
-	c, err := newChannel("work", o, channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: tr}, Clock: wall{}}, &hub{})
+	c, err := newChannel("work", o, channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: tr}, Clock: wall{}}, &appRegistry{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func offline(tb testing.TB) *receiver {
 	tb.Helper()
 	refuse := roundTripper(func(*http.Request) (*http.Response, error) { return nil, http.ErrServerClosed })
 	c, err := newChannel("work", Options{BotToken: "xoxb-1-2-abcdefgh", AppToken: "xapp-1-A-abcdefgh"},
-		channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: refuse}, Clock: wall{}}, &hub{})
+		channels.Deps{Log: slog.New(slog.DiscardHandler), HTTP: &http.Client{Transport: refuse}, Clock: wall{}}, &appRegistry{})
 	if err != nil {
 		tb.Fatal(err)
 	}

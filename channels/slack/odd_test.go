@@ -29,7 +29,7 @@ func TestAServerThatGreetsAndHangsUpIsNotHammered(t *testing.T) {
 func TestAServerThatDoesNotPingIsNotLeft(t *testing.T) {
 	t.Parallel()
 	s := slacktest.Start(t, slacktest.Options{NoLimits: true, PingEvery: time.Hour})
-	_, in := running(t, s, func(p *pace) { p.quiet = 9 * time.Second; p.knock = 20 * time.Millisecond })
+	_, in := running(t, s, func(p *pace) { p.quiet = 9 * time.Second; p.ping = 20 * time.Millisecond })
 	in.wait(t, channels.Ready)
 	if err := s.WaitFor(t.Context(), func(v slacktest.View) bool { return v.Pings() > 5 }); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestAWebAPIWithoutMarkdown(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !c.elder.Load() {
+	if !c.legacyServer.Load() {
 		t.Error("it is tried each time")
 	}
 }
@@ -73,23 +73,23 @@ func TestWhoseAnEventIs(t *testing.T) {
 		payload string
 		ours    bool
 	}{
-		"plain":                      {`{"team_id":"T1"}`, true},
-		"says nothing":               {`{"type":"event_callback"}`, true},
-		"of another workspace":       {`{"team_id":"T2"}`, false},
-		"of a guest from elsewhere":  {`{"team_id":"T2","context_team_id":"T1","is_ext_shared_channel":true}`, true},
-		"by its authorization":       {`{"team_id":"T2","authorizations":[{"team_id":"T1","user_id":"U1","is_bot":true}]}`, true},
-		"by another's":               {`{"team_id":"T2","authorizations":[{"team_id":"T2","user_id":"U9","is_bot":true}]}`, false},
-		"by our bot in an org":       {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":null,"user_id":"U1","is_bot":true,"is_enterprise_install":true}]}`, true},
-		"of our organisation":        {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":"T7","is_enterprise_install":true}]}`, true},
-		"of another in our org":      {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":"T7","user_id":"U9","is_bot":true,"is_enterprise_install":false}]}`, false},
-		"a press, by its team":       {`{"type":"block_actions","team":{"id":"T1"},"user":{"team_id":"T2"}}`, true},
-		"a press in an org":          {`{"type":"block_actions","team":null}`, true},
-		"a press in another's":       {`{"type":"block_actions","team":{"id":"T2"}}`, false},
-		"authorizations are no list": {`{"team_id":"T1","authorizations":{}}`, true},
+		"plain":                         {`{"team_id":"T1"}`, true},
+		"says nothing":                  {`{"type":"event_callback"}`, true},
+		"of another workspace":          {`{"team_id":"T2"}`, false},
+		"of a guest from elsewhere":     {`{"team_id":"T2","context_team_id":"T1","is_ext_shared_channel":true}`, true},
+		"by its authorization":          {`{"team_id":"T2","authorizations":[{"team_id":"T1","user_id":"U1","is_bot":true}]}`, true},
+		"by another's":                  {`{"team_id":"T2","authorizations":[{"team_id":"T2","user_id":"U9","is_bot":true}]}`, false},
+		"by our bot in an org":          {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":null,"user_id":"U1","is_bot":true,"is_enterprise_install":true}]}`, true},
+		"of our organisation":           {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":"T7","is_enterprise_install":true}]}`, true},
+		"of another in our org":         {`{"team_id":"T7","authorizations":[{"enterprise_id":"E1","team_id":"T7","user_id":"U9","is_bot":true,"is_enterprise_install":false}]}`, false},
+		"a press, by its team":          {`{"type":"block_actions","team":{"id":"T1"},"user":{"team_id":"T2"}}`, true},
+		"a press in an org":             {`{"type":"block_actions","team":null}`, true},
+		"a press in another's":          {`{"type":"block_actions","team":{"id":"T2"}}`, false},
+		"authorizations are not a list": {`{"team_id":"T1","authorizations":{}}`, true},
 	} {
 		r := offline(t)
 		r.c.self.Load().enterprise = "E1"
-		r.c.hub.add(r.c)
+		r.c.apps.add(r.c)
 		whose, ok := r.owner(installations(json.RawMessage(c.payload)))
 		if !ok || (whose == r) != c.ours {
 			t.Errorf("%s: given to %v, %v", name, whose, ok)

@@ -19,14 +19,14 @@ type pace struct {
 	disabled time.Duration // at least, while Socket Mode is switched off
 	crowded  time.Duration // at least, while the app has too many sockets
 	quiet    time.Duration // how long a socket may be silent: Slack pings every few seconds; beyond it the line counts as dead
-	knock    time.Duration // after so long a silence the other side is pinged
+	ping     time.Duration // after so long a silence the other side is pinged
 	greeted  time.Duration // at most so long is waited after a connection that was up
-	settled  time.Duration // how long a connection holds before failures are counted anew
+	settled  time.Duration // how long a connection holds before failures are counted from zero
 }
 
 func usualPace() pace {
 	return pace{first: 500 * time.Millisecond, longest: time.Minute, disabled: 5 * time.Second, crowded: 30 * time.Second, quiet: 45 * time.Second,
-		knock: 15 * time.Second, greeted: 2 * time.Second, settled: 5 * time.Second}
+		ping: 15 * time.Second, greeted: 2 * time.Second, settled: 5 * time.Second}
 }
 
 func (p pace) backoff(try int) time.Duration { return channels.Backoff(try, p.first, p.longest) }

@@ -56,7 +56,7 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 		id, err = c.postMessage(ctx, p, body, thread)
 	}
 	if says(err, "duplicate_message_not_found", "duplicate_client_msg_id") {
-		return c.twin(ctx, p, body, thread, err)
+		return c.resolveDuplicate(ctx, p, body, thread, err)
 	}
 	if thread != "" && p.To.Thread == "" && says(err, "thread_not_found", "message_not_found") {
 		return c.postMessage(ctx, p, body, "") // a deleted question must not cost the answer
@@ -64,9 +64,9 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 	return id, err
 }
 
-// twin is a post that Slack took for one that it has: it is looked for and given this text, since what was sent may have
-// been the begin of it. It is sent under no id of ours when somebody has deleted it since.
-func (c *Channel) twin(ctx context.Context, p channels.Post, body []slackgo.MsgOption, thread string, refusal error) (channels.MessageID, error) {
+// resolveDuplicate is a post that Slack took for one that it has: it is looked for and given this text, since what was sent may have
+// been the begin of it. It is sent under no id of Parley's when somebody has deleted it since.
+func (c *Channel) resolveDuplicate(ctx context.Context, p channels.Post, body []slackgo.MsgOption, thread string, refusal error) (channels.MessageID, error) {
 	id, found, sure, err := c.Find(ctx, p, time.Time{})
 	switch {
 	case err != nil:
@@ -166,7 +166,7 @@ func (c *Channel) Edit(ctx context.Context, id channels.MessageID, p channels.Po
 	return err
 }
 
-// Delete removes a message of ours. What is gone is gone.
+// Delete removes a message of Parley's. What is gone is gone.
 func (c *Channel) Delete(ctx context.Context, to channels.Address, id channels.MessageID) error {
 	err := c.do(ctx, "chat.delete", func(ctx context.Context, api *slackgo.Client) error {
 		_, _, err := api.DeleteMessageContext(ctx, string(to.Peer), string(id))
@@ -192,7 +192,7 @@ func (c *Channel) ours(address string) bool {
 // respond answers through a response_url: to one person, or in the room.
 func (c *Channel) respond(ctx context.Context, p channels.Post) (channels.MessageID, error) {
 	if !c.ours(p.Handle.Secret) {
-		return "", bad("the handle is no address of Slack")
+		return "", bad("the handle is not an address of Slack")
 	}
 	if p.Text == "" {
 		return "", bad("the message is empty")
@@ -230,7 +230,7 @@ var errSpent = errors.New("the command's response_url is used up")
 func (c *Channel) answer(ctx context.Context, address string, body []byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("the response_url is no address") // the address is a secret
+		return errors.New("the response_url is not an address") // the address is a secret
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)

@@ -87,9 +87,9 @@ func TestAnswersGoIntoTheThreadOfTheirQuestion(t *testing.T) {
 	if m, _ := s.View().Message(anaDM, string(b.send(direct))); m.ThreadTS != "" {
 		t.Errorf("a direct message is in the thread %q", m.ThreadTS)
 	}
-	s.Say(slacktest.Say{Channel: groupID, User: benID, Text: "to you", Thread: string(b.send(channels.Post{To: b.room(""), Text: "a notice of ours"}))})
+	s.Say(slacktest.Say{Channel: groupID, User: benID, Text: "to you", Thread: string(b.send(channels.Post{To: b.room(""), Text: "a notice of Parley's"}))})
 	if in := b.get("a reply to us", withText("to you")); in.Quote == nil || !in.Quote.Own || in.To.Thread == "" {
-		t.Errorf("a reply in a thread of ours: %+v", in)
+		t.Errorf("a reply in a thread of Parley's: %+v", in)
 	}
 }
 
@@ -323,7 +323,7 @@ func TestTokensAreTold(t *testing.T) {
 		want string
 	}{
 		{slack.Options{BotToken: "xapp-1-2-3", AppToken: "xoxb-1-2-3"}, "swapped"},
-		{slack.Options{BotToken: "xoxp-1-2-3", AppToken: "xapp-1-2-3"}, "no bot token"},
+		{slack.Options{BotToken: "xoxp-1-2-3", AppToken: "xapp-1-2-3"}, "not a bot token"},
 		{slack.Options{BotToken: "xoxb-1-2-3"}, "app_token is missing"},
 		{slack.Options{AppToken: "xapp-1"}, "bot_token is missing"},
 		{slack.Options{BotToken: "xoxb-1-2-3", AppToken: "xapp-1-2-3", APIURL: "ftp://x"}, "api_url"},

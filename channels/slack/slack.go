@@ -50,19 +50,19 @@ type Options struct {
 
 // Channel is the app in one workspace. It is safe for concurrent use.
 type Channel struct {
-	opts  Options
-	base  *url.URL
-	http  *http.Client // the shared one, but it follows no redirect: a token goes nowhere else
-	log   *slog.Logger
-	clock channels.Clock
-	clean *strings.Replacer
-	hub   *hub
-	self  atomic.Pointer[identity] // nil until auth.test has answered
-	live  atomic.Pointer[receiver] // nil unless Run is at work
-	names *names
-	marks *marks
-	elder atomic.Bool // the Web API knows no Markdown
-	pace  pace
+	opts         Options
+	base         *url.URL
+	http         *http.Client // the shared one, but it follows no redirect: a token goes nowhere else
+	log          *slog.Logger
+	clock        channels.Clock
+	clean        *strings.Replacer
+	apps         *appRegistry
+	self         atomic.Pointer[identity] // nil until auth.test has answered
+	live         atomic.Pointer[receiver] // nil unless Run is at work
+	names        *names
+	marks        *marks
+	legacyServer atomic.Bool // the Web API knows no Markdown
+	pace         pace
 }
 
 var (
@@ -83,21 +83,21 @@ var (
 // Factory is slack's line in channels/all. Channels of one factory that have one app in several workspaces hand each other
 // what Slack gave to the wrong one.
 func Factory() channels.Factory {
-	h := &hub{}
+	h := &appRegistry{}
 	f := channels.FactoryOf(Network, func(name string, o Options, d channels.Deps) (*Channel, error) { return newChannel(name, o, d, h) })
 	f.Manifest = Manifest
 	return f
 }
 
 // newChannel makes the channel; it does no IO. Its errors name every bad option.
-func newChannel(name string, o Options, d channels.Deps, h *hub) (*Channel, error) {
+func newChannel(name string, o Options, d channels.Deps, h *appRegistry) (*Channel, error) {
 	base, err := o.validate()
 	if err != nil {
 		return nil, fmt.Errorf("channel %s: %w", name, err)
 	}
 	stay := *d.HTTP
 	stay.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c := &Channel{opts: o, base: base, http: &stay, log: d.Log.With("channel", name), clock: d.Clock, clean: o.redactor(), hub: h,
+	c := &Channel{opts: o, base: base, http: &stay, log: d.Log.With("channel", name), clock: d.Clock, clean: o.redactor(), apps: h,
 		names: newNames(), marks: newMarks(), pace: usualPace()}
 	h.add(c)
 	return c, nil
@@ -134,7 +134,7 @@ func (o *Options) validate() (*url.URL, error) {
 	case strings.HasPrefix(bot, "xapp-"):
 		wrong("bot_token", "is an app-level token (xapp-): bot_token and app_token are swapped")
 	case !o.elsewhere() && !strings.HasPrefix(bot, "xoxb-") || strings.ContainsAny(bot, " \n\t"):
-		wrong("bot_token", "is no bot token, which begins with xoxb-: copy it whole from OAuth & Permissions")
+		wrong("bot_token", "is not a bot token, which begins with xoxb-: copy it whole from OAuth & Permissions")
 	}
 	switch o.Mode {
 	case "", "socket":
@@ -144,7 +144,7 @@ func (o *Options) validate() (*url.URL, error) {
 		case strings.HasPrefix(app, "xoxb-"):
 			wrong("app_token", "is a bot token (xoxb-): bot_token and app_token are swapped")
 		case !o.elsewhere() && !strings.HasPrefix(app, "xapp-") || strings.ContainsAny(app, " \n\t"):
-			wrong("app_token", "is no app-level token, which begins with xapp-: copy it whole from Basic Information")
+			wrong("app_token", "is not an app-level token, which begins with xapp-: copy it whole from Basic Information")
 		}
 	case "http":
 		if len(o.SigningSecret) < 8 {

@@ -48,7 +48,7 @@ func (r *receiver) connection(ctx context.Context) ending {
 	var work sync.WaitGroup
 	began := r.c.clock.Now()
 	work.Go(func() { s.read(ctx) })
-	work.Go(func() { s.knock(ctx, r.c.pace.knock) })
+	work.Go(func() { s.ping(ctx, r.c.pace.ping) })
 	work.Go(func() { // a read has no context
 		<-ctx.Done()
 		_ = s.conn.Close()
@@ -172,8 +172,8 @@ func (s *socket) read(ctx context.Context) {
 	}
 }
 
-// knock pings a server that has said nothing for a while: Slack pings by itself, a server in its place need not.
-func (s *socket) knock(ctx context.Context, after time.Duration) {
+// ping pings a server that has said nothing for a while: Slack pings by itself, a server in its place need not.
+func (s *socket) ping(ctx context.Context, after time.Duration) {
 	t := time.NewTimer(after)
 	defer t.Stop()
 	for {
@@ -308,7 +308,7 @@ func (r *receiver) owner(for_ []installation) (whose *receiver, ok bool) {
 		if self != nil && self.has(at) {
 			return r, true
 		}
-		whose, sure := r.c.hub.whose(r.c, at)
+		whose, sure := r.c.apps.whose(r.c, at)
 		if whose != nil {
 			return whose, true
 		}

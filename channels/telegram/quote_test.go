@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A reply to somebody's picture brings the picture; a reply to one of ours does not bring it back.
+// A reply to somebody's picture brings the picture; a reply to one of Parley's does not bring it back.
 func TestReplyBringsTheFilesOfWhatItAnswers(t *testing.T) {
 	t.Parallel()
 	s := &identity{}

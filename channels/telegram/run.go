@@ -24,7 +24,7 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 	defer func() { _ = calls.Wait() }() // they return nothing
 	r := &receiver{c: c, in: in, watch: newWatch(c, in)}
 	r.answer = func(callback string) {
-		calls.TryGo(func() error { // when too many are on their way, a spinner more or less is no loss
+		calls.TryGo(func() error { // when too many are on their way, a spinner more or less is not a loss
 			c.answerCallback(ctx, callback)
 			return nil
 		})
@@ -172,7 +172,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 }
 
 // confirm moves the offset behind a batch whose ids end before next; 0: it had none. A batch that lies below the offset
-// is an update given out once more, or numbers that begin anew, as they may after a week without any (getUpdates,
+// is an update given out once more, or numbers that begin again, as they may after a week without any (getUpdates,
 // Update.update_id): the offset follows it down, or it would never be confirmed.
 func (r *receiver) confirm(next int64) error {
 	switch {

@@ -214,7 +214,7 @@ func TestSecondPollerIsNamedAndPollingGoesOnSlowly(t *testing.T) {
 			t.Errorf("%d polls in five minutes", n)
 		}
 		if len(s.made("deleteWebhook")) != 0 {
-			t.Error("a second poller is no webhook")
+			t.Error("a second poller is not a webhook")
 		}
 		s.mu.Lock()
 		delete(s.answer, "getUpdates")
@@ -435,7 +435,7 @@ func TestOddUpdateBlocksNobody(t *testing.T) {
 	})
 }
 
-// A batch of nothing but confirmed updates is no trouble, unless it never ends; and ids may begin anew lower down.
+// A batch of nothing but confirmed updates is no trouble, unless it never ends; and ids may begin again lower down.
 func TestR02_OffsetFollowsUpdatesThatLieBelowIt(t *testing.T) {
 	t.Parallel()
 	batch := func(ids ...int) (raws []json.RawMessage) {
@@ -453,7 +453,7 @@ func TestR02_OffsetFollowsUpdatesThatLieBelowIt(t *testing.T) {
 	}{
 		{[]int{5, 6, 7}, 8, nil},
 		{[]int{7}, 8, nil}, // once more
-		{[]int{3}, 4, nil}, // anew
+		{[]int{3}, 4, nil}, // again
 		{[]int{4}, 5, nil}, // and on
 		{[]int{4}, 5, nil}, // a server that ignores the offset: three times
 		{[]int{4}, 5, nil}, //

@@ -108,7 +108,7 @@ func (o *Options) validate() (*url.URL, error) {
 	if o.Token == "" {
 		wrong("token", "is missing: @BotFather gives one")
 	} else if !tokenFormat.MatchString(o.Token.Reveal()) {
-		wrong("token", "is no bot token, which is a number, a colon and letters such as 123456:ABC-DEF: copy it whole from @BotFather")
+		wrong("token", "is not a bot token, which is a number, a colon and letters such as 123456:ABC-DEF: copy it whole from @BotFather")
 	}
 	raw := o.APIURL
 	if raw == "" {

@@ -291,7 +291,7 @@ func (l *line) beat(life context.Context) {
 	}
 }
 
-// follow begins to send the events of a session; once more begins anew.
+// follow begins to send the events of a session; once more begins again.
 func (l *line) follow(f frame) {
 	l.unfollow(f.Key)
 	l.mu.Lock()

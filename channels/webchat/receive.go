@@ -127,7 +127,7 @@ func (l *line) address(peer channels.PeerID) channels.Address {
 	return channels.Address{Network: Network, Account: channels.AccountID(l.who.ID), Kind: channels.DM, Peer: peer}
 }
 
-// command says whether a text is a slash command of ours and not of somebody else's ("/stop@other").
+// command says whether a text is a slash command of Parley's and not of somebody else's ("/stop@other").
 func command(text string) bool {
 	word, _, _ := strings.Cut(text, " ")
 	return strings.HasPrefix(word, "/") && !strings.Contains(word, "@")

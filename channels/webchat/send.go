@@ -124,7 +124,7 @@ func (c *Channel) readers(to channels.Address) []*line {
 }
 
 // show hands a post to every page of the person and waits until one says that it shows it. Pages know a post by its id, so
-// that showing it again is no second one.
+// that showing it again is not a second one.
 func (c *Channel) show(ctx context.Context, to channels.Address, f postFrame) error {
 	answers := make(chan frame, maxLines)
 	var asked []*line

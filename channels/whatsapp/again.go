@@ -12,8 +12,8 @@ import (
 	"go.mau.fi/whatsmeow/types/events"
 )
 
-// A device that cannot read a message of ours asks for it again, by a retry receipt. whatsmeow acknowledges that at once and
-// encrypts the message anew beside it (handleReceipt of its receipt.go): when the line or the process ends between the two,
+// A device that cannot read a message of Parley's asks for it again, by a retry receipt. whatsmeow acknowledges that at once and
+// encrypts the message again beside it (handleReceipt of its receipt.go): when the line or the process ends between the two,
 // the device waits for ever. So the question is kept until the device confirms the message, and is answered once more after
 // the next connection, and whenever the confirmation does not come. A second copy has the same id and is dropped by whoever
 // has the first.
@@ -119,8 +119,8 @@ func (s *session) resend(ctx context.Context, q question) error {
 	return errors.Join(err, s.v.answered(ctx, q, s.c.clock.Now()))
 }
 
-// asked keeps a question. One that is asked anew has all its tries before it.
-func (v *vault) asked(ctx context.Context, q question) error {
+// asked keeps a question. One that is asked again has all its tries before it.
+func (v *deviceStore) asked(ctx context.Context, q question) error {
 	if _, err := v.db.ExecContext(ctx, `INSERT INTO parley_again (id, device, chat, own, at, tries) VALUES (?, ?, ?, ?, ?, 0)
 		ON CONFLICT (id, device) DO UPDATE SET at = excluded.at, tries = 0`, q.id, q.device.String(), q.chat.String(), q.own.String(), q.at.UnixMilli()); err != nil {
 		return fmt.Errorf("keep a question: %w", err)
@@ -133,7 +133,7 @@ func (v *vault) asked(ctx context.Context, q question) error {
 }
 
 // confirmed forgets the questions of a device that has the messages now.
-func (v *vault) confirmed(ctx context.Context, ids []string, device types.JID) error {
+func (v *deviceStore) confirmed(ctx context.Context, ids []string, device types.JID) error {
 	for _, id := range ids {
 		v.mu.Lock()
 		wanted := v.wanted[id]
@@ -149,7 +149,7 @@ func (v *vault) confirmed(ctx context.Context, ids []string, device types.JID) e
 }
 
 // answered notes that a question was answered, or could not be; its device has not confirmed it yet.
-func (v *vault) answered(ctx context.Context, q question, now time.Time) error {
+func (v *deviceStore) answered(ctx context.Context, q question, now time.Time) error {
 	_, err := v.db.ExecContext(ctx, `UPDATE parley_again SET tries = tries + 1, at = ? WHERE id = ? AND device = ?`, now.UnixMilli(), q.id, q.device.String())
 	if err == nil {
 		_, err = v.db.ExecContext(ctx, `DELETE FROM parley_again WHERE id = ? AND device = ? AND tries >= ?`, q.id, q.device.String(), againMost)
@@ -161,14 +161,14 @@ func (v *vault) answered(ctx context.Context, q question, now time.Time) error {
 }
 
 // waits says that there may be questions.
-func (v *vault) waits() bool {
+func (v *deviceStore) waits() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.wanted) > 0
 }
 
 // questions are those that were asked before a time, oldest first.
-func (v *vault) questions(ctx context.Context, before time.Time) ([]question, error) {
+func (v *deviceStore) questions(ctx context.Context, before time.Time) ([]question, error) {
 	rows, err := v.db.QueryContext(ctx, `SELECT id, device, chat, own, at FROM parley_again WHERE at < ? ORDER BY at`, before.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read the questions: %w", err)

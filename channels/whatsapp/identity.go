@@ -11,7 +11,7 @@ import (
 )
 
 // People have two addresses: a phone number (…@s.whatsapp.net) and a hidden one, the LID (…@lid); either may come as the
-// sender. They go by the number, or, when it is not known at first sight, by the LID for good (vault.pin).
+// sender. They go by the number, or, when it is not known at first sight, by the LID for good (deviceStore.pin).
 
 // human is who somebody is, whichever address they came by.
 type human struct {
@@ -68,7 +68,7 @@ func (h human) sender(name string) channels.Sender {
 }
 
 // Message ids on WhatsApp are made by whoever sends: only together with the sender is one unique. Ours are given as they
-// are; another's has its sender behind a blank, so that nobody can pass a message off as one of ours by its id.
+// are; another's has its sender behind a blank, so that nobody can pass a message off as one of Parley's by its id.
 
 func foreignID(id string, by types.JID) channels.MessageID {
 	return channels.OfWriter(id, channels.UserID(by.String()))
@@ -127,13 +127,13 @@ func sideOf(info *types.MessageSource, chat types.JID) types.JID {
 func target(to channels.Address) (types.JID, error) {
 	j, err := types.ParseJID(string(to.Peer))
 	if err != nil || j.User == "" || j.Device != 0 || j.RawAgent != 0 {
-		return j, bad("%q is no chat of WhatsApp", to.Peer)
+		return j, bad("%q is not a chat of WhatsApp", to.Peer)
 	}
 	switch j.Server {
 	case types.DefaultUserServer, types.HiddenUserServer, types.GroupServer:
 		return j, nil
 	}
-	return j, bad("%q is no chat that can be written to", to.Peer)
+	return j, bad("%q is not a chat that can be written to", to.Peer)
 }
 
 // mentions says whether the account is among those who are mentioned, and takes its name from the beginning of the text,

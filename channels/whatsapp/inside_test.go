@@ -65,7 +65,7 @@ func TestPersonKeepsTheNameOfFirstSight(t *testing.T) {
 	if got := who(lid, types.EmptyJID); got != lid.String() {
 		t.Errorf("with the number unknown: %s", got)
 	}
-	for range 2 { // also for a process that begins anew
+	for range 2 { // also for a process that begins again
 		if got := who(lid, number); got != lid.String() {
 			t.Errorf("after the number was learned: %s", got)
 		}
@@ -125,7 +125,7 @@ func TestSentMessagesAreKeptForThoseWhoAskAgain(t *testing.T) {
 }
 
 // reload closes the file and opens it again, as a new process does.
-func reload(t *testing.T, k *keep) (*vault, error) {
+func reload(t *testing.T, k *keep) (*deviceStore, error) {
 	t.Helper()
 	if err := k.open.close(); err != nil {
 		return nil, err

@@ -41,11 +41,11 @@ type keep struct {
 
 	mu    sync.Mutex
 	users int
-	open  *vault
+	open  *deviceStore
 }
 
-// vault is the open file: whatsmeow's own tables, and five of ours.
-type vault struct {
+// deviceStore is the open file: whatsmeow's own tables, and five of Parley's.
+type deviceStore struct {
 	db        *sql.DB
 	container *sqlstore.Container
 	lock      *os.File
@@ -62,7 +62,7 @@ type vault struct {
 func newKeep(dir, name string, log *slog.Logger) *keep { return &keep{dir: dir, name: name, log: log} }
 
 // acquire opens the file, or joins those who have it open. Call release when done.
-func (k *keep) acquire(ctx context.Context) (*vault, error) {
+func (k *keep) acquire(ctx context.Context) (*deviceStore, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.open == nil {
@@ -96,14 +96,14 @@ func (k *keep) empty() bool {
 
 func (k *keep) path() string { return filepath.Join(k.dir, "wa-"+k.name+".db") }
 
-func (k *keep) load(ctx context.Context) (_ *vault, err error) {
+func (k *keep) load(ctx context.Context) (_ *deviceStore, err error) {
 	if k.dir == "" {
 		return nil, errors.New("no data directory is given")
 	}
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, err
 	}
-	v := &vault{lids: map[string]bool{}, wanted: map[string]bool{}, met: map[string]bool{}}
+	v := &deviceStore{lids: map[string]bool{}, wanted: map[string]bool{}, met: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			_ = v.close() // the first error is the one to tell
@@ -137,7 +137,7 @@ func (k *keep) load(ctx context.Context) (_ *vault, err error) {
 }
 
 // prepare makes our tables. They outlive a device: another one of the same account has the same people.
-func (v *vault) prepare(ctx context.Context) error {
+func (v *deviceStore) prepare(ctx context.Context) error {
 	for _, q := range []string{
 		`CREATE TABLE IF NOT EXISTS parley_key  (id INTEGER PRIMARY KEY CHECK (id = 1), key BLOB NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS parley_lid  (lid TEXT PRIMARY KEY) WITHOUT ROWID`,
@@ -171,7 +171,7 @@ func (v *vault) prepare(ctx context.Context) error {
 
 // prepareMet makes the table of devices that WhatsApp has let in. A file that has none is of a version that kept no account
 // of it: its device was let in.
-func (v *vault) prepareMet(ctx context.Context) error {
+func (v *deviceStore) prepareMet(ctx context.Context) error {
 	tx, err := v.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("make the tables: %w", err)
@@ -190,7 +190,7 @@ func (v *vault) prepareMet(ctx context.Context) error {
 }
 
 // meet notes that WhatsApp let a device in.
-func (v *vault) meet(ctx context.Context, id types.JID) error {
+func (v *deviceStore) meet(ctx context.Context, id types.JID) error {
 	if v.hasMet(id) {
 		return nil
 	}
@@ -204,14 +204,14 @@ func (v *vault) meet(ctx context.Context, id types.JID) error {
 }
 
 // hasMet says whether WhatsApp ever let a device in.
-func (v *vault) hasMet(id types.JID) bool {
+func (v *deviceStore) hasMet(id types.JID) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.met[id.String()]
 }
 
 // fill reads a column into a set.
-func (v *vault) fill(ctx context.Context, set map[string]bool, query string) error {
+func (v *deviceStore) fill(ctx context.Context, set map[string]bool, query string) error {
 	rows, err := v.db.QueryContext(ctx, query)
 	if err != nil {
 		return fmt.Errorf("%s: %w", query, err)
@@ -227,7 +227,7 @@ func (v *vault) fill(ctx context.Context, set map[string]bool, query string) err
 	return rows.Err()
 }
 
-func (v *vault) close() error {
+func (v *deviceStore) close() error {
 	var errs []error
 	if v.db != nil {
 		errs = append(errs, v.db.Close())
@@ -241,7 +241,7 @@ func (v *vault) close() error {
 
 // settle waits, two seconds at most, for what whatsmeow still had under way in the store: its goroutines outlive a
 // connection by one statement, and the file must be let go before it is opened or moved again.
-func (v *vault) settle() {
+func (v *deviceStore) settle() {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for range 400 {
@@ -253,19 +253,19 @@ func (v *vault) settle() {
 }
 
 // device is the linked one; nil: there is none.
-func (v *vault) device(ctx context.Context) (*wastore.Device, error) {
+func (v *deviceStore) device(ctx context.Context) (*wastore.Device, error) {
 	all, err := v.container.GetAllDevices(ctx)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
 	dev := all[len(all)-1] // a login that was cut between saving the new one and deleting the old leaves two
 	dev.Container = owned{v.container}
-	dev.Sessions = ratchets{dev.Sessions, dev.EventBuffer.DoDecryptionTxn}
+	dev.Sessions = signalSessions{dev.Sessions, dev.EventBuffer.DoDecryptionTxn}
 	return dev, nil
 }
 
 // forget deletes a device's keys and sessions. Nobody may use it any more.
-func (v *vault) forget(ctx context.Context, id types.JID) error {
+func (v *deviceStore) forget(ctx context.Context, id types.JID) error {
 	for _, q := range []string{`DELETE FROM whatsmeow_device WHERE jid = ?`, `DELETE FROM parley_met WHERE device = ?`} {
 		if _, err := v.db.ExecContext(ctx, q, id.String()); err != nil {
 			return fmt.Errorf("delete the device: %w", err)
@@ -283,7 +283,7 @@ type owned struct{ wastore.DeviceContainer }
 func (owned) DeleteDevice(context.Context, *wastore.Device) error { return errKept }
 
 // pinned says whether somebody goes by their LID for good.
-func (v *vault) pinned(lid string) bool {
+func (v *deviceStore) pinned(lid string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.lids[lid]
@@ -291,7 +291,7 @@ func (v *vault) pinned(lid string) bool {
 
 // pin makes somebody go by their LID for good, whatever number is learned later: who an address or a key names must not
 // change.
-func (v *vault) pin(ctx context.Context, lid string) error {
+func (v *deviceStore) pin(ctx context.Context, lid string) error {
 	if _, err := v.db.ExecContext(ctx, `INSERT INTO parley_lid (lid) VALUES (?) ON CONFLICT DO NOTHING`, lid); err != nil {
 		return fmt.Errorf("keep a person's name: %w", err)
 	}
@@ -302,7 +302,7 @@ func (v *vault) pin(ctx context.Context, lid string) error {
 }
 
 // put keeps a message before it is sent.
-func (v *vault) put(ctx context.Context, chat types.JID, id string, m *waE2E.Message, now time.Time) error {
+func (v *deviceStore) put(ctx context.Context, chat types.JID, id string, m *waE2E.Message, now time.Time) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode what is sent: %w", err)
@@ -327,18 +327,18 @@ func (v *vault) put(ctx context.Context, chat types.JID, id string, m *waE2E.Mes
 }
 
 // get is what was sent under an id, and to whom; nil: it is not known, or was deleted.
-func (v *vault) get(ctx context.Context, id string) (*waE2E.Message, string, error) {
+func (v *deviceStore) get(ctx context.Context, id string) (*waE2E.Message, string, error) {
 	m, chat, _, err := v.row(ctx, id)
 	return m, chat, err
 }
 
 // sentAt is what was sent under an id, and when.
-func (v *vault) sentAt(ctx context.Context, id string) (*waE2E.Message, time.Time, error) {
+func (v *deviceStore) sentAt(ctx context.Context, id string) (*waE2E.Message, time.Time, error) {
 	m, _, at, err := v.row(ctx, id)
 	return m, at, err
 }
 
-func (v *vault) row(ctx context.Context, id string) (*waE2E.Message, string, time.Time, error) {
+func (v *deviceStore) row(ctx context.Context, id string) (*waE2E.Message, string, time.Time, error) {
 	var chat string
 	var at int64
 	var body []byte
@@ -357,7 +357,7 @@ func (v *vault) row(ctx context.Context, id string) (*waE2E.Message, string, tim
 }
 
 // amend keeps what a message was edited to.
-func (v *vault) amend(ctx context.Context, id string, m *waE2E.Message) error {
+func (v *deviceStore) amend(ctx context.Context, id string, m *waE2E.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode what was edited: %w", err)
@@ -369,7 +369,7 @@ func (v *vault) amend(ctx context.Context, id string, m *waE2E.Message) error {
 }
 
 // drop forgets a message that was deleted for everyone, but not that it was.
-func (v *vault) drop(ctx context.Context, id string) error {
+func (v *deviceStore) drop(ctx context.Context, id string) error {
 	if _, err := v.db.ExecContext(ctx, `UPDATE parley_sent SET body = x'' WHERE id = ?`, id); err != nil {
 		return fmt.Errorf("forget what was deleted: %w", err)
 	}
@@ -377,7 +377,7 @@ func (v *vault) drop(ctx context.Context, id string) error {
 }
 
 // dropped says that a message was deleted.
-func (v *vault) dropped(ctx context.Context, id string) (bool, error) {
+func (v *deviceStore) dropped(ctx context.Context, id string) (bool, error) {
 	var n int
 	err := v.db.QueryRowContext(ctx, `SELECT count(*) FROM parley_sent WHERE id = ? AND length(body) = 0`, id).Scan(&n)
 	if err != nil {

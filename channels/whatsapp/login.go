@@ -36,7 +36,7 @@ var (
 func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(channels.LoginStep)) error {
 	phone := separators.Replace(how.Phone)
 	if phone != "" && !phoneFormat().MatchString(phone) {
-		return bad("%q is no phone number with its country code, such as +49 151 23456789", how.Phone)
+		return bad("%q is not a phone number with its country code, such as +49 151 23456789", how.Phone)
 	}
 	if !c.linking.TryLock() {
 		return &channels.Error{Class: channels.Retry, Err: errBusy}
@@ -74,7 +74,7 @@ func (c *Channel) Login(ctx context.Context, how channels.LoginHow, show func(ch
 
 // confirm asks whether a link holds of which the server said nothing after the phone had agreed to it: the device's signature
 // may have been lost.
-func (c *Channel) confirm(ctx context.Context, v *vault) error {
+func (c *Channel) confirm(ctx context.Context, v *deviceStore) error {
 	dev, err := v.device(ctx)
 	if err != nil || dev == nil {
 		return fmt.Errorf("read the linked device: %w", err)
@@ -97,7 +97,7 @@ func (c *Channel) confirm(ctx context.Context, v *vault) error {
 }
 
 // expired says that a device that no Run uses is not linked any more, and deletes it.
-func (c *Channel) expired(ctx context.Context, v *vault, dev *wastore.Device) bool {
+func (c *Channel) expired(ctx context.Context, v *deviceStore, dev *wastore.Device) bool {
 	if c.busyRunning() {
 		return false
 	}

@@ -117,7 +117,7 @@ func TestForeignMessageWithOurIDIsNotOurs(t *testing.T) {
 	}
 }
 
-// What a quote of ours says is taken from what we sent, not from what the sender says that we sent.
+// What a quote of Parley's says is taken from what we sent, not from what the sender says that we sent.
 func TestQuoteOfOursHasOurWords(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)

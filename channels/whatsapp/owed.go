@@ -237,4 +237,4 @@ func (s *session) doubt() {
 	s.report(channels.Status{State: channels.Deaf, Cause: errUnanswered.Error(), Err: errUnanswered, Hint: hintUnanswered})
 }
 
-const hintUnanswered = "It is connected anew, and what was not acknowledged is sent again under the same id. If it stays so, look at WhatsApp on the phone."
+const hintUnanswered = "Parley connects again, and what was not acknowledged is sent again under the same id. If it stays so, look at WhatsApp on the phone."

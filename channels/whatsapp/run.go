@@ -82,7 +82,7 @@ func (c *Channel) linkHint() string {
 }
 
 // serve is one device with as many connections as it takes. nil: begin again with what the store has now.
-func (c *Channel) serve(ctx context.Context, v *vault, dev *wastore.Device, w *watch) error {
+func (c *Channel) serve(ctx context.Context, v *deviceStore, dev *wastore.Device, w *watch) error {
 	select {
 	case <-c.changed: // it is this device that was linked
 	default:
@@ -222,7 +222,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 				return up, errLost
 			case silent:
 				s.report(channels.Status{State: channels.Deaf, Cause: "WhatsApp does not answer on an open connection",
-					Hint: "Check the network of this machine; it is connected anew."})
+					Hint: "Check the network of this machine; Parley connects again."})
 				if sig.times > 1 {
 					s.hangUp()
 					return up, errMute

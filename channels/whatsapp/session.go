@@ -31,7 +31,7 @@ const handshakeWait = 15 * time.Second
 // it: whatsmeow changes it from goroutines of its own.
 type session struct {
 	c    *Channel
-	v    *vault
+	v    *deviceStore
 	w    *watch
 	cli  *whatsmeow.Client
 	wire *wire
@@ -56,7 +56,7 @@ type session struct {
 	present time.Time      // when people were last told that we are here
 }
 
-func (c *Channel) newSession(v *vault, dev *wastore.Device, w *watch) *session {
+func (c *Channel) newSession(v *deviceStore, dev *wastore.Device, w *watch) *session {
 	s := &session{c: c, v: v, w: w, id: *dev.ID, me: plain(*dev.ID), lid: plain(dev.LID), seen: newSeen(), dead: make(chan struct{}), signals: make(chan any, 32)}
 	s.owed = newOwed(c.answerWait)
 	s.owed.over, s.owed.good = s.unanswered, func() { s.signal(heard{}) }

@@ -184,7 +184,7 @@ func TestRefusalsAreToldWithTheirCode(t *testing.T) {
 	}
 }
 
-// What the phone agreed to and WhatsApp never heard of is no link; what WhatsApp has is one, also when it could not say so.
+// What the phone agreed to and WhatsApp never heard of is not a link; what WhatsApp has is one, also when it could not say so.
 func TestALinkThatWasNotFinishedIsNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, false)

@@ -43,7 +43,7 @@ type listed struct {
 	Module                  *struct{ Path string }
 }
 
-// load lists the module that dir lies in with everything it imports, and resolves the types of its own packages.
+// load lists the module that dir is in, with everything it imports, and resolves the types of its own packages.
 func load(dir string) ([]*pkg, error) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,Standard,GoFiles,Imports,Module", "./...")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
@@ -85,7 +85,7 @@ func load(dir string) ([]*pkg, error) {
 	return all, nil
 }
 
-// root is where a module lies and what it is called.
+// root is where a module is and what it is called.
 type root struct{ dir, module string }
 
 func moduleRoot(dir string) (root, error) {

@@ -29,7 +29,7 @@ func (f *Fetcher) listen(ctx context.Context, h Transcriber, it *item) (text str
 		it.unheard, it.unasked = "no transcription is configured", true
 		return "", false
 	case !media.Sound(it.content.MIME):
-		it.unheard = "it is no recording that can be read"
+		it.unheard = "it is not a recording that can be read"
 		return "", false
 	}
 	said, err := f.transcribe(ctx, h, it.content)
@@ -56,7 +56,7 @@ func (f *Fetcher) transcribe(ctx context.Context, h Transcriber, c workspace.Con
 		return "", err
 	}
 	defer file.Close()
-	// By a name of ours: the server goes by the extension, and what the sender calls it is nobody's business there.
+	// By a name of Parley's: the server goes by the extension, and what the sender calls it is nobody's business there.
 	return h.Transcribe(ctx, media.Name("", "recording", c.MIME), c.MIME, file)
 }
 

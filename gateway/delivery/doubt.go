@@ -13,7 +13,7 @@ import (
 )
 
 // doubt notes that a part may have been sent. One that was sent again already stays marked, so that it is given up; but the
-// end of the gateway is no network's fault, and after each of three crashes it may go out, marked, once more.
+// end of the gateway is not a network's fault, and after each of three crashes it may go out, marked, once more.
 func (d *Outbox) doubt(p *workspace.Part, err error) bool {
 	d.Log.Warn("a part may have been sent", "outbound", p.OutboundID, "part", p.N, "err", err)
 	move := store.Move{Part: *p, To: workspace.PartUnknown}
@@ -132,7 +132,7 @@ func (d *Outbox) edit(ctx context.Context, r *room, ch *transport.Channel, o *wo
 }
 
 // resend is for a live message that cannot be edited any more (deleted by somebody, too old): its text goes out as
-// a message of its own. The placeholder carried no answer, so this is no repeat.
+// a message of its own. The placeholder carried no answer, so this is not a repeat.
 func (d *Outbox) resend(r *room, o *workspace.Outbound, p *workspace.Part, e *channels.Error) bool {
 	if e.Class == channels.PeerGone && e.Moved == "" {
 		return d.dead(r, o, p, e)

@@ -59,7 +59,7 @@ type growing struct {
 // changesTopic carries what lists must know of all sessions; a session's key, what is watched of it.
 const changesTopic = "changes"
 
-// storedTopic carries only that the record grew: who waits for an end is no reader of what is typed.
+// storedTopic carries only that the record grew: who waits for an end is not a reader of what is typed.
 func storedTopic(key string) string { return "stored " + key }
 
 // Publish hands the event to those who watch the session and never blocks.
@@ -149,7 +149,7 @@ func units(s string) int {
 
 // Change is what lists of sessions and counts of what waits must know.
 type Change struct {
-	Key   string // of a session that grew, or began anew
+	Key   string // of a session that grew, or began again
 	Needs bool   // what waits for people is another number now
 }
 

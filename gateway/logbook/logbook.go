@@ -1,5 +1,5 @@
 // Package logbook keeps the newest lines of the daemon's own log in memory, for the page that shows them. It stands
-// behind what takes secrets out of the log, so that it never holds one, and it is no record: the log that the operator
+// behind what takes secrets out of the log, so that it never holds one, and it is not a record: the log that the operator
 // keeps is elsewhere, and a restart begins an empty book.
 //
 // It starts no goroutine.
@@ -73,7 +73,7 @@ func (b *Book) add(l Line) {
 
 // Query says which lines are wanted.
 type Query struct {
-	After int64      // those behind this number; a number that this start has not reached begins anew
+	After int64      // those behind this number; a number that this start has not reached begins again
 	Least slog.Level // and louder
 	Limit int
 }

@@ -97,7 +97,7 @@ func (e estate) config() string {
 func (e estate) obeyed() bool {
 	e.Helper()
 	var at []string
-	_ = filepath.WalkDir(e.dir, func(p string, d fs.DirEntry, err error) error { // what cannot be read is no repository
+	_ = filepath.WalkDir(e.dir, func(p string, d fs.DirEntry, err error) error { // what cannot be read is not a repository
 		switch name := strings.ToLower(d.Name()); {
 		case err != nil:
 			return fs.SkipDir
@@ -108,7 +108,7 @@ func (e estate) obeyed() bool {
 		}
 		return nil
 	})
-	_, _ = e.sh(`for d in "$@"; do git -C "$d" status; done; git -C "$d" log -1; git -C "$d" diff`, append(at, e.dir)...) // most are no repositories
+	_, _ = e.sh(`for d in "$@"; do git -C "$d" status; done; git -C "$d" log -1; git -C "$d" diff`, append(at, e.dir)...) // most are not repositories
 	_, err := os.Lstat(e.canary)
 	return err == nil
 }
@@ -209,7 +209,7 @@ func TestE63_FileToolsWriteNothingThatTheHostObeys(t *testing.T) {
 	if n := len(hostileWrites()); n < 80 {
 		t.Errorf("only %d ways were tried", n)
 	}
-	if caught < len(harmful)-1 { // git may know that a piece is no real one
+	if caught < len(harmful)-1 { // git may know that a piece is not a real one
 		t.Errorf("without the rule git obeyed only %d of %d times: the test would not notice if it were gone", caught, len(harmful))
 	}
 	t.Logf("escape E63: broken rule caught (%d of %d ways)", caught, len(hostileWrites()))

@@ -30,7 +30,7 @@ type Kept struct {
 // file. More is ErrTooLarge. name is what the agent calls it.
 type Keep func(r io.Reader, name string, limit int64) (Kept, error)
 
-// SendFile is the tool send_file. Its effect class is store: it copies the file, which is no effect that anybody sees,
+// SendFile is the tool send_file. Its effect class is store: it copies the file, which is not an effect that anybody sees,
 // and what is to be sent is committed with the result; the queue of the room sends it, once. So after a crash it can be
 // run again, where a send of its own would be in doubt.
 func SendFile(keep Keep) tools.Tool { return sendFile{keep} }

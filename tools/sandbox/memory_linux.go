@@ -37,7 +37,7 @@ func (m *kernelMemory) holds(processes, limit int64) int64 {
 
 func pipesOf(n int64) int64 { return min(n*pipeBytes, pipesBytes+n*pipeLate) }
 
-// files is what lies in the folders that are in memory.
+// files is what is in the folders that are in memory.
 func (m *kernelMemory) files() (sum int64) {
 	for _, dir := range m.mem {
 		var st unix.Statfs_t

@@ -120,7 +120,7 @@ func below(p, dir string) bool {
 func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err error) {
 	show := func(host, as string, rw bool) error {
 		if !filepath.IsAbs(host) || filepath.Clean(host) != host || host == "/" {
-			return fmt.Errorf("%w: %s is no absolute clean path of a folder", ErrRefused, as)
+			return fmt.Errorf("%w: %s is not an absolute clean path of a folder", ErrRefused, as)
 		}
 		if !n.root || h.weak.HostRoot {
 			s.Mounts = append(s.Mounts, cell.Mount{Host: host, As: as, RW: rw})
@@ -150,7 +150,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 	for _, m := range c.Folders {
 		as := FoldersPath + "/" + m.As
 		if !folderName().MatchString(m.As) {
-			return files, fmt.Errorf("%w: %q is no name for a folder", ErrRefused, m.As)
+			return files, fmt.Errorf("%w: %q is not a name for a folder", ErrRefused, m.As)
 		}
 		if err := n.mayShow(m); err != nil {
 			return files, err

@@ -376,7 +376,7 @@ func TestE65_AWorkFolderHasATotal(t *testing.T) {
 		}
 		p.writesAgain()
 	}
-	// A link to a file is no second file.
+	// A link to a file is not a second file.
 	if text, _ := p.sh("dd if=/dev/urandom of=one bs=1M count=15 2>/dev/null; for i in 1 2 3 4 5 6 7 8 9; do ln one l$i; done"); !strings.Contains(text, "(exit code 0") {
 		t.Error(text)
 	}

@@ -11,7 +11,7 @@ const keepSpare = time.Minute
 
 // spares keeps one box ready for the next command: most of what a start takes is the same for all of them, and is done behind
 // the command before it. It is the very process that would be started for the command, by the very code, only earlier: there
-// is no second way into a sandbox. It knows nothing of any command, and one that was taken is never put back.
+// is not a second way into a sandbox. It knows nothing of any command, and one that was taken is never put back.
 //
 // What it costs is some megabytes for a minute after the last command. It owns a goroutine while a spare is being made.
 type spares struct {

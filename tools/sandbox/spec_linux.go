@@ -12,7 +12,7 @@ import (
 	"parley/tools/sandbox/internal/cell"
 )
 
-// roleProbe is the program name under which a process of ours is the self-test, inside.
+// roleProbe is the program name under which a process of Parley's is the self-test, inside.
 const roleProbe = "parley-sandbox-probe"
 
 // weakness is set by the tests of this package alone.

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package archive writes a folder into one .tar.gz and puts it back, whatever a hostile program has left in it: the data
-// directory with the work folders of agents in it. The cost is linear in what lies on the disk, at any depth, for files
+// directory with the work folders of agents in it. The cost is linear in what is on the disk, at any depth, for files
 // with holes and for files of many names; memory does not grow with the number of files. What cannot be read is left out
 // and listed, and ends nothing.
 //
@@ -24,7 +24,7 @@ import (
 )
 
 // ErrDamaged says that an archive is not what its maker wrote.
-var ErrDamaged = errors.New("the backup is damaged or not one of ours")
+var ErrDamaged = errors.New("the backup is damaged or not one of Parley's")
 
 const (
 	formatPlain  = 1

@@ -362,7 +362,7 @@ func TestFormat1IsRead(t *testing.T) {
 	}
 }
 
-// R12, E48: an archive that its maker did not write puts nothing outside the folder, and is no backup.
+// R12, E48: an archive that its maker did not write puts nothing outside the folder, and is not a backup.
 func TestE48_AHostileArchiveIsRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("p/", 10)

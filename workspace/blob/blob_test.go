@@ -42,7 +42,7 @@ func TestE49_OpenTakesNothingButReferences(t *testing.T) {
 	}
 }
 
-// A kept file is read from anywhere, by several at once, and nothing of it tells where it lies.
+// A kept file is read from anywhere, by several at once, and nothing of it tells where it is kept.
 func TestAnOpenFileHasNoName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

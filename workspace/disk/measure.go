@@ -24,7 +24,7 @@ type Item struct {
 // Report is what fills a folder.
 type Report struct {
 	Used
-	Top   []Item // what lies directly in it, the largest first
+	Top   []Item // what is directly in it, the largest first
 	Files []Item // the largest files anywhere in it
 	least int64  // a smaller one is none of them
 }

@@ -57,7 +57,7 @@ func openBelow(root *os.File, p string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "folder"), nil
 }
 
-// makeReadable lets us into a folder of ours.
+// makeReadable lets us into a folder of Parley's.
 func makeReadable(root *os.File, p string) error {
 	fd, err := reach(root, p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {

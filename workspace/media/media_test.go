@@ -249,7 +249,7 @@ func TestE48_PixelBombIsRefusedByItsHeader(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	// 36 megapixels of a camera are no bomb; what ends after the header is no picture.
+	// 36 megapixels of a camera are not a bomb; what ends after the header is not a picture.
 	if _, err := Shrink(bombJPEG(0xc0, 7360, 4912)); !errors.Is(err, ErrPicture) || errors.Is(err, ErrPixels) {
 		t.Errorf("a large photo: %v", err)
 	}

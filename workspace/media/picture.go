@@ -27,7 +27,7 @@ const (
 	quality     = 85
 )
 
-// ErrPicture says that the bytes are no picture that can be read. ErrPixels says that it would take too much memory.
+// ErrPicture says that the bytes are not a picture that can be read. ErrPixels says that it would take too much memory.
 var (
 	ErrPicture = errors.New("not a picture that can be read")
 	ErrPixels  = errors.New("too many pixels")

@@ -186,7 +186,7 @@ func packed(t *testing.T, name, text string) []byte {
 	return out.Bytes()
 }
 
-// E66: whatever lies in a work folder, a backup is made, one at a time, and messages are taken meanwhile.
+// E66: whatever is in a work folder, a backup is made, one at a time, and messages are taken meanwhile.
 func TestE66_ABackupStopsNoIntake(t *testing.T) {
 	t.Parallel()
 	p := storetest.SQLite(t)

@@ -14,7 +14,7 @@ var storedDoubts = map[workspace.Doubt]string{
 }
 
 // storeDoubt is what the column holds. Of a doubt without a sentence these are the words, by which state it is known;
-// words that happen to be a sentence of ours are changed, so that nothing that a network says becomes a doubt.
+// words that happen to be a sentence of Parley's are changed, so that nothing that a network says becomes a doubt.
 func storeDoubt(d workspace.Doubt, words string) string {
 	if text, ok := storedDoubts[d]; ok {
 		return text

@@ -281,7 +281,7 @@ func TestR19_AMissingDatabaseIsNoFreshStart(t *testing.T) {
 	}
 }
 
-// What people lay out before the first start is no loss, and neither is a first start that was cut short.
+// What people lay out before the first start is not a loss, and neither is a first start that was cut short.
 func TestR19_AFirstStartAsksNothing(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]map[string]string{

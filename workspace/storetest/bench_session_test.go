@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkThousandSessions lists 1,000 sessions of 40 lines each: "heads" is what a list costs before its page is
-// read, "page" what 50 sessions of it cost besides, "search" a text that is nowhere.
+// read, "page" what 50 sessions of it cost in addition, "search" a text that is nowhere.
 func BenchmarkThousandSessions(b *testing.B) {
 	s := SQLite(b).Open(b, func(o *store.Options) { o.Synchronous = "OFF" })
 	for i := range 1000 {

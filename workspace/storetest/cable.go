@@ -69,7 +69,7 @@ func (c *cable) Mend() {
 	defer c.mu.Unlock()
 	l, err := net.Listen("unix", filepath.Join(c.dir, ".s.PGSQL.5432"))
 	if err != nil {
-		panic(err) // a temporary folder of ours
+		panic(err) // a temporary folder of Parley's
 	}
 	c.listener = l
 	c.wg.Go(func() { c.accept(l) })

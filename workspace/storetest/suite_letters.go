@@ -92,11 +92,11 @@ func doubtKept(t *testing.T, s *store.Store) {
 		return store.Move{To: state, Doubt: d, Error: words}
 	}
 	for i, c := range []struct {
-		path  []store.Move
-		doubt workspace.Doubt
-		words string
-		retry workspace.Doubt
-		lies  bool
+		path        []store.Move
+		doubt       workspace.Doubt
+		words       string
+		retry       workspace.Doubt
+		undelivered bool
 	}{
 		{[]store.Move{sending, unknown}, workspace.DoubtUnanswered, "cut", workspace.DoubtMarked, true},
 		{[]store.Move{sending, to(workspace.PartUnknown, workspace.DoubtEnded, "")}, workspace.DoubtEnded, "", workspace.DoubtMarked, true},
@@ -126,13 +126,13 @@ func doubtKept(t *testing.T, s *store.Store) {
 			t.Errorf("%d: read as %q, %q, %v; want %q, %q", i, p.Doubt, p.Error, err, c.doubt, c.words)
 		}
 		got, err := s.Retry(out[0].ID)
-		if check(t, "retry "+key, c.lies, err); err == nil && got.Parts[0].Doubt != c.retry {
+		if check(t, "retry "+key, c.undelivered, err); err == nil && got.Parts[0].Doubt != c.retry {
 			t.Errorf("%d: retried as %q, want %q", i, got.Parts[0].Doubt, c.retry)
 		}
 	}
 }
 
-// Every state of a part: what lies can be listed, retried and dropped, and nothing else.
+// Every state of a part: what is undelivered can be listed, retried and dropped, and nothing else.
 func letterEdges(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	in := func(key string, path ...store.Move) workspace.Outbound {
@@ -152,8 +152,8 @@ func letterEdges(t *testing.T, s *store.Store) {
 	sending := store.Move{To: workspace.PartSending}
 	unknown := store.Move{To: workspace.PartUnknown}
 	for name, c := range map[string]struct {
-		path []store.Move
-		lies bool
+		path        []store.Move
+		undelivered bool
 	}{
 		"ready": {nil, false}, "sending": {[]store.Move{sending}, false}, "sent": {[]store.Move{sending, {To: workspace.PartSent}}, false},
 		"live": {[]store.Move{sending, {To: workspace.PartLive, Remote: "1"}}, false}, "cancelled": {[]store.Move{{To: workspace.PartCancelled}}, false},
@@ -161,13 +161,13 @@ func letterEdges(t *testing.T, s *store.Store) {
 	} {
 		retried, dropped := in(name+" retried", c.path...), in(name+" dropped", c.path...)
 		if list, err := s.Letters([]workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}, "", 100); err != nil ||
-			slices.ContainsFunc(list, func(o workspace.Outbound) bool { return o.ID == retried.ID }) != c.lies {
-			t.Errorf("%s: listed %v, %v", name, !c.lies, err)
+			slices.ContainsFunc(list, func(o workspace.Outbound) bool { return o.ID == retried.ID }) != c.undelivered {
+			t.Errorf("%s: listed %v, %v", name, !c.undelivered, err)
 		}
 		_, err := s.Retry(retried.ID)
-		check(t, "retry what is "+name, c.lies, err)
-		check(t, "drop what is "+name, c.lies, s.Drop(dropped.ID, "dropped by p1"))
-		if c.lies {
+		check(t, "retry what is "+name, c.undelivered, err)
+		check(t, "drop what is "+name, c.undelivered, s.Drop(dropped.ID, "dropped by p1"))
+		if c.undelivered {
 			if have := partStates(t, s, name+" retried"); have[0] != workspace.PartReady {
 				t.Errorf("%s retried is %s", name, have)
 			}

@@ -66,7 +66,7 @@ func (e *Entry) Beside(name string) bool {
 // Walker says what is done on a walk. Any error that a function returns ends it.
 type Walker struct {
 	Enter  func(*Entry) error        // before a folder is read; ErrSkipFolder leaves it alone
-	Visit  func(*Entry) error        // for what is no folder
+	Visit  func(*Entry) error        // for what is not a folder
 	Leave  func(*Entry) error        // when all in a folder was seen; it is closed
 	Failed func(*Entry, error) error // for what could not be looked at or read on; nil: the error ends the walk
 	Heal   uint32                    // Read or Write: a folder whose owner lacks these rights is given them back, where we may; 0: none is
@@ -150,7 +150,7 @@ func (w *walk) push(dir *os.File, name string) error {
 	return nil
 }
 
-// read takes the next names of the folder at hand: what is no folder is seen at once.
+// read takes the next names of the folder at hand: what is not a folder is seen at once.
 func (w *walk) read() error {
 	l := w.top()
 	names, err := l.dir.Readdirnames(readMost)

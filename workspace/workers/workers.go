@@ -1,5 +1,5 @@
 // Package workers runs short functions on goroutines that are kept for the next ones, with the stacks that they have grown:
-// growing a stack anew costs a message as much as its routing does.
+// growing one costs a message as much as its routing does.
 package workers
 
 import (

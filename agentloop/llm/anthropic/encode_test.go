@@ -18,7 +18,7 @@ import (
 	"parley/workspace"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 const (
 	png     = "\x89PNG\r\n\x1a\n…"

@@ -35,7 +35,7 @@ func (m *Model) quirks() quirk {
 	return q
 }
 
-// thinking is the field for a level, with the max_tokens that leaves room for the answer besides.
+// thinking is the field for a level, with the max_tokens that leaves room for the answer as well.
 func (m *Model) thinking(level string, q quirk, most int) (field string, limit int) {
 	switch {
 	case level == "" || q&noThinking != 0:

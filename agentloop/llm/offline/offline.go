@@ -41,7 +41,7 @@ var _ llm.Model = Model{}
 // New is the responder under the name that the configuration gives it.
 func New(name string) Model { return Model{name: name} }
 
-// Info says that it is no model.
+// Info says that it is not a model.
 func (m Model) Info() llm.Info {
 	return llm.Info{Name: m.name, Model: "offline", ContextWindow: 200_000, Offline: true}
 }

@@ -57,7 +57,7 @@ func TestToolCallsOfCarelessServers(t *testing.T) {
 		"index from 1":                   frag("1", "x", "one", a) + frag("2", "y", "two", b),
 		"name late":                      frag("0", "x", "", "") + frag("0", "", "one", a) + frag("1", "y", "two", b),
 		"white space around":             frag("0", "x", "one", "\n"+a+" ") + frag("1", "y", "two", b),
-		"a nameless one is no call":      frag("0", "x", "one", a) + frag("1", "y", "two", b) + frag("2", "z", "", "{}"),
+		"a nameless one is not a call":   frag("0", "x", "one", a) + frag("1", "y", "two", b) + frag("2", "z", "", "{}"),
 		"both in one chunk, mixed":       callOf(`{"index":0,"id":"x","function":{"name":"one","arguments":"{\"a"}},{"index":1,"id":"y","function":{"name":"two","arguments":"{\"b"}}`) + frag("1", "", "", `":2}`) + frag("0", "", "", `":1}`),
 		"comments, CRLF, no blank lines": ": hi\r\n" + strings.ReplaceAll(frag("0", "x", "one", a)+frag("1", "y", "two", b), "\n\n", "\r\n"),
 	} {

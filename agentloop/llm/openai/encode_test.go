@@ -15,7 +15,7 @@ import (
 	"parley/workspace"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func tools() []llm.Tool {
 	return []llm.Tool{

@@ -115,7 +115,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 	return wire.Bill(resp, m.o.Name, start, m.o.Price), nil
 }
 
-// ask makes the call and learns: when the server refuses a habit of ours it is asked again without it.
+// ask makes the call and learns: when the server refuses a habit of Parley's it is asked again without it.
 func (m *Model) ask(ctx context.Context, req llm.Request, onDelta func(llm.Delta)) (llm.Response, error) {
 	q := quirk(m.learned.Load()) | m.given
 	var first error // of a guess, which must not hide why the request was refused

@@ -51,7 +51,7 @@ func (c *Client) Said(text string) *ServerError {
 }
 
 func (c *Client) redact(text string) string {
-	// A placeholder such as "x" for a local server is no secret, and taking it out would spoil every word.
+	// A placeholder such as "x" for a local server is not a secret, and taking it out would spoil every word.
 	if len(c.Key) < 4 {
 		return text
 	}

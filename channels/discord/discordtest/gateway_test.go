@@ -353,7 +353,7 @@ func TestLostSessionsAreOnlyInREST(t *testing.T) {
 	if err := s.WaitFor(t.Context(), func() bool { return s.Line().Sessions == 0 }); err != nil {
 		t.Fatal(err)
 	}
-	c.open() // op 9: it identifies anew
+	c.open() // op 9: it identifies again
 	all, err := c.ChannelMessages(dmID, 100, "", first, "")
 	if err != nil || len(all) != 3 || all[0].ID != want[2] || all[2].ID != want[0] {
 		t.Errorf("after %s REST gives %+v %v", first, all, err)

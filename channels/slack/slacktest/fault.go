@@ -23,7 +23,7 @@ const (
 
 // Fault spoils calls of the Web API.
 type Fault struct {
-	Method string // such as "chat.postMessage"; "upload", "download" and "response_url" for what is no method; empty: all
+	Method string // such as "chat.postMessage"; "upload", "download" and "response_url" for what is not a method; empty: all
 	Do     Do
 	Times  int     // how many calls it spoils; 0: until ClearFaults
 	Chance float64 // of each call, 0 to 1; 0: every call

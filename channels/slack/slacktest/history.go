@@ -13,7 +13,7 @@ func (c *call) scopeOf(ch *Channel, what string) *failure {
 	return needs(c.team.Scopes, []string{area + ":" + what})
 }
 
-// between says whether ts lies in the asked range; timestamps have one length, so text order is time order.
+// between says whether ts is in the asked range; timestamps have one length, so text order is time order.
 func (c *call) between(ts string) bool {
 	if o := c.get("oldest"); o != "" && o != "0" && (stamp(ts) < stamp(o) || ts == o && !c.bool("inclusive")) {
 		return false

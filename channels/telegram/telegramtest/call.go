@@ -50,7 +50,7 @@ func (c *call) get(key string) string {
 func (c *call) int(key string) int64 {
 	n, err := strconv.ParseInt(c.get(key), 10, 64)
 	if err != nil {
-		return 0 // Telegram reads what is no number as absent
+		return 0 // Telegram reads what is not a number as absent
 	}
 	return n
 }

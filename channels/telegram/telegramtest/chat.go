@@ -32,7 +32,7 @@ type Chat struct {
 	Title    string
 	Username string
 	Forum    bool // a supergroup with topics
-	// Privacy: the bot is no admin and its privacy mode is on, so only commands, mentions and replies reach it.
+	// Privacy: the bot is not an admin and its privacy mode is on, so only commands, mentions and replies reach it.
 	Privacy bool
 }
 

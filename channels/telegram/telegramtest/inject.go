@@ -64,7 +64,7 @@ func (s *Server) incoming(ch *chat, in In) Message {
 		if m.ReplyTo == 0 {
 			m.ReplyTo = in.Thread // Telegram shows every topic message as an answer to the topic's first
 		}
-	case to != nil && ch.info.Kind == Supergroup: // a chain of replies has a thread id too, and is no topic
+	case to != nil && ch.info.Kind == Supergroup: // a chain of replies has a thread id too, and is not a topic
 		m.Thread = to.Thread
 		if m.Thread == 0 {
 			m.Thread = to.ID

@@ -324,7 +324,7 @@ func (s *Server) Garbage(phone string) string {
 	p := s.mustKnow(phone).devices[0]
 	id := newID()
 	for _, d := range s.companions {
-		kind, sealed, err := p.vault.seal(d.address(s.owner, false).SignalAddress(), []byte{0xff, 0xff, 0x01, 0x02}, false, d.bundle)
+		kind, sealed, err := p.signalStore.seal(d.address(s.owner, false).SignalAddress(), []byte{0xff, 0xff, 0x01, 0x02}, false, d.bundle)
 		if err != nil {
 			panic("whatsapptest: " + err.Error())
 		}

@@ -85,7 +85,7 @@ func TestDownUpAndFreeze(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(r, "connected", func(*events.Connected) bool { return true })
-	r.send(pn(ana), "hello") // it knows Ana's devices from now on: the question for them has no deadline of ours
+	r.send(pn(ana), "hello") // it knows Ana's devices from now on: the question for them has no deadline of Parley's
 	r.s.Freeze()
 	if _, err := r.cli.SendMessage(t.Context(), pn(ana), &waE2E.Message{Conversation: proto.String("?")},
 		whatsmeow.SendRequestExtra{Timeout: 100 * time.Millisecond}); err == nil {

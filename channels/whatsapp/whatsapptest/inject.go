@@ -322,7 +322,7 @@ func (s *Server) sealFor(d *companion, p *peer, m *message, fresh bool) ([]waBin
 		if err != nil {
 			return waBinary.Node{}, fmt.Errorf("write a message: %w", err)
 		}
-		kind, sealed, err := p.vault.seal(to, plain, fresh, bundle)
+		kind, sealed, err := p.signalStore.seal(to, plain, fresh, bundle)
 		if err != nil {
 			return waBinary.Node{}, err
 		}
@@ -337,7 +337,7 @@ func (s *Server) sealFor(d *companion, p *peer, m *message, fresh bool) ([]waBin
 		s.runLow(d)
 		return []waBinary.Node{n}, err
 	}
-	dist, err := p.vault.distribution(m.chat.String(), p.signal())
+	dist, err := p.signalStore.distribution(m.chat.String(), p.signal())
 	if err != nil {
 		return nil, err
 	}
@@ -361,7 +361,7 @@ func (s *Server) sealFor(d *companion, p *peer, m *message, fresh bool) ([]waBin
 	if err != nil {
 		return nil, fmt.Errorf("write a message: %w", err)
 	}
-	sealed, err := p.vault.sealGroup(m.chat.String(), p.signal(), plain)
+	sealed, err := p.signalStore.sealGroup(m.chat.String(), p.signal(), plain)
 	if err != nil {
 		return nil, err
 	}
@@ -394,7 +394,7 @@ func (s *Server) runLow(d *companion) {
 	}
 }
 
-// resend answers a client that could not read a message: the writer's device encrypts it anew, under the same id.
+// resend answers a client that could not read a message: the writer's device encrypts it again, under the same id.
 func (s *Server) resend(d *companion, n *waBinary.Node, to types.JID) {
 	id, _ := n.Attrs["id"].(string)
 	chat := to.ToNonAD()

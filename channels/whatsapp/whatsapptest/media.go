@@ -170,7 +170,7 @@ func mediaKeys(key []byte, kind string) (iv, cipherKey, macKey []byte) {
 	return all[:16], all[16:48], all[48:80]
 }
 
-// sealed is a file as it lies in the network, with what a message tells of it.
+// sealed is a file as the network keeps it, with what a message tells of it.
 type sealed struct {
 	path, url         string
 	key, sum, encrSum []byte

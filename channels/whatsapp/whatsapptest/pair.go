@@ -142,7 +142,7 @@ func (s *Server) pairSuccess(p *pairing, advSecret []byte) error {
 	return nil
 }
 
-// takeResult is the client's answer to a query of ours: the last step of pairing.
+// takeResult is the client's answer to a query of Parley's: the last step of pairing.
 func (s *Server) takeResult(c *conn, n *waBinary.Node, kind string) {
 	p := c.pairing
 	if p == nil || p.asked == "" || n.Attrs["id"] != p.asked {

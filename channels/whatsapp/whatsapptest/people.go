@@ -34,7 +34,7 @@ type Group struct {
 	ID      string   // digits
 	Subject string   // its name
 	Members []string // phone numbers; the account is a member unless Without is set
-	Without bool     // the account is no member
+	Without bool     // the account is not a member
 	ByPhone bool     // members are addressed by phone number, as in old groups; else by LID
 }
 
@@ -51,10 +51,10 @@ type person struct {
 
 // peer is one device of a person.
 type peer struct {
-	owner  *person
-	device uint16
-	vault  *vault
-	shared map[string]bool // group and companion that have this device's sender key
+	owner       *person
+	device      uint16
+	signalStore *signalStore
+	shared      map[string]bool // group and companion that have this device's sender key
 }
 
 type room struct {
@@ -82,7 +82,7 @@ func (s *Server) addPerson(p Person) *person {
 		if n == 0 {
 			id = primaryKey(p)
 		}
-		who.devices = append(who.devices, &peer{owner: who, device: uint16(n), vault: newVault(id), shared: map[string]bool{}})
+		who.devices = append(who.devices, &peer{owner: who, device: uint16(n), signalStore: newSignalStore(id), shared: map[string]bool{}})
 	}
 	s.people[p.Phone], s.people["lid:"+p.LID] = who, who
 	return who
@@ -144,7 +144,7 @@ func (s *Server) Reinstall(phone string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.mustKnow(phone).devices[0]
-	p.vault, p.shared = newVault(keys.NewKeyPair()), map[string]bool{}
+	p.signalStore, p.shared = newSignalStore(keys.NewKeyPair()), map[string]bool{}
 }
 
 func (s *Server) mustKnow(phone string) *person {
@@ -195,7 +195,7 @@ func (p *peer) signal() *protocol.SignalAddress { return p.address(false).Signal
 
 // bundle is what another device needs to write to this one first.
 func (p *peer) bundle() (regID uint32, id [32]byte, signed, once *keys.PreKey) {
-	return p.vault.regID, *p.vault.identity.Pub, p.vault.signed, p.vault.oneTimeKey()
+	return p.signalStore.regID, *p.signalStore.identity.Pub, p.signalStore.signed, p.signalStore.oneTimeKey()
 }
 
 // companion is a device that a client linked: the one under test.

@@ -20,9 +20,9 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// vault is what one simulated device knows of the Signal protocol. It satisfies libsignal's store.SignalProtocol.
+// signalStore is what one simulated device knows of the Signal protocol. It satisfies libsignal's store.SignalProtocol.
 // Under the server's lock.
-type vault struct {
+type signalStore struct {
 	identity *keys.KeyPair
 	regID    uint32
 	signed   *keys.PreKey
@@ -34,8 +34,8 @@ type vault struct {
 	senderKeys map[string][]byte
 }
 
-func newVault(id *keys.KeyPair) *vault {
-	return &vault{
+func newSignalStore(id *keys.KeyPair) *signalStore {
+	return &signalStore{
 		identity: id, signed: id.CreateSignedPreKey(1), regID: 1 + rand.Uint32N(16380), nextKey: 1,
 		sessions: map[string][]byte{}, identities: map[string][32]byte{}, preKeys: map[uint32]*keys.PreKey{}, senderKeys: map[string][]byte{},
 	}
@@ -43,23 +43,23 @@ func newVault(id *keys.KeyPair) *vault {
 
 var errNotKept = errors.New("the fake does not keep that")
 
-func (v *vault) GetIdentityKeyPair() *identity.KeyPair {
+func (v *signalStore) GetIdentityKeyPair() *identity.KeyPair {
 	return identity.NewKeyPair(identity.NewKey(ecc.NewDjbECPublicKey(*v.identity.Pub)), ecc.NewDjbECPrivateKey(*v.identity.Priv))
 }
 
-func (v *vault) GetLocalRegistrationID() uint32 { return v.regID }
+func (v *signalStore) GetLocalRegistrationID() uint32 { return v.regID }
 
-func (v *vault) SaveIdentity(_ context.Context, a *protocol.SignalAddress, k *identity.Key) error {
+func (v *signalStore) SaveIdentity(_ context.Context, a *protocol.SignalAddress, k *identity.Key) error {
 	v.identities[a.String()] = k.PublicKey().PublicKey()
 	return nil
 }
 
-func (v *vault) IsTrustedIdentity(_ context.Context, a *protocol.SignalAddress, k *identity.Key) (bool, error) {
+func (v *signalStore) IsTrustedIdentity(_ context.Context, a *protocol.SignalAddress, k *identity.Key) (bool, error) {
 	known, ok := v.identities[a.String()]
 	return !ok || known == k.PublicKey().PublicKey(), nil
 }
 
-func (v *vault) LoadPreKey(_ context.Context, id uint32) (*record.PreKey, error) {
+func (v *signalStore) LoadPreKey(_ context.Context, id uint32) (*record.PreKey, error) {
 	k := v.preKeys[id]
 	if k == nil {
 		return nil, nil
@@ -67,18 +67,18 @@ func (v *vault) LoadPreKey(_ context.Context, id uint32) (*record.PreKey, error)
 	return record.NewPreKey(k.KeyID, ecc.NewECKeyPair(ecc.NewDjbECPublicKey(*k.Pub), ecc.NewDjbECPrivateKey(*k.Priv)), nil), nil
 }
 
-func (v *vault) RemovePreKey(_ context.Context, id uint32) error {
+func (v *signalStore) RemovePreKey(_ context.Context, id uint32) error {
 	delete(v.preKeys, id)
 	return nil
 }
 
-func (v *vault) ContainsPreKey(_ context.Context, id uint32) (bool, error) {
+func (v *signalStore) ContainsPreKey(_ context.Context, id uint32) (bool, error) {
 	return v.preKeys[id] != nil, nil
 }
 
-func (v *vault) StorePreKey(context.Context, uint32, *record.PreKey) error { return errNotKept }
+func (v *signalStore) StorePreKey(context.Context, uint32, *record.PreKey) error { return errNotKept }
 
-func (v *vault) LoadSession(_ context.Context, a *protocol.SignalAddress) (*record.Session, error) {
+func (v *signalStore) LoadSession(_ context.Context, a *protocol.SignalAddress) (*record.Session, error) {
 	pb := store.SignalProtobufSerializer
 	raw := v.sessions[a.String()]
 	if raw == nil {
@@ -87,26 +87,26 @@ func (v *vault) LoadSession(_ context.Context, a *protocol.SignalAddress) (*reco
 	return record.NewSessionFromBytes(raw, pb.Session, pb.State)
 }
 
-func (v *vault) StoreSession(_ context.Context, a *protocol.SignalAddress, r *record.Session) error {
+func (v *signalStore) StoreSession(_ context.Context, a *protocol.SignalAddress, r *record.Session) error {
 	v.sessions[a.String()] = r.Serialize()
 	return nil
 }
 
-func (v *vault) ContainsSession(_ context.Context, a *protocol.SignalAddress) (bool, error) {
+func (v *signalStore) ContainsSession(_ context.Context, a *protocol.SignalAddress) (bool, error) {
 	return v.sessions[a.String()] != nil, nil
 }
 
-func (v *vault) DeleteSession(_ context.Context, a *protocol.SignalAddress) error {
+func (v *signalStore) DeleteSession(_ context.Context, a *protocol.SignalAddress) error {
 	delete(v.sessions, a.String())
 	return nil
 }
 
-func (v *vault) GetSubDeviceSessions(context.Context, string) ([]uint32, error) {
+func (v *signalStore) GetSubDeviceSessions(context.Context, string) ([]uint32, error) {
 	return nil, errNotKept
 }
-func (v *vault) DeleteAllSessions(context.Context) error { return errNotKept }
+func (v *signalStore) DeleteAllSessions(context.Context) error { return errNotKept }
 
-func (v *vault) LoadSignedPreKey(_ context.Context, id uint32) (*record.SignedPreKey, error) {
+func (v *signalStore) LoadSignedPreKey(_ context.Context, id uint32) (*record.SignedPreKey, error) {
 	if id != v.signed.KeyID {
 		return nil, nil
 	}
@@ -114,23 +114,23 @@ func (v *vault) LoadSignedPreKey(_ context.Context, id uint32) (*record.SignedPr
 	return record.NewSignedPreKey(id, 0, pair, *v.signed.Signature, nil), nil
 }
 
-func (v *vault) LoadSignedPreKeys(context.Context) ([]*record.SignedPreKey, error) {
+func (v *signalStore) LoadSignedPreKeys(context.Context) ([]*record.SignedPreKey, error) {
 	return nil, errNotKept
 }
-func (v *vault) StoreSignedPreKey(context.Context, uint32, *record.SignedPreKey) error {
+func (v *signalStore) StoreSignedPreKey(context.Context, uint32, *record.SignedPreKey) error {
 	return errNotKept
 }
-func (v *vault) ContainsSignedPreKey(_ context.Context, id uint32) (bool, error) {
+func (v *signalStore) ContainsSignedPreKey(_ context.Context, id uint32) (bool, error) {
 	return id == v.signed.KeyID, nil
 }
-func (v *vault) RemoveSignedPreKey(context.Context, uint32) error { return errNotKept }
+func (v *signalStore) RemoveSignedPreKey(context.Context, uint32) error { return errNotKept }
 
-func (v *vault) StoreSenderKey(_ context.Context, n *protocol.SenderKeyName, r *group.SenderKey) error {
+func (v *signalStore) StoreSenderKey(_ context.Context, n *protocol.SenderKeyName, r *group.SenderKey) error {
 	v.senderKeys[n.GroupID()+" "+n.Sender().String()] = r.Serialize()
 	return nil
 }
 
-func (v *vault) LoadSenderKey(_ context.Context, n *protocol.SenderKeyName) (*group.SenderKey, error) {
+func (v *signalStore) LoadSenderKey(_ context.Context, n *protocol.SenderKeyName) (*group.SenderKey, error) {
 	pb := store.SignalProtobufSerializer
 	raw := v.senderKeys[n.GroupID()+" "+n.Sender().String()]
 	if raw == nil {
@@ -140,20 +140,20 @@ func (v *vault) LoadSenderKey(_ context.Context, n *protocol.SenderKeyName) (*gr
 }
 
 // oneTimeKey makes a prekey when somebody asks for it: a stock of them would cost most of a test's time.
-func (v *vault) oneTimeKey() *keys.PreKey {
+func (v *signalStore) oneTimeKey() *keys.PreKey {
 	k := keys.NewPreKey(v.nextKey)
 	v.nextKey++
 	v.preKeys[k.KeyID] = k
 	return k
 }
 
-func (v *vault) cipher(to *protocol.SignalAddress) (*session.Builder, *session.Cipher) {
+func (v *signalStore) cipher(to *protocol.SignalAddress) (*session.Builder, *session.Cipher) {
 	b := session.NewBuilderFromSignal(v, to, store.SignalProtobufSerializer)
 	return b, session.NewCipher(b, to)
 }
 
 // seal encrypts for one device; bundle is used when there is no session yet, or always when fresh.
-func (v *vault) seal(to *protocol.SignalAddress, plain []byte, fresh bool, bundle func() (*prekey.Bundle, error)) (kind string, sealed []byte, err error) {
+func (v *signalStore) seal(to *protocol.SignalAddress, plain []byte, fresh bool, bundle func() (*prekey.Bundle, error)) (kind string, sealed []byte, err error) {
 	ctx := context.Background()
 	b, c := v.cipher(to)
 	if fresh || v.sessions[to.String()] == nil {
@@ -177,7 +177,7 @@ func (v *vault) seal(to *protocol.SignalAddress, plain []byte, fresh bool, bundl
 }
 
 // open decrypts what one device sent.
-func (v *vault) open(from *protocol.SignalAddress, kind string, sealed []byte) ([]byte, error) {
+func (v *signalStore) open(from *protocol.SignalAddress, kind string, sealed []byte) ([]byte, error) {
 	ctx := context.Background()
 	pb := store.SignalProtobufSerializer
 	_, c := v.cipher(from)
@@ -188,7 +188,7 @@ func (v *vault) open(from *protocol.SignalAddress, kind string, sealed []byte) (
 			return nil, fmt.Errorf("read a prekey message: %w", err)
 		}
 		if known, ok := v.identities[from.String()]; ok && known != m.IdentityKey().PublicKey().PublicKey() {
-			delete(v.identities, from.String()) // it was linked anew
+			delete(v.identities, from.String()) // it was linked again
 		}
 		plain, err = v.tryEach(from, func() ([]byte, error) { return c.DecryptMessage(ctx, m) })
 		if err != nil {
@@ -209,7 +209,7 @@ func (v *vault) open(from *protocol.SignalAddress, kind string, sealed []byte) (
 
 // tryEach decrypts with one session after the other, each alone, as phones do: libsignal for Go leaves those moved that
 // cannot read a message.
-func (v *vault) tryEach(from *protocol.SignalAddress, open func() ([]byte, error)) ([]byte, error) {
+func (v *signalStore) tryEach(from *protocol.SignalAddress, open func() ([]byte, error)) ([]byte, error) {
 	pb, address := store.SignalProtobufSerializer, from.String()
 	raw := v.sessions[address]
 	if raw == nil {
@@ -255,14 +255,14 @@ func (v *vault) tryEach(from *protocol.SignalAddress, open func() ([]byte, error
 	return nil, first
 }
 
-func (v *vault) groupCipher(chat string, sender *protocol.SignalAddress) (*groups.SessionBuilder, *protocol.SenderKeyName, *groups.GroupCipher) {
+func (v *signalStore) groupCipher(chat string, sender *protocol.SignalAddress) (*groups.SessionBuilder, *protocol.SenderKeyName, *groups.GroupCipher) {
 	b := groups.NewGroupSessionBuilder(v, store.SignalProtobufSerializer)
 	name := protocol.NewSenderKeyName(chat, sender)
 	return b, name, groups.NewGroupCipher(b, name, v)
 }
 
 // distribution is the message by which others learn this device's sender key of a group.
-func (v *vault) distribution(chat string, own *protocol.SignalAddress) ([]byte, error) {
+func (v *signalStore) distribution(chat string, own *protocol.SignalAddress) ([]byte, error) {
 	b, name, _ := v.groupCipher(chat, own)
 	m, err := b.Create(context.Background(), name)
 	if err != nil {
@@ -271,7 +271,7 @@ func (v *vault) distribution(chat string, own *protocol.SignalAddress) ([]byte, 
 	return m.Serialize(), nil
 }
 
-func (v *vault) sealGroup(chat string, own *protocol.SignalAddress, plain []byte) ([]byte, error) {
+func (v *signalStore) sealGroup(chat string, own *protocol.SignalAddress, plain []byte) ([]byte, error) {
 	_, _, c := v.groupCipher(chat, own)
 	m, err := c.Encrypt(context.Background(), pad(plain))
 	if err != nil {
@@ -280,7 +280,7 @@ func (v *vault) sealGroup(chat string, own *protocol.SignalAddress, plain []byte
 	return m.SignedSerialize(), nil
 }
 
-func (v *vault) openGroup(chat string, sender *protocol.SignalAddress, sealed []byte) ([]byte, error) {
+func (v *signalStore) openGroup(chat string, sender *protocol.SignalAddress, sealed []byte) ([]byte, error) {
 	_, _, c := v.groupCipher(chat, sender)
 	m, err := protocol.NewSenderKeyMessageFromBytes(sealed, store.SignalProtobufSerializer.SenderKeyMessage)
 	if err != nil {
@@ -293,7 +293,7 @@ func (v *vault) openGroup(chat string, sender *protocol.SignalAddress, sealed []
 	return unpad(plain)
 }
 
-func (v *vault) learn(chat string, sender *protocol.SignalAddress, distribution []byte) error {
+func (v *signalStore) learn(chat string, sender *protocol.SignalAddress, distribution []byte) error {
 	b, name, _ := v.groupCipher(chat, sender)
 	m, err := protocol.NewSenderKeyDistributionMessageFromBytes(distribution, store.SignalProtobufSerializer.SenderKeyDistributionMessage)
 	if err != nil {

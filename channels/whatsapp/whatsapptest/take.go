@@ -214,7 +214,7 @@ func participantHash(list []types.JID) string {
 	return "2:" + base64.RawStdEncoding.EncodeToString(sum[:6])
 }
 
-// bringAgain is a message that was encrypted anew for one device that asked for it.
+// bringAgain is a message that was encrypted again for one device that asked for it.
 func (s *Server) bringAgain(d *companion, n *waBinary.Node, to types.JID, id string) int {
 	j := to
 	if p, ok := n.Attrs["participant"].(types.JID); ok {
@@ -282,7 +282,7 @@ func (s *Server) unseal(d *companion, p *peer, chat types.JID, n, enc, sk *waBin
 				return nil, err
 			}
 		}
-		plain, err := p.vault.open(from, kind, raw)
+		plain, err := p.signalStore.open(from, kind, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -291,7 +291,7 @@ func (s *Server) unseal(d *companion, p *peer, chat types.JID, n, enc, sk *waBin
 		}
 	}
 	if k := body.SenderKeyDistributionMessage; k != nil {
-		if err := p.vault.learn(chat.String(), from, k.GetAxolotlSenderKeyDistributionMessage()); err != nil {
+		if err := p.signalStore.learn(chat.String(), from, k.GetAxolotlSenderKeyDistributionMessage()); err != nil {
 			return nil, err
 		}
 	}
@@ -305,7 +305,7 @@ func (s *Server) unseal(d *companion, p *peer, chat types.JID, n, enc, sk *waBin
 		return &body, nil
 	}
 	raw, _ := sk.Content.([]byte)
-	plain, err := p.vault.openGroup(chat.String(), from, raw)
+	plain, err := p.signalStore.openGroup(chat.String(), from, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -360,7 +360,7 @@ func (s *Server) askAgain(d *companion, p *peer, to types.JID, id string, n *waB
 	}
 	content := []waBinary.Node{
 		{Tag: "retry", Attrs: waBinary.Attrs{"count": count, "id": id, "t": s.now().Unix(), "v": "1"}},
-		{Tag: "registration", Content: []byte{0, 0, byte(p.vault.regID >> 8), byte(p.vault.regID)}},
+		{Tag: "registration", Content: []byte{0, 0, byte(p.signalStore.regID >> 8), byte(p.signalStore.regID)}},
 	}
 	_, identity, signed, once := p.bundle()
 	content = append(content, waBinary.Node{Tag: "keys", Content: []waBinary.Node{

@@ -55,7 +55,7 @@ func isatap(a netip.Addr) bool {
 	return b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// ownAddresses are asked for anew: a machine's addresses change.
+// ownAddresses are asked for again: a machine's addresses change.
 func (p *Proxy) ownAddresses() (map[netip.Addr]bool, error) {
 	addrs, err := p.own()
 	if err != nil {

@@ -81,7 +81,7 @@ func (p *Proxy) judgeName(to target) string {
 	return ""
 }
 
-// judgeHost says why something is no name of a host; empty: it is one. Addresses are refused in every form that some
+// judgeHost says why something is not a name of a host; empty: it is one. Addresses are refused in every form that some
 // resolver takes for one: whatever ends in a number is an address (WHATWG URL, 3.5).
 func judgeHost(host string, o off) string {
 	if !o.literal {

@@ -102,7 +102,7 @@ func TestHooksFollowEachTransaction(t *testing.T) {
 		Reset:     func() { told = append(told, "reset") },
 	}
 	db := open(t, t.TempDir(), hooks)
-	if err := db.Do("begin anew", Func(func(tx *Tx) error { told = []string{"begin"}; return nil })); err != nil {
+	if err := db.Do("begin again", Func(func(tx *Tx) error { told = []string{"begin"}; return nil })); err != nil {
 		t.Fatal(err)
 	}
 	refused := db.Do("refused", Func(func(tx *Tx) error {

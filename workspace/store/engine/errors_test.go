@@ -32,7 +32,7 @@ func TestR09_ErrorsOfSQLiteAreToldApart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "bad.db"), make([]byte, 8192), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := "this is no database, whatever its name says, and it is long enough to be looked at as if it were one, header and all"
+	text := "this is not a database, whatever its name says, and it is long enough to be looked at as if it were one, header and all"
 	if err := os.WriteFile(filepath.Join(dir, "text.db"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -289,7 +289,7 @@ func wanted(s *Spec, fds []int) (trees []tree, err error) {
 	return trees, nil
 }
 
-// enterEmpty puts an empty file system over /proc, which every system has and no folder of a command lies in, and goes there.
+// enterEmpty puts an empty file system over /proc, which every system has and no folder of a command is in, and goes there.
 func enterEmpty() error {
 	root, err := fresh("tmpfs", attrSafe, "size=4194304", "nr_inodes=4096", "mode=0755")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Names under which a process of ours is part of a sandbox. One that is started so by a person gets no spec and ends at once,
+// Names under which a process of Parley's is part of a sandbox. One that is started so by a person gets no spec and ends at once,
 // so that nothing is gained by it.
 const (
 	RoleInit   = "parley-sandbox-init"

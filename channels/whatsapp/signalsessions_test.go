@@ -102,7 +102,7 @@ func TestLateMessageLeavesTheNewSessionAlone(t *testing.T) {
 	us.read(ana.write("and on"), "and on")
 }
 
-// What arrives while a message is encrypted moves the session on: the send begins anew.
+// What arrives while a message is encrypted moves the session on: the send begins again.
 func TestSendStandsOnWhatItRead(t *testing.T) {
 	t.Parallel()
 	ana, us := newParty(t, "180000000000001"), newParty(t, "190000000000011")

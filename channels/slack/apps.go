@@ -2,14 +2,14 @@ package slack
 
 import "sync"
 
-// hub knows the channels that share an app: Slack gives an event to any one of the app's sockets, and to its one request
+// appRegistry knows the channels that share an app: Slack gives an event to any one of the app's sockets, and to its one request
 // URL, whichever workspace it is from.
-type hub struct {
+type appRegistry struct {
 	mu  sync.Mutex
 	all []*Channel
 }
 
-func (h *hub) add(c *Channel) {
+func (h *appRegistry) add(c *Channel) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, c)
@@ -17,7 +17,7 @@ func (h *hub) add(c *Channel) {
 
 // whose finds the running channel of an installation among those that share an app with c. sure says that there is none:
 // every other one knows its workspace already.
-func (h *hub) whose(c *Channel, at installation) (found *receiver, sure bool) {
+func (h *appRegistry) whose(c *Channel, at installation) (found *receiver, sure bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	sure = true

@@ -17,7 +17,7 @@ import (
 //
 // Sending and receiving both move a session's ratchet. whatsmeow reads the sessions of all devices, encrypts, and writes them
 // back (encryptMessageForDevices of its send.go), while what arrives is decrypted beside it: what that moved would be
-// overwritten. So what a send writes back must stand on what it read; else the send begins anew, before anything has left.
+// overwritten. So what a send writes back must stand on what it read; else the send begins again, before anything has left.
 //
 // Somebody with whom there are several sessions, as after a question for a message, writes by any of them. libsignal tries
 // them in turn, and each that cannot read the message is left moved by it (DecryptWithState of its SessionCipher.go), where
@@ -28,8 +28,8 @@ var errMoved = errors.New("a session was moved by what arrived")
 
 const movedMost = 8 // tries of one send
 
-// ratchets is a device's sessions with that check.
-type ratchets struct {
+// signalSessions is a device's sessions with that check.
+type signalSessions struct {
 	wastore.SessionStore
 	txn func(context.Context, func(context.Context) error) error // holds the file's one writer
 }
@@ -37,7 +37,7 @@ type ratchets struct {
 // readKey is the context's key of what a send has read: *map[string][]byte.
 type readKey struct{}
 
-func (r ratchets) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+func (r signalSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	got, err := r.SessionStore.GetManySessions(ctx, addresses)
 	if read, ok := ctx.Value(readKey{}).(*map[string][]byte); ok && err == nil {
 		*read = maps.Clone(got)
@@ -45,7 +45,7 @@ func (r ratchets) GetManySessions(ctx context.Context, addresses []string) (map[
 	return got, err
 }
 
-func (r ratchets) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+func (r signalSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	read, ok := ctx.Value(readKey{}).(*map[string][]byte)
 	if !ok {
 		return r.SessionStore.PutManySessions(ctx, sessions)
@@ -64,7 +64,7 @@ func (r ratchets) PutManySessions(ctx context.Context, sessions map[string][]byt
 	})
 }
 
-func (r ratchets) PutSession(ctx context.Context, address string, session []byte) error {
+func (r signalSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	before, err := r.SessionStore.GetSession(ctx, address)
 	if err != nil {
 		return err
