@@ -30,7 +30,7 @@ const module = "parley/"
 // one element of a path, "..." any number of them. A leaf may be imported by all.
 const arrows = `
 cmd/echobot               ->
-cmd/*                     -> gateway gateway/client gateway/control configs channels/all tools/sandbox workspace/disk
+cmd/*                     -> gateway gateway/client gateway/control gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
 gateway/benchtest         ->
 gateway/bus               ->
@@ -41,14 +41,15 @@ gateway/transcript        -> agentloop channels workspace
 gateway/snapshot          -> agentloop/... tools/... routes workspace workspace/disk channels configs
 gateway/logbook           ->
 gateway/rights            -> workspace channels
+gateway/spec              -> workspace
 gateway/intake            -> gateway/approval gateway/delivery gateway/attachment gateway/transport gateway/transcript gateway/snapshot gateway/live gateway/rights agentloop/lane routes workspace workspace/store channels configs
 gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
 gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport agentloop agentloop/lane workspace workspace/store channels channels/markup
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
-gateway/control           -> gateway/approval gateway/intake gateway/live gateway/rights gateway/transport gateway/transcript gateway/snapshot gateway/turn gateway/logbook agentloop/... tools/... routes workspace/... channels configs
-gateway/api               -> gateway/bus gateway/control gateway/live gateway/logbook agentloop agentloop/llm channels workspace
-gateway/command           -> gateway/control gateway/live agentloop agentloop/llm channels workspace workspace/disk
+gateway/control           -> gateway/approval gateway/intake gateway/live gateway/rights gateway/spec gateway/transport gateway/transcript gateway/snapshot gateway/turn gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/api               -> gateway/bus gateway/control gateway/live gateway/logbook gateway/spec agentloop agentloop/llm channels workspace
+gateway/command           -> gateway/control gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
@@ -158,7 +159,7 @@ func TestArrowsBite(t *testing.T) {
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory", "workspace/store workspace/archive",
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
-		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway",
+		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway", "gateway/spec gateway/control",
 		"gateway/live gateway/api", "gateway/turn gateway", "gateway/turn gateway/control", "gateway/turn gateway/command", "gateway/turn gateway/intake", "gateway/turn routes", "gateway/turn configs", "gateway/approval gateway/turn", "gateway/progress gateway/turn", "gateway/progress gateway/live", "gateway/delivery gateway/progress", "gateway/api gateway/turn", "gateway/approval gateway", "gateway/approval gateway/control", "gateway/approval gateway/transcript", "gateway/approval agentloop/lane", "gateway/delivery gateway/approval", "gateway/bus gateway/live", "gateway/bus workspace", "gateway/transport gateway/bus", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/intake gateway", "gateway/intake gateway/turn", "gateway/intake gateway/control", "gateway/intake gateway/command", "gateway/delivery gateway/intake", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")

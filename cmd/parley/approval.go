@@ -132,50 +132,6 @@ func visibleText(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// pauseRun is `run pause` and `run resume`.
-func (a *app) pauseRun(word, what string) *cobra.Command {
-	return a.jsonFlag(&cobra.Command{Use: word + " ID", Short: what, Args: exactly("ID"), ValidArgsFunction: a.completeRuns, RunE: func(c *cobra.Command, args []string) error {
-		type paused struct {
-			RunID   string `json:"run_id"`
-			State   string `json:"state"`
-			Pausing bool   `json:"pausing"`
-		}
-		return with(c, a, func(ctx context.Context, cl *client.Client) (p paused, err error) {
-			id, err := runID(ctx, cl, args[0])
-			if err != nil {
-				return p, err
-			}
-			return p, cl.Post(ctx, "/v1/runs/"+url.PathEscape(id)+"/"+word, nil, &p)
-		}, func(p paused) error {
-			said := "is " + p.State
-			if p.Pausing {
-				said = "pauses at its next step"
-				if p.State == "waiting" {
-					said = "waits for an approval, and pauses then"
-				}
-			}
-			_, err := fmt.Fprintf(a.out, "run %s %s\n", short(p.RunID), said)
-			return err
-		})
-	}})
-}
-
-// stopAll is `stop --all`.
-func (a *app) stopAll(ctx context.Context) error {
-	type all struct {
-		Sessions int `json:"sessions"`
-		Runs     int `json:"runs"`
-		Queued   int `json:"queued"`
-		Parts    int `json:"parts"`
-	}
-	got, err := post[all](ctx, a, "/v1/stop", nil)
-	if err != nil || a.json {
-		return a.orShow(got, err)
-	}
-	_, err = fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", got.Runs, got.Queued, got.Parts)
-	return err
-}
-
 // permission is what an event tells of a question.
 type permission struct {
 	Short  string   `json:"short"`

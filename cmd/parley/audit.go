@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,24 +13,11 @@ import (
 
 	"parley/gateway"
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // auditEvery is how often tail -f looks for further rows.
 const auditEvery = time.Second
-
-// auditRow is a row of the audit log.
-type auditRow struct {
-	N     int64           `json:"n"`
-	Time  time.Time       `json:"time"`
-	Kind  string          `json:"kind"`
-	Actor string          `json:"actor,omitempty"`
-	Via   string          `json:"via,omitempty"`
-	What  json.RawMessage `json:"what"`
-	Chain string          `json:"chain"`
-	Prev  string          `json:"prev"`
-	Hash  string          `json:"hash"`
-	Body  string          `json:"body"`
-}
 
 func (a *app) auditCommand() *cobra.Command {
 	group := &cobra.Command{Use: "audit", Short: "Read and check the log of approvals, commands, pairings and configurations", Args: cobra.NoArgs, RunE: needsVerb}
@@ -49,8 +34,8 @@ func (a *app) auditTail() *cobra.Command {
 			return err
 		}
 		defer cl.Close()
-		var l list[auditRow]
-		if err := cl.Get(c.Context(), "/v1/audit?limit="+strconv.Itoa(limit), &l); err != nil {
+		l, err := control.ListAudit.Ask(c.Context(), cl, control.AuditIn{Limit: limit})
+		if err != nil {
 			return hint(err)
 		}
 		if a.json && !follow {
@@ -71,8 +56,7 @@ func (a *app) followAudit(ctx context.Context, cl *client.Client, last int64) er
 	tick := time.NewTicker(auditEvery)
 	defer tick.Stop()
 	for {
-		var l list[auditRow]
-		err := cl.Get(ctx, "/v1/audit?limit=500&after="+strconv.FormatInt(last, 10), &l)
+		l, err := control.ListAudit.Ask(ctx, cl, control.AuditIn{Limit: 500, After: &last})
 		if err == nil {
 			last, err = a.auditRows(l.Items, last)
 		}
@@ -91,7 +75,7 @@ func (a *app) followAudit(ctx context.Context, cl *client.Client, last int64) er
 }
 
 // auditRows prints rows and returns the number of the last.
-func (a *app) auditRows(rows []auditRow, last int64) (int64, error) {
+func (a *app) auditRows(rows []control.AuditItem, last int64) (int64, error) {
 	for _, r := range rows {
 		last = r.N
 		if a.json {
@@ -101,8 +85,12 @@ func (a *app) auditRows(rows []auditRow, last int64) (int64, error) {
 			continue
 		}
 		who := strings.TrimSpace(r.Actor + " " + r.Via)
+		what, err := json.Marshal(r.What)
+		if err != nil {
+			return last, err
+		}
 		if _, err := fmt.Fprintf(a.out, "%d %s %-18s %s %s\n", r.N, r.Time.Local().Format(time.DateTime), visible(r.Kind), paint(a.out, dim, visible(who)),
-			visible(string(r.What))); err != nil {
+			visible(string(what))); err != nil {
 			return last, err
 		}
 	}
@@ -146,11 +134,7 @@ func (a *app) checkAudit(ctx context.Context, head string) (v gateway.AuditCheck
 		return v, err
 	}
 	defer cl.Close()
-	path := "/v1/audit/verify"
-	if head != "" {
-		path += "?head=" + url.QueryEscape(head)
-	}
-	err = cl.Get(ctx, path, &v)
+	v, err = control.VerifyAudit.Ask(ctx, cl, control.HeadIn{Head: head})
 	if !errors.Is(err, client.ErrUnreachable) || a.url != "" {
 		return v, hint(err)
 	}

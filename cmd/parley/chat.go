@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 const (
@@ -139,14 +140,11 @@ func (t *conversation) terminal() (*os.File, bool) {
 
 // converse is a chat on a terminal: the session is watched while somebody types.
 func (t *conversation) converse(ctx context.Context, in *os.File) error {
-	key, err := sessionKey(ctx, t.client, t.session)
-	if t.agent != "" && !strings.ContainsAny(t.session, ":/") {
-		key, err = sessionKey(ctx, t.client, t.agent+"/"+t.session)
+	word := t.session
+	if t.agent != "" && !strings.ContainsAny(word, ":/") {
+		word = t.agent + "/" + word
 	}
-	if err != nil {
-		return err
-	}
-	w := &watcher{client: t.client, key: key}
+	w := &watcher{client: t.client, key: word}
 	if err := w.begin(ctx); err != nil {
 		return err
 	}
@@ -159,7 +157,7 @@ func (t *conversation) converse(ctx context.Context, in *os.File) error {
 		defer close(done)
 		w.run(ctx, p.Send)
 	}()
-	_, err = p.Run()
+	_, err := p.Run()
 	cancel()
 	<-done
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
@@ -178,7 +176,7 @@ type watcher struct {
 
 // begin leaves out what was said before.
 func (w *watcher) begin(ctx context.Context) error {
-	ses, err := w.client.Session(ctx, w.key)
+	ses, err := control.ShowSession.Ask(ctx, w.client, control.BySession{Session: control.SessionWord(w.key)})
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status == http.StatusNotFound {
 		return nil // nothing was said in it yet
@@ -306,16 +304,22 @@ func (t *conversation) interrupts(ctx context.Context, cancel context.CancelCaus
 			return
 		}
 		fmt.Fprintln(t.errs, "\n(stopping; once more leaves)")
-		if err := t.client.Post(ctx, "/v1/runs/"+input+"/stop", nil, nil); err != nil {
+		if err := t.stop(ctx, input); err != nil {
 			fmt.Fprintln(t.errs, "parley: "+visible(err.Error()))
 		}
 	}
 }
 
+// stop ends the turn that a message is in.
+func (t *conversation) stop(ctx context.Context, input string) error {
+	_, err := control.StopRun.Ask(ctx, t.client, control.ByRun{Run: control.RunWord(input)})
+	return err
+}
+
 // watch follows a run to its end, over a gateway that is started again in between.
 func (t *conversation) watch(ctx context.Context, input string, p *printer) error {
 	for {
-		err := t.client.Events(ctx, "/v1/runs/"+input+"/events", p.after, p.see)
+		err := t.client.Events(ctx, "/v1/runs/"+url.PathEscape(input)+"/events", p.after, p.see)
 		if p.ended || ctx.Err() != nil || errors.As(err, new(*client.Problem)) {
 			return err
 		}
@@ -323,7 +327,7 @@ func (t *conversation) watch(ctx context.Context, input string, p *printer) erro
 			return err
 		}
 		var run struct{ State string }
-		if err := t.client.Get(ctx, "/v1/runs/"+input, &run); err != nil {
+		if err := t.client.Get(ctx, "/v1/runs/"+url.PathEscape(input), &run); err != nil {
 			return err
 		}
 		if over(run.State) {

@@ -238,7 +238,7 @@ func (v *view) interrupt() tea.Cmd {
 		return nil
 	}
 	v.stopping = true
-	return func() tea.Msg { return stoppedMsg{v.talk.client.Post(v.ctx, "/v1/runs/"+id+"/stop", nil, nil)} }
+	return func() tea.Msg { return stoppedMsg{v.talk.stop(v.ctx, id)} }
 }
 
 // submit takes what is typed.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // exportAtOnce is how many lines are read of a transcript at once.
@@ -40,11 +41,7 @@ func (a *app) export(ctx context.Context, name, format, file string) (err error)
 		return err
 	}
 	defer cl.Close()
-	key, err := sessionKey(ctx, cl, name)
-	if err != nil {
-		return hint(err)
-	}
-	if _, err := cl.Session(ctx, key); err != nil { // before a file is made for nothing
+	if _, err := control.ShowSession.Ask(ctx, cl, control.BySession{Session: control.SessionWord(name)}); err != nil { // before a file is made for nothing
 		return hint(err)
 	}
 	out := a.out
@@ -57,7 +54,7 @@ func (a *app) export(ctx context.Context, name, format, file string) (err error)
 		out = f
 		defer a.progress("reading " + name)()
 	}
-	return hint(transcript(ctx, cl, key, format, out))
+	return hint(transcript(ctx, cl, name, format, out))
 }
 
 func transcript(ctx context.Context, cl *client.Client, key, format string, out io.Writer) error {

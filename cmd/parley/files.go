@@ -20,8 +20,8 @@ func (a *app) filesCommand() *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			return onSession(c, a, session, func(ctx context.Context, cl *client.Client, key string) (client.WorkFiles, error) {
-				return cl.WorkFiles(ctx, key, path)
+			return with(c, a, func(ctx context.Context, cl *client.Client) (client.WorkFiles, error) {
+				return cl.WorkFiles(ctx, session, path)
 			}, a.printFiles)
 		}}
 	group.PersistentFlags().StringVar(&session, "session", "main", "`key` of the session, or its short form")
@@ -35,8 +35,8 @@ func (a *app) removeFile(session *string) *cobra.Command {
 	c := &cobra.Command{Use: "rm PATH", Short: "Remove a file or folder from a work folder", Args: exactly("PATH"),
 		Long: "Remove PATH, relative to the work folder of a session. It needs no space on the disk, and works while the store takes nothing.\nWith --folder it is a folder with all that is in it, and the PATH . is everything.",
 		RunE: func(c *cobra.Command, args []string) error {
-			return onSession(c, a, *session, func(ctx context.Context, cl *client.Client, key string) (client.FilesRemoved, error) {
-				return cl.RemoveFile(ctx, key, args[0], folder, "")
+			return with(c, a, func(ctx context.Context, cl *client.Client) (client.FilesRemoved, error) {
+				return cl.RemoveFile(ctx, *session, args[0], folder, "")
 			}, func(r client.FilesRemoved) error {
 				if !r.Audited {
 					if _, err := fmt.Fprintln(a.errs, "the store takes nothing at the moment: the daemon's log has this removal, and the audit log gets it later"); err != nil {

@@ -78,7 +78,7 @@ func (a *app) root() *cobra.Command {
 		a.statusCommand(), a.logsCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
 		a.channelCommand(), a.routeCommand(), a.filesCommand(), a.approvalCommand(), a.auditCommand(),
 		a.backupCommand(), a.restoreCommand(), a.versionCommand())
-	root.AddCommand(a.verbCommands()...)
+	a.addVerbs(root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // shownEvent is an event of the transcript.
@@ -56,65 +56,24 @@ func sentence(e shownEvent) string {
 	return line
 }
 
+// runCommand holds what is more than one verb; the others are added to it.
 func (a *app) runCommand() *cobra.Command {
 	group := &cobra.Command{Use: "run", Short: "List, read, follow, pause and stop runs", Args: cobra.NoArgs, RunE: needsVerb,
 		Long: "A run is one turn of an agent. ID is that of the run or of its message; of the newest 500 runs the last six characters do, as chats show them."}
-	stop := &cobra.Command{Use: "stop ID", Short: "Stop the turn that a run or message is in", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.stopRun(c, args[0])
-		}}
-	group.AddCommand(a.listRuns(), a.showRun(), a.logRun(), a.followRun(), a.jsonFlag(stop),
-		a.pauseRun("pause", "Let a run pause at its next step"), a.pauseRun("resume", "Let a paused run go on"))
+	group.AddCommand(a.showRun(), a.logRun(), a.followRun())
 	return group
-}
-
-func (a *app) listRuns() *cobra.Command {
-	var limit int
-	var after, agent, session, state, person string
-	c := &cobra.Command{Use: "list", Short: "List runs, the newest first", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		return with(c, a, func(ctx context.Context, cl *client.Client) (l client.List[client.RunItem], err error) {
-			key := session
-			if key != "" {
-				if key, err = sessionKey(ctx, cl, key); err != nil {
-					return l, err
-				}
-			}
-			return cl.Runs(ctx, client.Query{"agent": agent, "session": key, "state": state, "requester": person}.Page(limit, after))
-		}, func(l client.List[client.RunItem]) error {
-			var rows [][]string
-			for _, r := range l.Items {
-				took := ""
-				if r.Ended != nil {
-					took = length(r.Ended.Sub(r.Started))
-				}
-				rows = append(rows, []string{r.ID, shortKey(r.Session), strings.TrimSpace(r.State + " " + r.Reason), took, amount(r.Usage), ago(r.Started), cut(r.Said, 40)})
-			}
-			return a.more(l.Next, a.table([]string{"ID", "SESSION", "STATE", "TOOK", "USED", "BEGAN", "SAID"}, rows))
-		})
-	}}
-	f := c.Flags()
-	f.StringVar(&agent, "agent", "", "only those of this agent, by `id`")
-	f.StringVar(&session, "session", "", "only those of this session, by `key`")
-	f.StringVar(&state, "state", "", "only those in this `state`, such as running or failed")
-	f.StringVar(&person, "person", "", "only those that this person, by `id`, asked for")
-	return a.jsonFlag(pages(c, &limit, &after, 50))
 }
 
 func (a *app) showRun() *cobra.Command {
 	return a.jsonFlag(&cobra.Command{Use: "show ID", Short: "Show a run with its log", Args: exactly("ID"), ValidArgsFunction: a.completeRuns, RunE: func(c *cobra.Command, args []string) error {
-		var id string
-		where := func(ctx context.Context, cl *client.Client) (path string, err error) {
-			id, err = runID(ctx, cl, args[0])
-			return "/v1/runs/" + url.PathEscape(id), err
-		}
-		err := fetchFrom(c.Context(), a, where, func(v map[string]any) error {
+		err := fetch(c.Context(), a, "/v1/runs/"+url.PathEscape(args[0]), func(v map[string]any) error {
 			for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "asked_by", "started", "ended"} {
 				if s, _ := v[name].(string); s != "" {
 					fmt.Fprintf(a.out, "%-9s %s\n", name, visible(s))
 				}
 			}
 			var u struct {
-				Usage   client.Usage
+				Usage   control.Usage
 				Trouble *client.Trouble
 			}
 			if data, err := json.Marshal(v); err != nil || json.Unmarshal(data, &u) != nil {
@@ -131,7 +90,7 @@ func (a *app) showRun() *cobra.Command {
 		if err != nil || a.json {
 			return err
 		}
-		return a.printLog(c, id, "500", "")
+		return a.printLog(c, args[0], "500", "")
 	}})
 }
 
@@ -154,11 +113,8 @@ func (a *app) logRun() *cobra.Command {
 }
 
 func (a *app) printLog(c *cobra.Command, id, limit, after string) error {
-	where := func(ctx context.Context, cl *client.Client) (string, error) {
-		id, err := runID(ctx, cl, id)
-		return "/v1/runs/" + url.PathEscape(id) + "/log?limit=" + limit + "&offset=" + url.QueryEscape(after), err
-	}
-	return fetchFrom(c.Context(), a, where, func(l list[logLine]) error {
+	path := "/v1/runs/" + url.PathEscape(id) + "/log?limit=" + limit + "&offset=" + url.QueryEscape(after)
+	return fetch(c.Context(), a, path, func(l list[logLine]) error {
 		for _, x := range l.Items {
 			text := strings.Join(strings.Fields(x.Type+" "+x.Role+" "+x.Name+" "+x.Text), " ")
 			if _, err := fmt.Fprintf(a.out, "%s %s\n", x.Time.Local().Format(time.TimeOnly), visible(text)); err != nil {
@@ -178,41 +134,17 @@ func (a *app) followRun() *cobra.Command {
 				return err
 			}
 			defer cl.Close()
-			id, err := runID(c.Context(), cl, args[0])
-			if err != nil {
-				return hint(err)
-			}
 			p := &printer{out: a.out, errs: a.errs}
 			if a.json {
 				p.raw, p.out, p.errs = json.NewEncoder(a.out), io.Discard, io.Discard
 			}
-			err = (&conversation{app: a, client: cl}).watch(c.Context(), id, p)
+			err = (&conversation{app: a, client: cl}).watch(c.Context(), args[0], p)
 			p.end()
 			if err == nil && p.failed {
 				err = errSaid
 			}
 			return hint(err)
 		}})
-}
-
-// shortID is how many characters chats show of an id.
-const shortID = 6
-
-// runID completes the short form of an id.
-func runID(ctx context.Context, cl *client.Client, id string) (string, error) {
-	if len(id) != shortID {
-		return id, nil
-	}
-	l, err := cl.Runs(ctx, client.Query{"limit": "500"})
-	if err != nil {
-		return "", err
-	}
-	for _, r := range l.Items {
-		if short(r.ID) == strings.ToLower(id) {
-			return r.ID, nil
-		}
-	}
-	return "", errors.New("none of the newest 500 runs has the id " + id)
 }
 
 // completeRuns offers the ids of runs to the shell.
@@ -224,49 +156,12 @@ func (a *app) completeRuns(c *cobra.Command, args []string, _ string) ([]string,
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
-	l, _ := cl.Runs(ctx, client.Query{"limit": "50"}) // without an answer nothing is offered
+	l, _ := control.ListRuns.Ask(ctx, cl, control.RunsIn{}) // without an answer nothing is offered
 	var ids []string
 	for _, r := range l.Items {
-		ids = append(ids, r.ID+"\t"+cut(r.State+": "+r.Said, 50))
+		ids = append(ids, string(r.ID)+"\t"+cut(string(r.State)+": "+r.Said, 50))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
-}
-
-// stopped is what a stop ended.
-type stopped struct {
-	Run    string `json:"run,omitempty"`
-	Queued int    `json:"queued"`
-	Parts  int    `json:"parts"`
-}
-
-func (a *app) stopRun(c *cobra.Command, id string) error {
-	cl, err := a.client()
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	if id, err = runID(c.Context(), cl, id); err != nil {
-		return hint(err)
-	}
-	got, err := post[stopped](c.Context(), a, "/v1/runs/"+url.PathEscape(id)+"/stop", nil)
-	if err != nil {
-		return err
-	}
-	return a.showStopped(got)
-}
-
-func (a *app) showStopped(got stopped) error {
-	switch {
-	case a.json:
-		return a.show(got)
-	case got.Run == "" && got.Queued == 0:
-		fmt.Fprintln(a.out, "nothing was running")
-	case got.Run == "":
-		fmt.Fprintf(a.out, "%d waiting messages cancelled\n", got.Queued)
-	default:
-		fmt.Fprintf(a.out, "run %s stopped\n", short(got.Run))
-	}
-	return nil
 }
 
 func (a *app) stopCommand() *cobra.Command {
@@ -278,7 +173,12 @@ func (a *app) stopCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("all", "session")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if all {
-			return a.stopAll(c.Context())
+			return with(c, a, func(ctx context.Context, cl *client.Client) (control.StoppedAll, error) {
+				return control.StopAll.Ask(ctx, cl, struct{}{})
+			}, func(v control.StoppedAll) error {
+				_, err := fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", v.Runs, v.Queued, v.Parts)
+				return err
+			})
 		}
 		got, err := post[map[string]any](c.Context(), a, "/v1/messages", map[string]any{"session": session, "text": "/stop", "wait": 10})
 		if err != nil {

@@ -25,20 +25,11 @@ type list[T any] struct {
 
 // fetch reads path and prints it: as JSON, or by render.
 func fetch[T any](ctx context.Context, a *app, path string, render func(T) error) error {
-	return fetchFrom(ctx, a, func(context.Context, *client.Client) (string, error) { return path, nil }, render)
-}
-
-// fetchFrom is fetch for a path that has to be asked for.
-func fetchFrom[T any](ctx context.Context, a *app, where func(context.Context, *client.Client) (string, error), render func(T) error) error {
 	cl, err := a.client()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	path, err := where(ctx, cl)
-	if err != nil {
-		return hint(err)
-	}
 	var v T
 	if err := cl.Get(ctx, path, &v); err != nil {
 		return hint(err)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/control"
+	"parley/gateway/spec"
 )
 
 // groups are what the first words of verbs' commands are about.
@@ -22,78 +25,74 @@ var groups = map[string]string{
 	"people":   "See who is known, with which role and accounts",
 }
 
-// verbCommands are the commands of the verbs that are values, below their groups.
-func (a *app) verbCommands() []*cobra.Command {
-	var list []*cobra.Command
-	under := map[string]*cobra.Command{}
+// addVerbs adds the commands of the verbs that are values, below their groups.
+func (a *app) addVerbs(root *cobra.Command) {
 	for _, v := range control.Verbs() {
 		s := v.Spec()
 		first, rest, grouped := strings.Cut(s.CLI, " ")
-		if !grouped {
-			list = append(list, a.verbCommand(v, s, first))
-			continue
+		switch {
+		case s.CLI == "":
+		case grouped:
+			below(root, first).AddCommand(a.verbCommand(v, s, rest))
+		default:
+			root.AddCommand(a.verbCommand(v, s, first))
 		}
-		if under[first] == nil {
-			under[first] = &cobra.Command{Use: first, Short: groups[first], Args: cobra.NoArgs, RunE: needsVerb}
-			list = append(list, under[first])
-		}
-		under[first].AddCommand(a.verbCommand(v, s, rest))
 	}
-	return list
 }
 
-var placeholder = regexp.MustCompile(`<([a-z_]+)>`)
-
-// verbCommand is the command of one verb: what the line names are arguments, the other fields flags.
-func (a *app) verbCommand(v control.Any, s control.Spec, line string) *cobra.Command {
-	var names []string
-	for _, m := range placeholder.FindAllStringSubmatch(line, -1) {
-		names = append(names, m[1])
-	}
-	use := placeholder.ReplaceAllStringFunc(line, func(name string) string { return strings.ToUpper(strings.Trim(name, "<>")) })
-	c := &cobra.Command{Use: use, Short: s.Help, Long: s.Long, Args: cobra.NoArgs}
-	if len(names) > 0 {
-		c.Args = exactly(strings.Fields(use)[1:]...)
-	}
-	given := map[string]*string{}
-	for _, f := range s.Fields {
-		if !slices.Contains(names, f.Name) {
-			given[f.Name] = c.Flags().String(f.Name, f.Default, flagHelp(f))
+// below is the group of a name, which is made where there is none yet.
+func below(root *cobra.Command, name string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == name {
+			return c
 		}
 	}
+	group := &cobra.Command{Use: name, Short: groups[name], Args: cobra.NoArgs, RunE: needsVerb}
+	root.AddCommand(group)
+	return group
+}
+
+var placeholder = regexp.MustCompile(`[<\[]([a-z_]+)[>\]]`)
+
+// verbCommand is the command of one verb: what the line names are arguments, the other fields flags.
+func (a *app) verbCommand(v control.Any, s spec.Verb, line string) *cobra.Command {
+	names, _, _ := strings.Cut(line, " ")
+	words := strings.Split(names, "|")
+	c := &cobra.Command{Use: words[0] + strings.TrimPrefix(line, names), Aliases: words[1:], Short: s.Help, Long: s.Long, Args: cobra.NoArgs}
+	l := &commandLine{app: a, spec: s, texts: map[string]*string{}, switches: map[string]*bool{}}
+	for _, m := range placeholder.FindAllStringSubmatch(line, -1) {
+		upper := strings.ToUpper(m[0])
+		if m[0][0] == '<' {
+			upper = strings.Trim(upper, "<>")
+			l.least++
+		}
+		l.args, l.shown = append(l.args, m[1]), append(l.shown, upper)
+		c.Use = strings.Replace(c.Use, m[0], upper, 1)
+	}
+	if len(l.args) > 0 {
+		c.Args = l.checkArgs
+	}
+	l.addFlags(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		in := reflect.New(s.In).Interface()
-		for _, f := range s.Fields {
-			text := ""
-			if flag := given[f.Name]; flag != nil {
-				text = *flag
-			}
-			if i := slices.Index(names, f.Name); i >= 0 {
-				text = args[i]
-			}
-			if text == "" {
-				continue
-			}
-			if err := f.Set(in, text); err != nil {
-				return &misuseError{fmt.Errorf("--%s is %s, not %q", f.Name, f.Takes(), text)}
+		if err := l.fill(in, args); err != nil {
+			return &misuseError{err}
+		}
+		if s.Confirm != "" && !*l.switches["yes"] {
+			if err := a.confirm(s, in); err != nil {
+				return err
 			}
 		}
 		return a.do(c, v, s, in)
 	}
+	if s.Status == http.StatusNoContent { // there is nothing to print
+		return c
+	}
 	return a.jsonFlag(c)
 }
 
-// flagHelp has the choices of a flag, and the name of its value as cobra wants it.
-func flagHelp(f control.Field) string {
-	help := strings.ReplaceAll(f.Help, "*", "`")
-	if f.Choices != nil {
-		help += ": " + f.Takes()
-	}
-	return help
-}
-
 // do asks the gateway for a verb and prints the answer.
-func (a *app) do(c *cobra.Command, v control.Any, s control.Spec, in any) error {
+func (a *app) do(c *cobra.Command, v control.Any, s spec.Verb, in any) error {
 	cl, err := a.client()
 	if err != nil {
 		return err
@@ -101,20 +100,24 @@ func (a *app) do(c *cobra.Command, v control.Any, s control.Spec, in any) error 
 	defer cl.Close()
 	path, body := s.Request(in)
 	var answer json.RawMessage
-	if err := cl.Do(c.Context(), s.Method, path, body, &answer); err != nil {
+	out := any(&answer)
+	if s.Status == http.StatusNoContent {
+		out = nil
+	}
+	if err := cl.Do(c.Context(), s.Method, path, body, out); err != nil {
 		return hint(err)
 	}
 	if a.json {
 		return a.show(answer)
 	}
-	shown, err := v.Shown(answer)
+	shown, err := v.Shown(in, answer)
 	if err != nil {
 		return err
 	}
 	return a.more(shown.Next, a.print(shown))
 }
 
-func (a *app) print(s control.Shown) error {
+func (a *app) print(s spec.Shown) error {
 	if s.Heads == nil && s.Rows == nil {
 		_, err := fmt.Fprintln(a.out, visible(s.Line))
 		return err
@@ -123,10 +126,7 @@ func (a *app) print(s control.Shown) error {
 	for _, row := range s.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = fmt.Sprint(cell)
-			if at, ok := cell.(time.Time); ok {
-				cells[i] = ago(at)
-			}
+			cells[i] = cellText(cell)
 		}
 		rows = append(rows, cells)
 	}
@@ -142,4 +142,136 @@ func (a *app) print(s control.Shown) error {
 		}
 	}
 	return nil
+}
+
+// cellText is a cell as its type is shown.
+func cellText(cell any) string {
+	switch v := cell.(type) {
+	case time.Time:
+		return ago(v)
+	case *time.Time:
+		if v == nil {
+			return ""
+		}
+		return ago(*v)
+	case time.Duration:
+		return length(v)
+	case spec.Brief:
+		return cut(v.Text, v.Columns)
+	case control.Usage:
+		return amount(v)
+	}
+	return fmt.Sprint(cell)
+}
+
+// commandLine is how the command of a verb is told what the verb wants.
+type commandLine struct {
+	app         *app
+	spec        spec.Verb
+	args, shown []string // fields that are arguments, in order, and as help shows them
+	least       int      // how many of them are needed
+	texts       map[string]*string
+	switches    map[string]*bool
+}
+
+// checkArgs is cobra's with a sentence that says which.
+func (l *commandLine) checkArgs(c *cobra.Command, args []string) error {
+	if len(args) < l.least || len(args) > len(l.args) {
+		return fmt.Errorf("%s takes %s", c.CommandPath(), strings.Join(l.shown, " "))
+	}
+	return nil
+}
+
+// addFlags adds a flag for each field that is no argument, and what the shell is offered.
+func (l *commandLine) addFlags(c *cobra.Command) {
+	for _, f := range l.spec.Fields {
+		offer := l.app.completion(f)
+		switch {
+		case slices.Contains(l.args, f.Name):
+			if offer != nil {
+				c.ValidArgsFunction = offer
+			}
+			continue
+		case f.Type.Kind() == reflect.Bool:
+			l.switches[f.Name] = c.Flags().Bool(f.Flag, false, flagHelp(f))
+		default:
+			l.texts[f.Name] = c.Flags().String(f.Flag, f.Default, flagHelp(f))
+		}
+		if offer != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Flag, offer) // it was defined above
+		}
+	}
+	if l.spec.Confirm != "" {
+		l.switches["yes"] = c.Flags().Bool("yes", false, "do not ask")
+	}
+}
+
+// completion is what the shell is offered for a field; nil: nothing.
+func (a *app) completion(f spec.Field) cobra.CompletionFunc {
+	switch f.Type {
+	case reflect.TypeFor[control.SessionWord]():
+		return a.completeSessions
+	case reflect.TypeFor[control.RunWord]():
+		return a.completeRuns
+	}
+	return nil
+}
+
+// fill sets the fields of in, a pointer to the verb's In.
+func (l *commandLine) fill(in any, args []string) error {
+	for _, f := range l.spec.Fields {
+		text, given := "", false
+		switch i := slices.Index(l.args, f.Name); {
+		case i >= 0 && i < len(args):
+			text, given = args[i], true
+		case i >= 0:
+		case f.Type.Kind() == reflect.Bool:
+			if *l.switches[f.Name] {
+				text, given = "true", true
+			}
+		default:
+			text = *l.texts[f.Name]
+			given = text != ""
+			if !given && f.Needed {
+				return fmt.Errorf("--%s is missing. It is %s", f.Flag, f.Takes())
+			}
+		}
+		if !given {
+			continue
+		}
+		if err := f.Set(in, text); err != nil {
+			return fmt.Errorf("--%s is %s, not %q", f.Flag, f.Takes(), text)
+		}
+	}
+	return nil
+}
+
+// flagHelp has the choices of a flag, and the name of its value as cobra wants it.
+func flagHelp(f spec.Field) string {
+	help := strings.ReplaceAll(f.Help, "*", "`")
+	switch {
+	case f.Choices != nil:
+		help += ": " + f.Takes()
+	case f.Min != nil && f.Max != nil:
+		help += fmt.Sprintf(", %d to %d", *f.Min, *f.Max)
+	}
+	return help
+}
+
+// confirm asks whoever sits at the terminal before a verb is done.
+func (a *app) confirm(s spec.Verb, in any) error {
+	q := a.newAsker()
+	if q == nil {
+		return &misuseError{errors.New("nobody can be asked here; --yes does it")}
+	}
+	question := s.Confirm
+	for _, f := range s.Fields {
+		text, _ := f.Get(in)
+		question = strings.ReplaceAll(question, "{"+f.Name+"}", visible(text))
+	}
+	ok, err := q.yes(question, false)
+	if err == nil && !ok {
+		err = errAborted
+	}
+	return err
 }

@@ -99,27 +99,15 @@ func ownRoutes() []route {
 		{"POST /v1/messages", false, (*server).postMessage},
 		{"POST /v1/files", false, (*server).putFile},
 		{"GET /v1/files/{ref}", false, (*server).getFile},
-		{"GET /v1/runs", false, (*server).listRuns},
 		{"GET /v1/runs/{id}", false, (*server).getRun},
 		{"GET /v1/runs/{id}/events", false, (*server).runEvents},
 		{"GET /v1/runs/{id}/log", false, (*server).runLog},
 		{"GET /v1/runs/{id}/steps/{call}/output", false, (*server).runOutput},
-		{"POST /v1/runs/{id}/stop", false, (*server).stopRun},
-		{"POST /v1/runs/{id}/pause", false, pausing(true)},
-		{"POST /v1/runs/{id}/resume", false, pausing(false)},
-		{"POST /v1/stop", false, (*server).stopAll},
 		{"GET /v1/approvals", false, (*server).listApprovals},
 		{"GET /v1/approvals/{id}", false, (*server).getApproval},
 		{decidePattern, false, (*server).decideApproval},
-		{"GET /v1/sessions", false, (*server).listSessions},
-		{"POST /v1/sessions", false, (*server).createSession},
-		{"GET /v1/sessions/{key}", false, (*server).getSession},
-		{"PATCH /v1/sessions/{key}", false, (*server).renameSession},
-		{"DELETE /v1/sessions/{key}", false, (*server).deleteSession},
 		{"GET /v1/sessions/{key}/files", false, (*server).workFiles},
 		{clearPattern, false, (*server).removeFile},
-		{"GET /v1/sessions/{key}/generations", false, (*server).listGenerations},
-		{"POST /v1/sessions/{key}/fork", false, (*server).forkSession},
 		{"GET /v1/sessions/{key}/entries", false, (*server).sessionEntries},
 		{"GET /v1/sessions/{key}/events", false, (*server).sessionEvents},
 		{"GET /v1/status", false, (*server).status},
@@ -139,8 +127,6 @@ func ownRoutes() []route {
 		{"GET /v1/logs/events", false, (*server).logEvents},
 		{"GET /openapi.json", false, (*server).openapi},
 		{"GET /v1/config", false, (*server).config},
-		{"GET /v1/audit", false, (*server).listAudit},
-		{"GET /v1/audit/verify", false, (*server).verifyAudit},
 		{"POST /v1/config/reload", false, (*server).reload},
 		{"POST /v1/backup", false, (*server).backup},
 	}
@@ -282,7 +268,7 @@ func (s *server) call(r *http.Request) control.Call {
 	case strings.EqualFold(r.Header.Get("Parley-Surface"), "cli"):
 		via = control.ViaTerminal
 	}
-	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via, Borrowed: borrowed}
+	return control.Call{Actor: s.opt.Owner(), Kind: channels.DM, Via: via, Key: r.Header.Get("Idempotency-Key"), Borrowed: borrowed}
 }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {

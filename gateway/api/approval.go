@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -55,7 +56,7 @@ func approvalOf(a control.Approval) approvalView {
 		DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via, Grant: string(a.Grant),
 		Reason: a.Reason, ExternalRef: a.External}
 	if k, err := workspace.ParseKey(a.Session); err == nil {
-		v.Source = sourceOf(k)
+		v.Source = control.SourceOf(k)
 	}
 	if len(v.Args) == 0 {
 		v.Args = json.RawMessage("{}")
@@ -86,7 +87,7 @@ func (s *server) listApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := control.List[approvalView]{Items: []approvalView{}, Next: optional(next)}
+	l := spec.List[approvalView]{Items: []approvalView{}, Next: optional(next)}
 	for _, one := range found {
 		l.Items = append(l.Items, approvalOf(one))
 	}
@@ -180,39 +181,11 @@ func (s *server) letIn(rt route, r *http.Request) (*http.Request, error) {
 
 const decidePattern = "POST /v1/approvals/{id}"
 
-func (s *server) stopAll(w http.ResponseWriter, r *http.Request) error {
-	if err := decode(w, r, &struct{}{}); err != nil {
-		return err
-	}
-	got, err := s.opt.Control.StopAll(r.Context(), s.call(r))
-	if err == nil {
-		reply(w, http.StatusOK, got)
-	}
-	return err
-}
-
-// pausing is the endpoint that pauses a run, or lets it go on.
-func pausing(on bool) func(*server, http.ResponseWriter, *http.Request) error {
-	return func(s *server, w http.ResponseWriter, r *http.Request) error {
-		if err := decode(w, r, &struct{}{}); err != nil {
-			return err
-		}
-		got, err := s.opt.Control.Pause(r.Context(), s.call(r), r.PathValue("id"), on)
-		if err == nil {
-			reply(w, http.StatusOK, got)
-		}
-		return err
-	}
-}
-
 func approvalOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/approvals":         {"approvals", "List questions to people, newest first", "state=approvals limit after", nil, one(200, control.List[approvalView]{}), ""},
-		"GET /v1/approvals/{id}":    {"approvals", "Read one whole", "", nil, one(200, approvalView{}), ""},
-		decidePattern:               {"approvals", "Answer one; the first answer holds", "", decisionRequest{}, one(200, approvalView{}), ""},
-		"POST /v1/stop":             {"runs", "Stop every run and what waits behind them", "", emptyRequest{}, one(200, control.StoppedAll{}), ""},
-		"POST /v1/runs/{id}/pause":  {"runs", "Let a run pause at its next step", "", emptyRequest{}, one(200, control.Paused{}), ""},
-		"POST /v1/runs/{id}/resume": {"runs", "Let a paused run go on", "", emptyRequest{}, one(200, control.Paused{}), ""},
+		"GET /v1/approvals":      {"approvals", "List questions to people, newest first", "state=approvals limit after", nil, one(200, spec.List[approvalView]{}), ""},
+		"GET /v1/approvals/{id}": {"approvals", "Read one whole", "", nil, one(200, approvalView{}), ""},
+		decidePattern:            {"approvals", "Answer one; the first answer holds", "", decisionRequest{}, one(200, approvalView{}), ""},
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -20,7 +20,7 @@ func (s *server) entriesBefore(w http.ResponseWriter, ses workspace.Session, bef
 	for _, e := range entries {
 		events = append(events, stored(e))
 	}
-	l := control.PageOf(events, limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) })
+	l := spec.PageOf(events, limit, func(e event) string { return strconv.FormatInt(e.Sequence, 10) })
 	slices.Reverse(l.Items)
 	reply(w, http.StatusOK, l)
 	return nil

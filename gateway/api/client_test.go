@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"parley/channels"
 	"parley/gateway/client"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 )
 
 // strictly reads a real answer into a client's type: a name that the client does not know is a drift.
@@ -29,31 +31,36 @@ func TestTheClientKnowsWhatTheGatewaySays(t *testing.T) {
 	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
 	r.send(client.Message{Text: "good day", Wait: 20})
 	ctx, key := t.Context(), url.PathEscape(local)
-	strictly[client.List[client.Session]](t, r, "/v1/sessions")
-	strictly[client.Session](t, r, "/v1/sessions/"+key)
-	strictly[client.List[client.Generation]](t, r, "/v1/sessions/"+key+"/generations")
-	strictly[client.List[client.RunItem]](t, r, "/v1/runs")
 	strictly[client.List[client.Route]](t, r, "/v1/routes")
 	strictly[client.Config](t, r, "/v1/config")
 	strictly[client.List[client.LogItem]](t, r, "/v1/logs?level=debug")
 
-	made, err := r.c.NewSession(ctx, "", "Trip", "k")
-	if again, err2 := r.c.NewSession(ctx, "", "Trip", "k"); err != nil || err2 != nil || again.SessionID != made.SessionID {
-		t.Errorf("%+v, %v, then %+v, %v", made, err, again, err2)
+	made := strictly[control.SessionItem](t, r, "/v1/sessions/"+key)
+	var twice [2]control.SessionItem
+	for i := range twice {
+		a := r.ask("POST", "/v1/sessions", `{"name":"Trip"}`, func(q *http.Request) { q.Header.Set("Idempotency-Key", "k") })
+		if err := json.Unmarshal([]byte(a.body), &twice[i]); err != nil || a.StatusCode != 201 {
+			t.Errorf("%d, %v: %s", a.StatusCode, err, a.body)
+		}
 	}
-	if s, err := r.c.RenameSession(ctx, made.Key, "Journey"); err != nil || s.Name != "Journey" {
+	if twice[0].SessionID == made.SessionID || twice[0].SessionID != twice[1].SessionID {
+		t.Errorf("%+v, then %+v", twice[0], twice[1])
+	}
+	trip, name := control.BySession{Session: control.SessionWord(twice[0].Key)}, "Journey"
+	if s, err := control.RenameSession.Ask(ctx, r.c, control.RenameIn{BySession: trip, Name: &name}); err != nil || s.Name != name {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if err := r.c.DeleteSession(ctx, made.Key); err != nil {
+	if _, err := control.DeleteSession.Ask(ctx, r.c, trip); err != nil {
 		t.Error(err)
 	}
-	if s, err := r.c.ForkSession(ctx, local, 3, ""); err != nil || s.Generation != 2 {
+	if s, err := control.ForkSession.Ask(ctx, r.c, control.ForkIn{BySession: control.BySession{Session: "main"}, Before: 3}); err != nil || s.Generation != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if l, err := r.c.Runs(ctx, client.Query{"agent": "assistant"}.Page(1, "")); err != nil || len(l.Items) != 1 || l.Items[0].Session != local {
+	runs := control.RunsIn{Agent: "assistant", Session: "assistant/main", Page: spec.Page{Limit: 1}}
+	if l, err := control.ListRuns.Ask(ctx, r.c, runs); err != nil || len(l.Items) != 1 || l.Items[0].Session != local {
 		t.Errorf("%+v, %v", l, err)
 	}
-	if l, err := r.c.Sessions(ctx, client.Query{"q": "no such thing"}); err != nil || len(l.Items) != 0 {
+	if l, err := control.ListSessions.Ask(ctx, r.c, control.SessionsIn{Text: "no such thing"}); err != nil || len(l.Items) != 0 {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if u, err := control.SumUsage.Ask(ctx, r.c, control.UsageIn{By: "model"}); err != nil || u.Total.Runs != 1 {

@@ -1,10 +1,14 @@
 package api
 
-import "net/http"
+import (
+	"net/http"
+
+	"parley/gateway/control"
+)
 
 // workFiles says what fills the work folder of a session, or with ?path= one folder in it.
 func (s *server) workFiles(w http.ResponseWriter, r *http.Request) error {
-	v, err := s.opt.Control.Files(r.Context(), s.call(r), r.PathValue("key"), r.URL.Query().Get("path"))
+	v, err := s.opt.Control.Files(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("path"))
 	if err == nil {
 		reply(w, http.StatusOK, v)
 	}
@@ -24,7 +28,7 @@ func (s *server) removeFile(w http.ResponseWriter, r *http.Request) error {
 	case folder != "" && folder != "true" && folder != "false":
 		return fault(http.StatusBadRequest, "invalid", "folder is true or false.")
 	}
-	v, err := s.opt.Control.RemoveFile(r.Context(), s.call(r), r.PathValue("key"), q.Get("path"), folder == "true")
+	v, err := s.opt.Control.RemoveFile(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), q.Get("path"), folder == "true")
 	if err == nil {
 		reply(w, http.StatusOK, v)
 	}

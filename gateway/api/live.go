@@ -79,7 +79,7 @@ func (o *liveSink) caught(ses workspace.SessionID, cursor int64) error {
 // Follow streams a session to a live line until ctx ends. A line that cannot keep up with what happens is not dropped for
 // it: it goes on from the record.
 func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put Put) error {
-	key, err := s.s.opt.Control.Watch(ctx, call, f.Key)
+	key, err := s.s.opt.Control.Watch(ctx, call, control.SessionWord(f.Key))
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (s *Server) Follow(ctx context.Context, call control.Call, f Following, put
 
 // sessionFrame is a session of any channel that has changed.
 type sessionFrame struct {
-	Type string      `json:"type"`
-	Item sessionView `json:"item"`
+	Type string              `json:"type"`
+	Item control.SessionItem `json:"item"`
 }
 
 // sessionsFrame says that more changed than was kept: the list must be read again.
@@ -229,9 +229,8 @@ func (w *watch) look(ctx context.Context) error {
 
 // tellOne sends a session as it is now; changed says that this is news even if it is running still.
 func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
-	v, err := w.s.items.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (sessionView, error) {
-		it, err := w.s.opt.Control.Item(ctx, w.call, key)
-		return sessionViewOf(it), err
+	v, err := w.s.items.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (control.SessionItem, error) {
+		return control.ShowSession.Call(ctx, w.s.opt.Control, w.call, control.BySession{Session: control.SessionWord(key)})
 	})
 	if errors.Is(err, workspace.ErrNotFound) {
 		delete(w.running, key)

@@ -106,7 +106,7 @@ func (s *server) await(ctx context.Context, call control.Call, got control.Submi
 	sub := s.opt.Feed.Stored(got.Session)
 	defer func() { sub.Close() }()
 	for {
-		f, err := s.opt.Control.Find(ctx, call, string(got.InputID))
+		f, err := s.opt.Control.Find(ctx, call, control.RunWord(got.InputID))
 		if err != nil {
 			return runView{}, false, err
 		}

@@ -266,6 +266,8 @@ func TestReadingEndpoints(t *testing.T) {
 		"/healthz":                              `"ok"`,
 		"/metrics":                              "\nparley_inputs_accepted_total 1\n",
 		"/v1/sessions/" + url.PathEscape(local): `"sequence":4`,
+		"/v1/sessions/main":                     `"sequence":4`,
+		"/v1/sessions/assistant%2Fmain":         `"sequence":4`,
 		"/v1/sessions/" + url.PathEscape(local) + "/entries?limit=2":          `"next":"2"`,
 		"/v1/sessions/" + url.PathEscape(local) + "/entries?after=2":          `"text":"echo: hello"`,
 		"/v1/sessions/" + url.PathEscape(local) + "/entries?before=4&limit=2": `"next":"2"`,
@@ -276,11 +278,11 @@ func TestReadingEndpoints(t *testing.T) {
 			t.Errorf("GET %s: %d %s; want %s", path, a.StatusCode, a.body, want)
 		}
 	}
-	for _, path := range []string{"/v1/runs/x", "/v1/runs/x/events", "/v1/runs/x/log", "/v1/sessions/x/events", "/v1/sessions/agent:assistant:local:none",
-		"/v1/sessions/agent:nobody:local:main/events", "/v1/status?session=x"} {
+	for _, path := range []string{"/v1/runs/x", "/v1/runs/x/events", "/v1/runs/x/log", "/v1/sessions/x:y/events", "/v1/sessions/agent:assistant:local:none", "/v1/sessions/none",
+		"/v1/sessions/agent:nobody:local:main/events", "/v1/status?session=x:y"} {
 		r.ask("GET", path, "", nil).wantProblem(t, 404, "not_found")
 	}
-	r.ask("GET", "/v1/sessions/x", "", nil).wantProblem(t, 400, "invalid")
+	r.ask("GET", "/v1/sessions/x:y", "", nil).wantProblem(t, 400, "invalid")
 	r.ask("POST", "/v1/pairings/ABCDEFGH/approve", `{"as":"king"}`, nil).wantProblem(t, 400, "invalid")
 	r.ask("POST", "/v1/pairings/zzzz/deny", ``, nil).wantProblem(t, 404, "not_found")
 	r.ask("POST", "/v1/routes/explain", `{"channel":"none"}`, nil).wantProblem(t, 404, "not_found")

@@ -22,6 +22,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -29,9 +30,9 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
-	"Problem": problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": runItem{}, "RunDetail": runDetail{},
+	"Problem": problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": control.RunItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
-	"Session": sessionView{}, "NewSession": newSession{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "SessionChange": sessionChange{}, "Generation": generationView{}, "ForkRequest": forkRequest{},
+	"Session": control.SessionItem{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "Generation": control.Generation{},
 	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
 	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
@@ -43,16 +44,14 @@ var named = map[string]any{
 // parameters of queries.
 var parameters = map[string]*jsonschema.Schema{
 	"limit": number0("how many at most", 1, 500), "after": text("where to go on: next of the page before"), "offset": number0("line to begin with, counted from 0", 0, 1<<53),
-	"before": number0("only events before this number, the newest of them", 0, 1<<53),
-	"rows":   number0("only rows before this number, newest first", 0, 1<<53), "kind": text("only this kind of row, or, as approval, all that begin so before their dot; newest first"),
-	"agent": text("only of this agent, by id"), "session": text("only of this session, by key"), "requester": text("only of this person, by id"),
-	"state":     {Type: "string", Enum: []any{"running", "waiting", "paused", "completed", "failed", "timeout", "user_stopped"}, Description: "only in this state"},
-	"approvals": {Type: "string", Enum: []any{"pending", "approved", "consumed", "denied", "expired", "cancelled", "unknown"}, Description: "only in this state"},
-	"q":         text("only where this text stands in the title or was said"), "session_id": text("id of a generation; the newest when left out"),
-	"step": number0("the step that is known; with it the answer waits for a later one", 0, 1<<31),
-	"name": text("what to call the file"), "head": text("a row that must be there, as its number, a colon and its hash"),
-	"level": {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
-	"path":  text("file or folder, relative to the work folder"), "folder": {Type: "string", Enum: []any{"true", "false"}, Description: "true: a folder with all that is in it; the path . is then everything"},
+	"before":     number0("only events before this number, the newest of them", 0, 1<<53),
+	"session":    text("only of this session, by key"),
+	"approvals":  {Type: "string", Enum: []any{"pending", "approved", "consumed", "denied", "expired", "cancelled", "unknown"}, Description: "only in this state"},
+	"session_id": text("id of a generation; the newest when left out"),
+	"step":       number0("the step that is known; with it the answer waits for a later one", 0, 1<<31),
+	"name":       text("what to call the file"),
+	"level":      {Type: "string", Enum: []any{"debug", "info", "warn", "error"}, Description: "least loudness"},
+	"path":       text("file or folder, relative to the work folder"), "folder": {Type: "string", Enum: []any{"true", "false"}, Description: "true: a folder with all that is in it; the path . is then everything"},
 	"inside": text("only what is in this folder, relative to the work folder"),
 }
 
@@ -165,7 +164,7 @@ func operationView(rt route, op operation, types *types) object {
 	}
 	fields := fieldsOf(rt.pattern)
 	for _, f := range fields {
-		if f.From == control.InQuery {
+		if f.From == spec.InQuery {
 			params = append(params, object{"name": f.Name, "in": "query", "description": f.Plain(), "schema": fieldSchema(f)})
 		}
 	}
@@ -213,7 +212,7 @@ func operationView(rt route, op operation, types *types) object {
 }
 
 // fieldsOf are those of the verb behind a route; nil: no verb's value is.
-func fieldsOf(pattern string) []control.Field {
+func fieldsOf(pattern string) []spec.Field {
 	for _, v := range control.Verbs() {
 		if s := v.Spec(); s.Method+" "+s.Path == pattern {
 			return s.Fields
@@ -223,10 +222,10 @@ func fieldsOf(pattern string) []control.Field {
 }
 
 // bodySchema is the object that a verb's body is; nil: it has none.
-func bodySchema(fields []control.Field) *jsonschema.Schema {
+func bodySchema(fields []spec.Field) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 	for _, f := range fields {
-		if f.From != control.InBody {
+		if f.From != spec.InBody {
 			continue
 		}
 		one := fieldSchema(f)
@@ -242,7 +241,7 @@ func bodySchema(fields []control.Field) *jsonschema.Schema {
 	return s
 }
 
-func fieldSchema(f control.Field) *jsonschema.Schema {
+func fieldSchema(f spec.Field) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Bool: "boolean"}[f.Type.Kind()], Format: f.Format}
 	for _, c := range f.Choices {
 		s.Enum = append(s.Enum, c)
@@ -253,9 +252,11 @@ func fieldSchema(f control.Field) *jsonschema.Schema {
 			s.Default = fmt.Appendf(nil, "%q", f.Default)
 		}
 	}
-	if f.Max > 0 {
-		least, most := float64(f.Min), float64(f.Max)
-		s.Minimum, s.Maximum = &least, &most
+	for bound, of := range map[**float64]*int{&s.Minimum: f.Min, &s.Maximum: f.Max} {
+		if of != nil {
+			n := float64(*of)
+			*bound = &n
+		}
 	}
 	return s
 }

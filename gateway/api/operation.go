@@ -2,6 +2,7 @@ package api
 
 import (
 	"parley/gateway/control"
+	"parley/gateway/spec"
 )
 
 // operation is what openapi.json says of an endpoint beside its path. Types are given by a zero value.
@@ -51,28 +52,19 @@ func operations() map[string]operation {
 func talk() map[string]operation {
 	return map[string]operation{
 		"POST /v1/messages":                     {"messages", "Say something", "", messageRequest{}, map[int]any{200: runView{}, 202: accepted{}}, ""},
-		"GET /v1/runs":                          {"runs", "List runs, newest first", "agent session state requester limit after", nil, one(200, control.List[runItem]{}), ""},
 		"GET /v1/runs/{id}":                     {"runs", "Read a run: why it was, what it did and when", "", nil, one(200, runDetail{}), ""},
 		"GET /v1/runs/{id}/events":              {"runs", "Follow a run to its end", "after", nil, one(200, event{}), sseMedia},
-		"GET /v1/runs/{id}/log":                 {"runs", "Read what happened in a run, a line a piece", "offset limit", nil, one(200, control.List[logLine]{}), ""},
+		"GET /v1/runs/{id}/log":                 {"runs", "Read what happened in a run, a line a piece", "offset limit", nil, one(200, spec.List[logLine]{}), ""},
 		"GET /v1/runs/{id}/steps/{call}/output": {"runs", "Read all that a command wrote, where its result holds only the beginning and the end", "", nil, map[int]any{200: rawBody{}, 206: rawBody{}}, anyMedia},
-		"POST /v1/runs/{id}/stop":               {"runs", "Stop a run and what waits behind it", "", emptyRequest{}, one(200, control.Stopped{}), ""},
 	}
 }
 
 func sessionOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/sessions":                   {"sessions", "List sessions of every channel, the last used first", "agent q limit after", nil, one(200, control.List[sessionView]{}), ""},
-		"POST /v1/sessions":                  {"sessions", "Make a local session", "", newSession{}, one(201, sessionView{}), ""},
-		"GET /v1/sessions/{key}":             {"sessions", "Read the newest generation of a session", "", nil, one(200, sessionView{}), ""},
-		"PATCH /v1/sessions/{key}":           {"sessions", "Rename a session", "", sessionChange{}, one(200, sessionView{}), ""},
-		"DELETE /v1/sessions/{key}":          {"sessions", "End a session and hide it; the record stays", "", emptyRequest{}, one(204, nil), ""},
-		"GET /v1/sessions/{key}/files":       {"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, control.Files{}), ""},
-		clearPattern:                         {"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder", emptyRequest{}, one(200, control.FilesRemoved{}), ""},
-		"GET /v1/sessions/{key}/generations": {"sessions", "List the lives of a session, newest first", "", nil, one(200, control.List[generationView]{}), ""},
-		"POST /v1/sessions/{key}/fork":       {"sessions", "Begin a new generation with what stands before an event", "", forkRequest{}, one(201, sessionView{}), ""},
-		"GET /v1/sessions/{key}/entries":     {"sessions", "List stored events of a session", "after before session_id limit", nil, one(200, control.List[event]{}), ""},
-		"GET /v1/sessions/{key}/events":      {"sessions", "Follow a session", "after session_id", nil, one(200, event{}), sseMedia},
+		"GET /v1/sessions/{key}/files":   {"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, control.Files{}), ""},
+		clearPattern:                     {"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder", emptyRequest{}, one(200, control.FilesRemoved{}), ""},
+		"GET /v1/sessions/{key}/entries": {"sessions", "List stored events of a session", "after before session_id limit", nil, one(200, spec.List[event]{}), ""},
+		"GET /v1/sessions/{key}/events":  {"sessions", "Follow a session", "after session_id", nil, one(200, event{}), sseMedia},
 	}
 }
 
@@ -83,15 +75,13 @@ func gatewayOperations() map[string]operation {
 		"GET /metrics":                        {"gateway", "Counters as Prometheus text", "", nil, one(200, ""), "text/plain"},
 		"GET /openapi.json":                   {"gateway", "This document", "", nil, one(200, map[string]any{}), ""},
 		"GET /v1/status":                      {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
-		"GET /v1/agents":                      {"agents", "List the configured agents", "", nil, one(200, control.List[control.Agent]{}), ""},
+		"GET /v1/agents":                      {"agents", "List the configured agents", "", nil, one(200, spec.List[control.Agent]{}), ""},
 		"POST /v1/agents/{id}/policy/explain": {"agents", "Say what tool policy would do with a call", "", policyRequest{}, one(200, control.PolicyExplained{}), ""},
-		"GET /v1/commands":                    {"messages", "List the slash commands that the caller may use", "", nil, one(200, control.List[Command]{}), ""},
-		"GET /v1/routes":                      {"routes", "List the routes in the order in which they are asked", "", nil, one(200, control.List[control.RouteRow]{}), ""},
+		"GET /v1/commands":                    {"messages", "List the slash commands that the caller may use", "", nil, one(200, spec.List[Command]{}), ""},
+		"GET /v1/routes":                      {"routes", "List the routes in the order in which they are asked", "", nil, one(200, spec.List[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain":             {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},
-		"GET /v1/logs":                        {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, control.List[logItem]{}), ""},
+		"GET /v1/logs":                        {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, spec.List[logItem]{}), ""},
 		"GET /v1/logs/events":                 {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
-		"GET /v1/audit":                       {"gateway", "List rows of the audit log, oldest first, the newest when after is left out; newest first with before or kind", "limit after before=rows kind", nil, one(200, control.List[control.AuditItem]{}), ""},
-		"GET /v1/audit/verify":                {"gateway", "Check the whole audit log", "head", nil, one(200, control.AuditCheck{}), ""},
 		"GET /v1/config":                      {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
 		"POST /v1/config/reload":              {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
 		"POST /v1/backup":                     {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},
@@ -100,7 +90,7 @@ func gatewayOperations() map[string]operation {
 
 func channelOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/channels":                 {"channels", "List the channels and how they are", "", nil, one(200, control.List[control.Channel]{}), ""},
+		"GET /v1/channels":                 {"channels", "List the channels and how they are", "", nil, one(200, spec.List[control.Channel]{}), ""},
 		"GET /v1/channels/{name}":          {"channels", "Say how one is", "", nil, one(200, control.Channel{}), ""},
 		"POST /v1/channels/{name}/test":    {"channels", "Have one ask its network about account, rights and settings", "", emptyRequest{}, one(200, control.Tested{}), ""},
 		"POST /v1/channels/{name}/login":   {"channels", "Begin to link one to an account, or join the attempt under way", "", loginRequest{}, one(202, control.Login{}), ""},

@@ -13,6 +13,7 @@ import (
 
 	"parley/gateway/control"
 	"parley/gateway/logbook"
+	"parley/gateway/spec"
 )
 
 func (s *server) listRoutes(w http.ResponseWriter, r *http.Request) error {
@@ -86,7 +87,7 @@ func (s *server) logs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := control.List[logItem]{Items: []logItem{}}
+	l := spec.List[logItem]{Items: []logItem{}}
 	found, upto := book.Read(q)
 	for _, one := range found {
 		l.Items = append(l.Items, logItemOf(one))

@@ -8,6 +8,7 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -69,7 +70,7 @@ type logLine struct {
 
 // view reads a run with its log.
 func (s *server) view(ctx context.Context, call control.Call, id string) (runView, error) {
-	v, err := s.opt.Control.Run(ctx, call, id)
+	v, err := s.opt.Control.Run(ctx, call, control.RunWord(id))
 	if err != nil {
 		return runView{}, err
 	}
@@ -144,7 +145,7 @@ func (s *server) runLog(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.opt.Control.Find(r.Context(), s.call(r), r.PathValue("id"))
+	f, err := s.opt.Control.Find(r.Context(), s.call(r), control.RunWord(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
@@ -153,17 +154,6 @@ func (s *server) runLog(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	lines = lines[min(int(offset), len(lines)):]
-	reply(w, http.StatusOK, control.PageOf(lines, p.limit, func(l logLine) string { return strconv.Itoa(l.N + 1) }))
+	reply(w, http.StatusOK, spec.PageOf(lines, p.limit, func(l logLine) string { return strconv.Itoa(l.N + 1) }))
 	return nil
-}
-
-func (s *server) stopRun(w http.ResponseWriter, r *http.Request) error {
-	if err := decode(w, r, &struct{}{}); err != nil {
-		return err
-	}
-	got, err := s.opt.Control.StopRun(r.Context(), s.call(r), r.PathValue("id"))
-	if err == nil {
-		reply(w, http.StatusOK, got)
-	}
-	return err
 }

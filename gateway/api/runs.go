@@ -13,7 +13,7 @@ import (
 
 // runOutput sends all that a command wrote. It is a stranger's text, so no page.
 func (s *server) runOutput(w http.ResponseWriter, r *http.Request) error {
-	f, err := s.opt.Control.RunOutput(r.Context(), s.call(r), r.PathValue("id"), r.PathValue("call"))
+	f, err := s.opt.Control.RunOutput(r.Context(), s.call(r), control.RunWord(r.PathValue("id")), r.PathValue("call"))
 	if err != nil {
 		return err
 	}
@@ -26,65 +26,6 @@ func (s *server) runOutput(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.ServeContent(w, r, "", time.Time{}, f)
-	return nil
-}
-
-// runItem is a run in a list, with whose it is.
-type runItem struct {
-	ID            string        `json:"id"`
-	Agent         string        `json:"agent"`
-	Session       string        `json:"session"` // key
-	SessionID     string        `json:"session_id"`
-	Generation    int           `json:"generation"`
-	Source        string        `json:"source"` // the network, or local
-	Requester     string        `json:"requester"`
-	RequesterName string        `json:"requester_name"`
-	AskedBy       string        `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
-	Role          string        `json:"role"`
-	State         string        `json:"state"`
-	Reason        string        `json:"reason,omitempty"`
-	Model         string        `json:"model,omitempty"`
-	Said          string        `json:"said"` // the beginning of what it was asked
-	Started       time.Time     `json:"started"`
-	Ended         *time.Time    `json:"ended,omitempty"`
-	Tries         int           `json:"tries"`
-	TaskID        string        `json:"task_id,omitempty"`
-	ParentRun     string        `json:"parent_run,omitempty"`
-	Usage         control.Usage `json:"usage"`
-}
-
-func runItemOf(r control.RunItem) runItem {
-	return runItem{ID: string(r.Run.ID), Agent: string(r.Key.Agent), Session: r.Key.String(), SessionID: string(r.Run.SessionID), Generation: r.Generation,
-		Source: sourceOf(r.Key), Requester: string(r.Run.Requester), RequesterName: r.Name, AskedBy: workspace.Who(r.Run.Requester, r.Run.Role, r.Name), Role: string(r.Run.Role), State: string(r.Run.State), Reason: r.Run.Reason,
-		Model: r.Run.Model, Said: r.Said, Started: r.Run.Started.UTC(), Ended: control.Moment(r.Run.Ended),
-		Tries: r.Run.Tries, TaskID: r.Run.TaskID,
-		ParentRun: string(r.Run.ParentRun), Usage: control.UsageOf(r.Run.Usage)}
-}
-
-// sourceOf is where a session lives: a network, or here.
-func sourceOf(k workspace.Key) string {
-	if k.Network != "" {
-		return string(k.Network)
-	}
-	return "local"
-}
-
-func (s *server) listRuns(w http.ResponseWriter, r *http.Request) error {
-	p, err := pageOf(r)
-	if err != nil {
-		return err
-	}
-	q := r.URL.Query()
-	found, next, err := s.opt.Control.Runs(r.Context(), s.call(r), control.RunQuery{Agent: workspace.AgentID(q.Get("agent")), Session: q.Get("session"),
-		State: workspace.RunState(q.Get("state")), Requester: workspace.PersonID(q.Get("requester")), After: workspace.RunID(p.after), Limit: p.limit})
-	if err != nil {
-		return err
-	}
-	l := control.List[runItem]{Items: []runItem{}, Next: optional(next)}
-	for _, one := range found {
-		l.Items = append(l.Items, runItemOf(one))
-	}
-	reply(w, http.StatusOK, l)
 	return nil
 }
 
@@ -177,12 +118,12 @@ type runMoment struct {
 const maxStep = 16 << 10
 
 func (s *server) getRun(w http.ResponseWriter, r *http.Request) error {
-	d, err := s.opt.Control.Detail(r.Context(), s.call(r), r.PathValue("id"))
+	d, err := s.opt.Control.Detail(r.Context(), s.call(r), control.RunWord(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
-	v := runDetail{runView: viewOfRun(d.RunView, r.PathValue("id")), Agent: string(key.Agent), Generation: d.Generation, Source: sourceOf(key), RequesterName: d.Name,
+	v := runDetail{runView: viewOfRun(d.RunView, r.PathValue("id")), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key), RequesterName: d.Name,
 		Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun), Delivery: d.Delivery,
 		Approvals: []approvalView{}, Messages: []runMessage{}, Steps: lastCall(stepsOf(d.Steps), d.RunView), Timeline: []runMoment{}}
 	for _, in := range d.Inputs {

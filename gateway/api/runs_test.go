@@ -7,25 +7,25 @@ import (
 	"testing"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // collect reads a list of runs page by page.
-func collect(t *testing.T, r *rig, q client.Query, limit int) []string {
+func collect(t *testing.T, r *rig, q control.RunsIn) []string {
 	t.Helper()
 	var ids []string
-	after := ""
 	for range 20 {
-		l, err := r.c.Runs(t.Context(), q.Page(limit, after))
+		l, err := control.ListRuns.Ask(t.Context(), r.c, q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, it := range l.Items {
-			ids = append(ids, it.ID)
+			ids = append(ids, string(it.ID))
 		}
 		if l.Next == nil {
 			return ids
 		}
-		after = *l.Next
+		q.After = *l.Next
 	}
 	t.Fatal("the list has no end")
 	return nil
@@ -56,14 +56,15 @@ func TestRunsAreListedOnceAndNarrowed(t *testing.T) {
 	}
 	for _, limit := range []int{1, 2, 3, 50} {
 		for name, c := range map[string]struct {
-			q    client.Query
+			q    control.RunsIn
 			want []string
 		}{
-			"everybody's": {client.Query{}, all}, "an agent's": {client.Query{"agent": "other"}, theirs}, "a session's": {client.Query{"session": local}, mine},
-			"completed ones": {client.Query{"state": "completed"}, all}, "failed ones": {client.Query{"state": "failed"}, nil}, "live ones": {client.Query{"state": "running"}, nil},
-			"nobody's": {client.Query{"requester": "nobody"}, nil},
+			"everybody's": {control.RunsIn{}, all}, "an agent's": {control.RunsIn{Agent: "other"}, theirs}, "a session's": {control.RunsIn{Session: local}, mine},
+			"completed ones": {control.RunsIn{State: "completed"}, all}, "failed ones": {control.RunsIn{State: "failed"}, nil}, "live ones": {control.RunsIn{State: "running"}, nil},
+			"nobody's": {control.RunsIn{Requester: "nobody"}, nil},
 		} {
-			if got := collect(t, r, c.q, limit); !slices.Equal(got, c.want) {
+			c.q.Limit = limit
+			if got := collect(t, r, c.q); !slices.Equal(got, c.want) {
 				t.Errorf("%s by %d: %v, want %v", name, limit, got, c.want)
 			}
 		}

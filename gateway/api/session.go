@@ -6,6 +6,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -39,7 +40,7 @@ func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
 func whole[T any](w http.ResponseWriter) func([]T, error) error {
 	return func(items []T, err error) error {
 		if err == nil {
-			reply(w, http.StatusOK, control.PageOf(items, len(items), nil))
+			reply(w, http.StatusOK, spec.PageOf(items, len(items), nil))
 		}
 		return err
 	}
@@ -61,7 +62,7 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	var err error
-	if call.Session, err = s.opt.Control.Watch(r.Context(), call, text); err != nil {
+	if call.Session, err = s.opt.Control.Watch(r.Context(), call, control.SessionWord(text)); err != nil {
 		return err
 	}
 	st, err := s.opt.Control.Status(r.Context(), call)

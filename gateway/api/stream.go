@@ -32,14 +32,13 @@ type source interface {
 type runSource struct {
 	c     *control.Control
 	call  control.Call
-	id    string
 	found control.Found
 }
 
 func (s *runSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
 	var err error
 	if !s.found.Ended() { // before its lines: then an end has all of them
-		if s.found, err = s.c.Find(ctx, s.call, s.id); err != nil {
+		if s.found, err = s.c.Find(ctx, s.call, control.RunWord(s.found.ID)); err != nil {
 			return false, err
 		}
 	}
@@ -64,7 +63,7 @@ type sessionSource struct {
 }
 
 func (s *sessionSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
-	ses, err := s.c.Session(ctx, s.call, s.key)
+	ses, err := s.c.SessionOf(ctx, s.call, control.SessionWord(s.key), "")
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil // nothing was said in it yet
 	}
@@ -285,11 +284,11 @@ func (st *stream) turn(old, new workspace.Session) error {
 // runEvents streams one run.
 func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 	call := s.call(r)
-	src := &runSource{c: s.opt.Control, call: call, id: r.PathValue("id")}
-	var err error
-	if src.found, err = s.opt.Control.Find(r.Context(), call, src.id); err != nil {
+	found, err := s.opt.Control.Find(r.Context(), call, control.RunWord(r.PathValue("id")))
+	if err != nil {
 		return err
 	}
+	src := &runSource{c: s.opt.Control, call: call, found: found}
 	after, err := resumeAfter(r)
 	if err != nil {
 		return err
@@ -307,7 +306,7 @@ func (s *server) runEvents(w http.ResponseWriter, r *http.Request) error {
 // was said in it.
 func (s *server) sessionEvents(w http.ResponseWriter, r *http.Request) error {
 	call := s.call(r)
-	key, err := s.opt.Control.Watch(r.Context(), call, r.PathValue("key"))
+	key, err := s.opt.Control.Watch(r.Context(), call, control.SessionWord(r.PathValue("key")))
 	if err != nil {
 		return err
 	}
@@ -330,7 +329,7 @@ func (s *server) sessionEvents(w http.ResponseWriter, r *http.Request) error {
 
 // inGeneration makes a cursor of an earlier generation the beginning of this one; was says whose it was, if anybody knows.
 func (s *server) inGeneration(ctx context.Context, call control.Call, key workspace.Key, was workspace.SessionID, after int64) (int64, error) {
-	ses, err := s.opt.Control.Session(ctx, call, key.String())
+	ses, err := s.opt.Control.SessionOf(ctx, call, control.SessionWord(key.String()), "")
 	if errors.Is(err, workspace.ErrNotFound) {
 		return 0, nil
 	}

@@ -15,76 +15,6 @@ type List[T any] struct {
 	Next  *string `json:"next"`
 }
 
-// Usage of model calls; Cost is nil when a model has no known price.
-type Usage struct {
-	InputTokens      int      `json:"inputTokens"`
-	OutputTokens     int      `json:"outputTokens"`
-	CacheReadTokens  int      `json:"cacheReadTokens"`
-	CacheWriteTokens int      `json:"cacheWriteTokens"`
-	Cost             *float64 `json:"totalCostUsd"`
-	DurationMS       int64    `json:"durationMs"`
-}
-
-// Session is the newest generation of a session.
-type Session struct {
-	Key         string    `json:"key"`
-	SessionID   string    `json:"session_id"`
-	Generation  int       `json:"generation"`
-	Generations int       `json:"generations"`
-	Agent       string    `json:"agent"`
-	Name        string    `json:"name"`
-	Given       string    `json:"given"`
-	Local       bool      `json:"local"`
-	Channel     string    `json:"channel"`
-	Network     string    `json:"network"`
-	Kind        string    `json:"kind"`
-	Peer        string    `json:"peer"`
-	Thread      string    `json:"thread"`
-	Person      string    `json:"person"`
-	Sequence    int64     `json:"sequence"`
-	Preview     string    `json:"preview"`
-	Created     time.Time `json:"created"`
-	Updated     time.Time `json:"updated"`
-	Running     bool      `json:"running"`
-	Waiting     int       `json:"waiting"`
-	Usage       Usage     `json:"usage"`
-}
-
-// Generation is one life of a session; the present one has not Ended.
-type Generation struct {
-	SessionID  string     `json:"session_id"`
-	Generation int        `json:"generation"`
-	Created    time.Time  `json:"created"`
-	Ended      *time.Time `json:"ended"`
-	Sequence   int64      `json:"sequence"`
-	Preview    string     `json:"preview"`
-	Usage      Usage      `json:"usage"`
-}
-
-// RunItem is a run in a list.
-type RunItem struct {
-	ID            string     `json:"id"`
-	Agent         string     `json:"agent"`
-	Session       string     `json:"session"`
-	SessionID     string     `json:"session_id"`
-	Generation    int        `json:"generation"`
-	Source        string     `json:"source"`
-	Requester     string     `json:"requester"`
-	RequesterName string     `json:"requester_name"`
-	AskedBy       string     `json:"asked_by"` // what to show of both
-	Role          string     `json:"role"`
-	State         string     `json:"state"`
-	Reason        string     `json:"reason"`
-	Model         string     `json:"model"`
-	Said          string     `json:"said"`
-	Started       time.Time  `json:"started"`
-	Ended         *time.Time `json:"ended"`
-	Tries         int        `json:"tries"`
-	TaskID        string     `json:"task_id"`
-	ParentRun     string     `json:"parent_run"`
-	Usage         Usage      `json:"usage"`
-}
-
 // Route is a rule, in the order in which they are asked; the last is the default agent, which is no assignment.
 type Route struct {
 	Precedence int             `json:"precedence"`
@@ -170,32 +100,7 @@ func get[T any](ctx context.Context, c *Client, path string) (v T, err error) {
 	return v, c.Get(ctx, path, &v)
 }
 
-// Sessions lists sessions, the last used first; q: agent, q, limit, after.
-func (c *Client) Sessions(ctx context.Context, q Query) (List[Session], error) {
-	return get[List[Session]](ctx, c, q.path("/v1/sessions"))
-}
-
-// Session reads one by its key.
-func (c *Client) Session(ctx context.Context, key string) (Session, error) {
-	return get[Session](ctx, c, sessionPath(key))
-}
-
 func sessionPath(key string) string { return "/v1/sessions/" + url.PathEscape(key) }
-
-// NewSession makes a local session; all may be empty. The idempotency key finds the session that it made.
-func (c *Client) NewSession(ctx context.Context, agent, name, idempotencyKey string) (s Session, err error) {
-	return s, c.do(ctx, http.MethodPost, "/v1/sessions", keyed(idempotencyKey), map[string]string{"agent": agent, "name": name}, &s)
-}
-
-// RenameSession gives a session its title; empty takes it away.
-func (c *Client) RenameSession(ctx context.Context, key, name string) (s Session, err error) {
-	return s, c.do(ctx, http.MethodPatch, sessionPath(key), nil, map[string]string{"name": name}, &s)
-}
-
-// DeleteSession ends and hides a session; the record stays.
-func (c *Client) DeleteSession(ctx context.Context, key string) error {
-	return c.do(ctx, http.MethodDelete, sessionPath(key), nil, nil, nil)
-}
 
 // WorkFiles is what fills the work folder of a session.
 type WorkFiles struct {
@@ -246,27 +151,12 @@ func (c *Client) RemoveFile(ctx context.Context, key, path string, folder bool, 
 	return r, c.do(ctx, http.MethodDelete, q.path(sessionPath(key)+"/files"), keyed(idempotencyKey), nil, &r)
 }
 
-// Generations lists the lives of a session, newest first.
-func (c *Client) Generations(ctx context.Context, key string) (List[Generation], error) {
-	return get[List[Generation]](ctx, c, sessionPath(key)+"/generations")
-}
-
-// ForkSession begins a generation with what stands before an event of the newest one.
-func (c *Client) ForkSession(ctx context.Context, key string, before int64, idempotencyKey string) (s Session, err error) {
-	return s, c.do(ctx, http.MethodPost, sessionPath(key)+"/fork", keyed(idempotencyKey), map[string]int64{"before": before}, &s)
-}
-
 func keyed(key string) http.Header {
 	h := http.Header{}
 	if key != "" {
 		h.Set("Idempotency-Key", key)
 	}
 	return h
-}
-
-// Runs lists runs, newest first; q: agent, session, state, requester, limit, after.
-func (c *Client) Runs(ctx context.Context, q Query) (List[RunItem], error) {
-	return get[List[RunItem]](ctx, c, q.path("/v1/runs"))
 }
 
 // Routes lists the rules in the order in which they are asked.

@@ -76,7 +76,7 @@ func who(c command.Command, role workspace.Role) string {
 
 func reach(verb string, role workspace.Role) string {
 	may := func(kind channels.PeerKind) bool {
-		return new(control.Control).May(control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: kind}, verb)
+		return (&control.Control{Verbs: control.Verbs()}).May(control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: kind}, verb)
 	}
 	switch {
 	case may(channels.Group):

@@ -9,6 +9,7 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -46,7 +47,7 @@ func Render(value any) string {
 		return renderQueue(v)
 	case control.SessionItem:
 		return renderSession(v)
-	case control.SessionPage:
+	case spec.List[control.SessionItem]:
 		return renderSessions(v)
 	case control.Switched:
 		return renderSwitched(v)
@@ -159,14 +160,14 @@ func renderStatus(v control.Status) string {
 		b.WriteString("- the older part of the conversation is a summary\n")
 	}
 	if v.Usage.Calls > 0 {
-		fmt.Fprintf(&b, "- this session: %s\n", spentText(v.Usage))
+		fmt.Fprintf(&b, "- this session: %s\n", spentText(control.UsageOf(v.Usage)))
 	}
 	if r := v.Last; r != nil && r.State.Live() && r.Trouble != nil {
 		fmt.Fprintf(&b, "- its model fails: %s\n", llm.Problem(*r.Trouble))
 	}
 	if v.Last != nil {
 		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out%s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
-			v.Last.Usage.OutputTokens, cost(v.Last.Usage))
+			v.Last.Usage.OutputTokens, cost(v.Last.Usage.CostUSD))
 	}
 	for _, ch := range v.Channels {
 		fmt.Fprintf(&b, "- channel %s (%s): %s", ch.Name, ch.Network, ch.State)
@@ -217,18 +218,18 @@ func overrides(o workspace.Overrides) string {
 }
 
 // spentText is what something has cost so far.
-func spentText(u workspace.Usage) string {
+func spentText(u control.Usage) string {
 	if u.Calls == 0 {
 		return "no model was asked yet"
 	}
-	return fmt.Sprintf("%d tokens in, %d out%s", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens, cost(u))
+	return fmt.Sprintf("%d tokens in, %d out%s", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens, cost(u.TotalCostUSD))
 }
 
-func cost(u workspace.Usage) string {
-	if u.CostUSD == nil {
+func cost(usd *float64) string {
+	if usd == nil {
 		return ", unpriced"
 	}
-	return fmt.Sprintf(", $%.4f", *u.CostUSD)
+	return fmt.Sprintf(", $%.4f", *usd)
 }
 
 func renderWho(v control.Who) string {
@@ -293,7 +294,7 @@ func renderWhy(v control.Why) string {
 	}
 	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, v.Input.Role)
 	if v.Run != nil && v.Run.Model != "" {
-		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage))
+		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage.CostUSD))
 	}
 	for _, ap := range v.Approvals {
 		fmt.Fprintf(&b, "\n- approval %s of `%s`: %s", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), approvalTold(ap))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/gateway/control"
+	"parley/gateway/spec"
 )
 
 // sessionVerb is the right that a line of /session needs.
@@ -59,13 +60,14 @@ func session(ctx context.Context, c *control.Control, call control.Call, args []
 	var err error
 	switch what {
 	case "list":
-		_, err = c.ListSessions(ctx, call, control.SessionQuery{Agent: call.Session.Agent, Text: arg, Limit: 20})
+		_, err = control.ListSessions.Call(ctx, c, call, control.SessionsIn{Agent: call.Session.Agent, Text: arg, Page: spec.Page{Limit: 20}})
 	case "new":
 		_, err = c.NamedSession(ctx, call, arg)
 	case "switch":
 		_, err = c.SwitchSession(ctx, call, arg)
 	case "rename":
-		_, err = c.RenameSession(ctx, call, call.Session.String(), arg)
+		key := control.SessionWord(call.Session.String())
+		_, err = control.RenameSession.Call(ctx, c, call, control.RenameIn{BySession: control.BySession{Session: key}, Name: &arg})
 	case "export":
 		_, err = c.ExportSession(ctx, call, "", strings.ToLower(arg))
 	default:
@@ -103,7 +105,7 @@ func renderSession(v control.SessionItem) string {
 	return b.String()
 }
 
-func renderSessions(v control.SessionPage) string {
+func renderSessions(v spec.List[control.SessionItem]) string {
 	if len(v.Items) == 0 {
 		return "There is no such session."
 	}
@@ -115,7 +117,7 @@ func renderSessions(v control.SessionPage) string {
 		}
 		fmt.Fprintf(&b, "\n  `%s`\n", it.Key)
 	}
-	if v.Next != "" {
+	if v.Next != nil {
 		b.WriteString("There are more: /session list and a word narrows them.")
 	}
 	return strings.TrimRight(b.String(), "\n")

@@ -164,7 +164,7 @@ func renderSetting(v control.Setting) string {
 		s += "\n" + v.Note
 	}
 	if v.Usage != nil && !v.Changed {
-		s += "\nThis session so far: " + spentText(*v.Usage) + "."
+		s += "\nThis session so far: " + spentText(control.UsageOf(*v.Usage)) + "."
 	}
 	return s
 }
@@ -266,7 +266,7 @@ func renderFresh(v control.Fresh) string {
 
 func renderCompacted(v control.Compacted) string {
 	return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)", plural(v.Turns, "exchange"), v.Before, v.After,
-		v.Model, spentText(v.Usage))
+		v.Model, spentText(control.UsageOf(v.Usage)))
 }
 
 func renderUndone(v control.Undone) string {

@@ -209,7 +209,7 @@ func stopVerb(args []string) string {
 
 func stop(ctx context.Context, c *control.Control, call control.Call, args []string) error {
 	if len(args) == 1 {
-		_, err := c.StopAll(ctx, call)
+		_, err := control.StopAll.Call(ctx, c, call, struct{}{})
 		return err
 	}
 	_, err := c.Stop(ctx, call)

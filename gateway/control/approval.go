@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"parley/agentloop"
 	"parley/gateway/approval"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -265,90 +264,6 @@ func (c *Control) waitingApprovals(call Call) (n int, err error) {
 		}
 	}
 	return n, err
-}
-
-// StoppedAll is what a stop of everything touched.
-type StoppedAll struct {
-	Sessions int `json:"sessions"`
-	Runs     int `json:"runs"`
-	Queued   int `json:"queued"`
-	Parts    int `json:"parts"`
-}
-
-// StopAll stops every turn of every session, and what waits behind them.
-func (c *Control) StopAll(_ context.Context, call Call) (StoppedAll, error) {
-	if err := c.may(call, "stop.all"); err != nil {
-		return StoppedAll{}, err
-	}
-	stop := store.StopAll{By: call.Actor.Person, Via: call.via(), Before: 1 << 62}
-	if call.Input != nil {
-		stop.Before = call.Input.Seq
-	}
-	view := func(d store.Did) (v StoppedAll) {
-		for _, in := range d.All {
-			v.Sessions++
-			if in.Stopped.Run != "" {
-				v.Runs++
-			}
-			v.Queued += len(in.Stopped.Queued)
-			v.Parts += int(in.Stopped.Parts)
-		}
-		return v
-	}
-	did, err := c.commit(call, func(d store.Did) any { return view(d) }, stop)
-	if err != nil {
-		return StoppedAll{}, err
-	}
-	match := func(first workspace.Input) bool { return first.Seq < stop.Before }
-	for _, in := range did.All {
-		c.Turns.Remove(in.Key, in.Stopped.Queued...)
-		c.Prompts.CancelSummary(in.Key, match)
-		c.Turns.Cancel(in.Key, agentloop.ErrStopped, match)
-	}
-	return view(did), nil
-}
-
-// Paused is what a pause or its end came to.
-type Paused struct {
-	RunID workspace.RunID    `json:"run_id"`
-	State workspace.RunState `json:"state"`
-	// Pausing says that it pauses at its next step, or once it has an answer that it waits for.
-	Pausing bool `json:"pausing"`
-}
-
-// Pause lets a run pause at its next step, or go on. A session whose run is paused stays its own: what is said in it waits.
-func (c *Control) Pause(ctx context.Context, call Call, id string, on bool) (Paused, error) {
-	if err := c.may(call, "pause"); err != nil {
-		return Paused{}, err
-	}
-	f, err := c.Find(ctx, call, id)
-	if err != nil {
-		return Paused{}, err
-	}
-	if f.Run.ID == "" || f.Ended() {
-		return Paused{}, workspace.Say(workspace.ErrConflict, "There is nothing under way in run %s.", clip.Runes(id, 40))
-	}
-	match := func(first workspace.Input) bool { return first.RunID == "" || first.RunID == f.Run.ID }
-	err = c.Store.Pause(f.Run.ID, on, call.Actor.Person, call.via())
-	if err != nil && !errors.Is(err, workspace.ErrConflict) {
-		return Paused{}, err
-	}
-	if err == nil {
-		c.Turns.Pausing(f.Key, on, match)
-	}
-	now, readErr := c.Store.Run(f.Run.ID)
-	if readErr != nil {
-		return Paused{}, readErr
-	}
-	switch {
-	case workspace.Runs.Final(now.State) || now.StopBy != "":
-		return Paused{}, workspace.Say(workspace.ErrConflict, "Run %s has ended.", workspace.Short(now.ID))
-	case err != nil && on != (now.PauseBy != ""):
-		return Paused{}, err
-	case !on && now.State == workspace.RunPaused:
-		now.State = workspace.RunRunning
-	}
-	return Paused{RunID: now.ID, State: now.State, Pausing: on && now.State != workspace.RunPaused}, nil
 }
 
 // Age is how long a question has stood.

@@ -42,8 +42,8 @@ type Call struct {
 	Input *workspace.Input
 	// Pressed says that it is a button of ours, which is all that decides in a group.
 	Pressed bool
-	// Via is the surface of a call without an input.
-	Via string
+	// Via is the surface of a call without an input, Key the client's idempotency key; empty: it has none.
+	Via, Key string
 	// Borrowed says that a browser's sign-in asks that is not fresh: it may be a copy in strange hands, and nothing is done for it
 	// that would outlive the sign-in, or make it stronger (T28).
 	Borrowed bool
@@ -180,23 +180,23 @@ func row(v verb) rights.Row {
 	switch v {
 	case "help", "commands":
 		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
-	case "whoami", "status", "why", "stop", "resume", "models", "session.current":
+	case "whoami", "status", "why", "resume", "models", "session.current":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
-	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage", "session.new", "session.switch", "session.rename":
+	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage", "session.new", "session.switch":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
-	case "sessions", "session.export", "files", "files.remove", "link":
+	case "session.export", "files", "files.remove", "link":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
 	case "model", "think", "verbose", "context":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}
 	case "approve.button":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own}
-	case "message", "run.read", "session.read", "session.create", "session.fork", "session.delete", "pause", "approval.list", "approve",
+	case "message", "run.read", "approval.list", "approve",
 		"describe", "file.put", "file.get", "me":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
 	case "send", "activation":
 		return rights.Row{Owner: rights.Yes}
-	case "stop.all", "runs", "run.output", "channels", "channel.test", "channel.login", "channel.logout", "routes", "route.explain",
-		"policy.explain", "logs", "audit", "audit.verify", "config.show", "config.reload", "backup", "metrics", "sign-in.code":
+	case "run.output", "channels", "channel.test", "channel.login", "channel.logout", "routes", "route.explain",
+		"policy.explain", "logs", "config.show", "config.reload", "backup", "metrics", "sign-in.code":
 		return rights.Owners
 	}
 	return rights.Row{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -65,9 +66,9 @@ func (h *house) ConfigFile() control.ConfigFile                        { return 
 func (h *house) Config() (control.Config, error)                       { return control.Config{}, nil }
 func (h *house) Log() *logbook.Book                                    { return &logbook.Book{} }
 func (h *house) Forget(string)                                         {}
+func (h *house) Pausing(string, bool, func(workspace.Input) bool)      {}
 func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
 func (h *house) ModelInfo(string) (llm.Info, bool)                     { return llm.Info{}, false }
-func (h *house) Pausing(string, bool, func(workspace.Input) bool)      {}
 func (h *house) Compose(turn.Asked) (turn.Composed, error)             { return turn.Composed{}, nil }
 
 func (h *house) Output(workspace.Key, workspace.Actor, workspace.RoomID, string) (*os.File, error) {
@@ -188,8 +189,6 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Status(ctx, c); return err }
 	case "why":
 		return func(c control.Call) error { _, err := w.Why(ctx, c); return err }
-	case "stop":
-		return func(c control.Call) error { _, err := w.Stop(ctx, c); return err }
 	case "resume":
 		return func(c control.Call) error { _, err := w.Resume(ctx, c); return err }
 	case "new", "reset":
@@ -205,14 +204,7 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 			return err
 		}
 	case "run.read":
-		return func(c control.Call) error { _, err := w.Run(ctx, c, string(w.run)); return err }
-	case "session.read":
-		return func(c control.Call) error { _, err := w.Entries(ctx, c, w.key.String(), 0, 10); return err }
-	case "sessions":
-		return func(c control.Call) error {
-			_, err := w.ListSessions(ctx, c, control.SessionQuery{})
-			return err
-		}
+		return func(c control.Call) error { _, err := w.Run(ctx, c, control.RunWord(w.run)); return err }
 	case "compact":
 		return func(c control.Call) error { _, err := w.Compact(ctx, c, ""); return err }
 	case "retry":
@@ -231,8 +223,6 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Activation(ctx, c, "default"); return err }
 	case "context":
 		return func(c control.Call) error { _, err := w.Context(ctx, c, ""); return err }
-	case "runs":
-		return func(c control.Call) error { _, _, err := w.Runs(ctx, c, control.RunQuery{Limit: 5}); return err }
 	case "routes":
 		return func(c control.Call) error { _, err := w.Routes(ctx, c); return err }
 	case "config.show":
@@ -273,8 +263,17 @@ func (w *world) doValue(t *testing.T, verb string) (do func(control.Call) error)
 			}
 			_, err := v.Run(t.Context(), w.Control, c, func(in any) error {
 				for _, f := range v.Spec().Fields {
+					text := "ana"
+					switch f.Type {
+					case reflect.TypeFor[control.SessionWord]():
+						text = w.mine(t, c)
+					case reflect.TypeFor[control.RunWord]():
+						text = string(w.run)
+					case reflect.TypeFor[int64]():
+						text = "1"
+					}
 					if f.Needed {
-						if err := f.Set(in, "ana"); err != nil {
+						if err := f.Set(in, text); err != nil {
 							return err
 						}
 					}
@@ -308,25 +307,8 @@ func (w *world) doSession(t *testing.T, verb string) func(control.Call) error {
 		}
 	case "session.switch":
 		return func(c control.Call) error { _, err := w.SwitchSession(ctx, c, "main"); return err }
-	case "session.rename":
-		return func(c control.Call) error {
-			_, err := w.RenameSession(ctx, c, w.key.String(), "x")
-			return err
-		}
 	case "session.export":
 		return func(c control.Call) error { _, err := w.ExportSession(ctx, c, "", ""); return err }
-	case "session.create":
-		return func(c control.Call) error {
-			_, err := w.CreateSession(ctx, c, control.NewLocal{})
-			return err
-		}
-	case "session.fork":
-		return func(c control.Call) error {
-			_, err := w.ForkSession(ctx, c, w.mine(t, c), control.Fork{Before: 1})
-			return err
-		}
-	case "session.delete":
-		return func(c control.Call) error { _, err := w.DeleteSession(ctx, c, w.mine(t, c)); return err }
 	}
 	return nil
 }
@@ -402,14 +384,14 @@ func TestOwnMeansOnlyOnesOwn(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	ben, ana, boss := w.call("ben", workspace.Member, channels.DM), w.call("ana", workspace.Member, channels.DM), w.call("boss", workspace.Owner, channels.DM)
-	if _, err := w.Run(ctx, ben, string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.Run(ctx, ben, control.RunWord(w.run)); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ben reads ana's run: %v", err)
 	}
-	if _, err := w.Run(ctx, ben, string(w.input.ID)); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.Run(ctx, ben, control.RunWord(w.input.ID)); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ben reads ana's run by its input: %v", err)
 	}
 	for _, c := range []control.Call{ana, boss} {
-		if v, err := w.Run(ctx, c, string(w.run)); err != nil || v.Run.ID != w.run {
+		if v, err := w.Run(ctx, c, control.RunWord(w.run)); err != nil || v.Run.ID != w.run {
 			t.Errorf("%s reads ana's run: %v", c.Actor.Person, err)
 		}
 	}

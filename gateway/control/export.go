@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,14 +29,11 @@ type Export struct {
 const maxInline = 3000
 
 // ExportSession writes the transcript of a session: empty key, the one that the chat writes into.
-func (c *Control) ExportSession(ctx context.Context, call Call, key, format string) (Export, error) {
+func (c *Control) ExportSession(ctx context.Context, call Call, key SessionWord, format string) (Export, error) {
 	if err := c.may(call, "session.export"); err != nil {
 		return Export{}, err
 	}
-	if key == "" {
-		key = call.Session.String()
-	}
-	ses, err := c.find(call, key)
+	ses, err := c.find(call, cmp.Or(key, SessionWord(call.Session.String())))
 	if err != nil {
 		return Export{}, err
 	}

@@ -50,7 +50,7 @@ type FilesRemoved struct {
 }
 
 // Files tells what fills the work folder of a session, or one folder in it. An empty key is the session that the chat writes into.
-func (c *Control) Files(ctx context.Context, call Call, key, path string) (Files, error) {
+func (c *Control) Files(ctx context.Context, call Call, key SessionWord, path string) (Files, error) {
 	if err := c.may(call, "files"); err != nil {
 		return Files{}, err
 	}
@@ -68,7 +68,7 @@ func (c *Control) Files(ctx context.Context, call Call, key, path string) (Files
 
 // RemoveFile removes a file of a session's work folder, or with folder a folder with all that is in it; "." with folder is
 // everything. It needs no space, and does not wait for a store that takes nothing.
-func (c *Control) RemoveFile(ctx context.Context, call Call, key, path string, folder bool) (FilesRemoved, error) {
+func (c *Control) RemoveFile(ctx context.Context, call Call, key SessionWord, path string, folder bool) (FilesRemoved, error) {
 	if err := c.may(call, "files.remove"); err != nil {
 		return FilesRemoved{}, err
 	}
@@ -123,7 +123,7 @@ func (c *Control) auditSoon(ctx context.Context, call Call, row workspace.AuditR
 
 // workOf opens the work folder of a session: in a chat the one that a turn of the caller works in; else the one of the session's
 // last turn. Others than owners get to none that is not theirs alone.
-func (c *Control) workOf(call Call, key string) (workspace.Key, *openWork, error) {
+func (c *Control) workOf(call Call, key SessionWord) (workspace.Key, *openWork, error) {
 	k, actor, room := call.Session, call.Actor, call.Room
 	if key != "" {
 		ses, err := c.find(call, key)

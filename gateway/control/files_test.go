@@ -198,7 +198,7 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 			t.Errorf("in a %s: %v", kind, err)
 		}
 	}
-	bens := w.mine(t, w.call("ben", workspace.Member, channels.DM))
+	bens := control.SessionWord(w.mine(t, w.call("ben", workspace.Member, channels.DM)))
 	if _, err := w.Files(ctx, w.call("ana", workspace.Member, channels.DM), bens, ""); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana sees ben's: %v", err)
 	}
@@ -243,11 +243,11 @@ func TestFilesAreThoseOfTheLastTurn(t *testing.T) {
 		return open(k, a, r)
 	}
 	api := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
-	if _, err := w.Files(t.Context(), api, w.key.String(), ""); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.room {
+	if _, err := w.Files(t.Context(), api, control.SessionWord(w.key.String()), ""); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.room {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
 	mine := w.mine(t, w.call("ben", workspace.Member, channels.DM))
-	if _, err := w.Files(t.Context(), w.call("ben", workspace.Member, channels.DM), mine, ""); err != nil || asked.Person != "ben" || room != "" {
+	if _, err := w.Files(t.Context(), w.call("ben", workspace.Member, channels.DM), control.SessionWord(mine), ""); err != nil || asked.Person != "ben" || room != "" {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
 }

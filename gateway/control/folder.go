@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -44,10 +45,10 @@ type FolderItem struct {
 	Held     []workspace.Held `json:"held"`                // what commands made, under another name until it is accepted
 }
 
-var ListFolders = Verb[struct{}, List[FolderItem]]{
+var ListFolders = Verb[struct{}, spec.List[FolderItem]]{
 	Name: "folder.list", Help: "List the folders of owners that agents may write, and what is held back in them", Rights: rights.Owners,
 	HTTP: "GET /v1/folders", Group: "agents", CLI: "folder list",
-	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (List[FolderItem], error) {
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (spec.List[FolderItem], error) {
 		var list []FolderItem
 		for _, f := range c.Folders.Writable() {
 			it := FolderItem{Name: f.As, Agent: string(f.Agent), Held: []workspace.Held{}}
@@ -58,10 +59,10 @@ var ListFolders = Verb[struct{}, List[FolderItem]]{
 			}
 			list = append(list, it)
 		}
-		return whole(list), nil
+		return spec.Whole(list), nil
 	},
-	Show: func(l List[FolderItem]) Shown {
-		s := Shown{Heads: []string{"FOLDER", "AGENT", "STATE OR PATH", "RENAMED TO"}}
+	Show: func(_ struct{}, l spec.List[FolderItem]) spec.Shown {
+		s := spec.Shown{Heads: []string{"FOLDER", "AGENT", "STATE OR PATH", "RENAMED TO"}}
 		for _, f := range l.Items {
 			s.Rows = append(s.Rows, []any{f.Name, f.Agent, cmp.Or(f.ReadOnly, strconv.Itoa(f.Control)+" protected"), ""})
 			for _, h := range f.Held {
@@ -101,7 +102,7 @@ var AcceptHeld = Verb[AcceptIn, workspace.Held]{
 		}
 		return held, c.Store.Audit(c.auditRow(call, workspace.AuditControlAccepted, map[string]any{"folder": dir, "path": held.Path, "was": held.Now}))
 	},
-	Show: func(h workspace.Held) Shown { return Shown{Line: h.Path + " has its name again"} },
+	Show: func(_ AcceptIn, h workspace.Held) spec.Shown { return spec.Shown{Line: h.Path + " has its name again"} },
 }
 
 // ownFolder is where an owner's folder lies. agent says whose is meant; empty: there is one of that name.

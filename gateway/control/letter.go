@@ -9,8 +9,8 @@ import (
 
 	"parley/gateway/intake"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
-	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -103,13 +103,13 @@ func lying() []workspace.PartState {
 // LettersIn asks for a page of them.
 type LettersIn struct {
 	State workspace.PartState `query:"state" help:"only those in this *state*" enum:"dead,unknown,parked"`
-	Page
+	spec.Page
 }
 
-var ListLetters = Verb[LettersIn, List[Letter]]{
+var ListLetters = Verb[LettersIn, spec.List[Letter]]{
 	Name: "outbound.list", Help: "List answers that are dead, in doubt (unknown) or too late (parked), the newest first", Rights: rights.Owners,
 	HTTP: "GET /v1/outbound", Group: "outbound", CLI: "outbound list",
-	Do: func(_ context.Context, c *Control, _ Call, in LettersIn) (List[Letter], error) {
+	Do: func(_ context.Context, c *Control, _ Call, in LettersIn) (spec.List[Letter], error) {
 		states := lying()
 		if in.State != "" {
 			states = []workspace.PartState{in.State}
@@ -119,12 +119,12 @@ var ListLetters = Verb[LettersIn, List[Letter]]{
 		for _, o := range found {
 			list = append(list, c.letter(o))
 		}
-		return PageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
+		return spec.PageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
 	},
-	Show: func(l List[Letter]) Shown {
-		s := Shown{Heads: []string{"ID", "STATE", "ROOM", "MADE", "ANSWER", "WHY"}, Next: l.Next}
+	Show: func(_ LettersIn, l spec.List[Letter]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "STATE", "ROOM", "MADE", "ANSWER", "WHY"}, Next: l.Next}
 		for _, x := range l.Items {
-			s.Rows = append(s.Rows, []any{x.Short, x.State, x.Room, x.Created, beginning(x.Text, 40), x.Error})
+			s.Rows = append(s.Rows, []any{x.Short, x.State, x.Room, x.Created, spec.Brief{Text: x.Text, Columns: 40}, x.Error})
 		}
 		return s
 	},
@@ -163,7 +163,9 @@ var RetryLetter = Verb[ByID, Letter]{
 		l.State, l.Error = workspace.PartReady, ""
 		return l, nil
 	},
-	Show: func(l Letter) Shown { return Shown{Line: "answer " + l.Short + " to " + l.Room + " goes out now"} },
+	Show: func(_ ByID, l Letter) spec.Shown {
+		return spec.Shown{Line: "answer " + l.Short + " to " + l.Room + " goes out now"}
+	},
 }
 
 var DropLetter = Verb[ByID, Letter]{
@@ -180,16 +182,9 @@ var DropLetter = Verb[ByID, Letter]{
 		l.State = workspace.PartCancelled
 		return l, nil
 	},
-	Show: func(l Letter) Shown { return Shown{Line: "answer " + l.Short + " to " + l.Room + " is dropped"} },
-}
-
-// beginning is the first n characters of a text's first line.
-func beginning(text string, n int) string {
-	text, _, cut := strings.Cut(strings.TrimSpace(text), "\n")
-	if cut {
-		text += "…"
-	}
-	return clip.Runes(text, n+1)
+	Show: func(_ ByID, l Letter) spec.Shown {
+		return spec.Shown{Line: "answer " + l.Short + " to " + l.Room + " is dropped"}
+	},
 }
 
 func moved(err error) error {

@@ -10,49 +10,39 @@ import (
 
 	"parley/channels"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
-// SessionItem is a session as lists show it.
-type SessionItem struct {
-	Key         string             `json:"key"`
-	SessionID   string             `json:"session_id"`
-	Generation  int                `json:"generation"`
-	Generations int                `json:"generations"`
-	Agent       string             `json:"agent"`
-	Name        string             `json:"name"`            // the title to show: given, else made of what is known
-	Given       string             `json:"given,omitempty"` // by a person
-	Local       bool               `json:"local"`           // of WebChat, the terminal or the API: has no room
-	Channel     string             `json:"channel,omitempty"`
-	Network     string             `json:"network,omitempty"`
-	Kind        string             `json:"kind,omitempty"` // dm, group, room
-	Peer        string             `json:"peer,omitempty"`
-	Thread      string             `json:"thread,omitempty"`
-	Person      workspace.PersonID `json:"person,omitempty"`
-	Sequence    int64              `json:"sequence"` // of its newest event
-	Preview     string             `json:"preview"`
-	Created     time.Time          `json:"created"`
-	Updated     time.Time          `json:"updated"`
-	Running     bool               `json:"running"`
-	Waiting     int                `json:"waiting"`
-	Usage       workspace.Usage    `json:"usage"` // of this generation
-	Hidden      bool               `json:"-"`     // deleted: in no list
+// SessionsIn says which sessions are wanted.
+type SessionsIn struct {
+	Agent workspace.AgentID `query:"agent" help:"only of this agent, by *id*"`
+	Text  string            `query:"q" flag:"search" help:"only where these *words* stand in the title or were said"`
+	spec.Page
 }
 
-// SessionQuery says which sessions are wanted; its zero value is the newest of all that the caller reaches.
-type SessionQuery struct {
-	Agent workspace.AgentID
-	Text  string // in the title or in what was said
-	Limit int    // 1 to 500; 0: 50
-	After string // Next of the page before
-}
-
-// SessionPage is one page of a list, newest first.
-type SessionPage struct {
-	Items []SessionItem `json:"items"`
-	Next  string        `json:"next,omitempty"`
+// ListSessions lists the sessions that the caller reaches.
+var ListSessions = Verb[SessionsIn, spec.List[SessionItem]]{
+	Name: "sessions", Help: "List sessions of every channel, the last used first",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
+	HTTP:   "GET /v1/sessions", Group: "sessions", CLI: "session list",
+	Do: func(ctx context.Context, c *Control, call Call, in SessionsIn) (spec.List[SessionItem], error) {
+		page, err := c.list(ctx, call, in)
+		if err != nil {
+			return page, err
+		}
+		return page, c.answer(call, page)
+	},
+	Show: func(_ SessionsIn, l spec.List[SessionItem]) spec.Shown {
+		s := spec.Shown{Heads: []string{"KEY", "NAME", "WHERE", "STATE", "USED", "LAST"}, Next: l.Next}
+		for _, it := range l.Items {
+			name := spec.Brief{Text: it.Name, Columns: 32}
+			s.Rows = append(s.Rows, []any{ShortKey(it.Key), name, it.where(), it.state(), it.Usage, it.Updated})
+		}
+		return s
+	},
 }
 
 // Lengths of what lists show, in characters.
@@ -74,32 +64,16 @@ func (call Call) home() workspace.Key {
 	return call.Session
 }
 
-// ListSessions lists the sessions that the caller reaches, the last used first.
-func (c *Control) ListSessions(ctx context.Context, call Call, q SessionQuery) (SessionPage, error) {
-	if err := c.may(call, "sessions"); err != nil {
-		return SessionPage{}, err
-	}
-	page, err := c.list(ctx, call, q)
-	if err != nil {
-		return SessionPage{}, err
-	}
-	return page, c.answer(call, page)
-}
-
-func (c *Control) list(ctx context.Context, call Call, q SessionQuery) (SessionPage, error) {
-	if q.Limit <= 0 {
-		q.Limit = 50
-	}
-	q.Limit = min(q.Limit, 500)
+func (c *Control) list(ctx context.Context, call Call, q SessionsIn) (spec.List[SessionItem], error) {
+	page := spec.Whole[SessionItem](nil)
 	after, err := parseCursor(q.After)
 	if err != nil {
-		return SessionPage{}, err
+		return page, err
 	}
 	heads, err := c.Store.Heads()
 	if err != nil {
-		return SessionPage{}, err
+		return page, err
 	}
-	page := SessionPage{Items: []SessionItem{}}
 	var last store.Head
 	for _, h := range heads {
 		if q.Agent != "" && h.Key.Agent != q.Agent || !reaches(call, h.Key) || q.After != "" && h.Compare(after) >= 0 {
@@ -111,7 +85,8 @@ func (c *Control) list(ctx context.Context, call Call, q SessionQuery) (SessionP
 			continue
 		}
 		if len(page.Items) == q.Limit {
-			page.Next = strconv.FormatInt(last.Updated.UnixMilli(), 10) + "." + string(last.ID)
+			next := strconv.FormatInt(last.Updated.UnixMilli(), 10) + "." + string(last.ID)
+			page.Next = &next
 			break
 		}
 		it, err := c.item(h)
@@ -129,7 +104,7 @@ func (c *Control) list(ctx context.Context, call Call, q SessionQuery) (SessionP
 	return page, nil
 }
 
-// parseCursor reads SessionPage.Next.
+// parseCursor reads where a page of sessions goes on.
 func parseCursor(s string) (store.Head, error) {
 	if s == "" {
 		return store.Head{}, nil
@@ -159,31 +134,64 @@ func (c *Control) matches(h store.Head, text string) (bool, error) {
 	return c.Store.Mentions(h.ID, h.Last, text)
 }
 
-// Item is one session as lists show it, for those who reach it.
-func (c *Control) Item(_ context.Context, call Call, key string) (SessionItem, error) {
-	if err := c.may(call, "session.read"); err != nil {
-		return SessionItem{}, err
-	}
-	ses, err := c.find(call, key)
-	if err != nil {
-		return SessionItem{}, err
-	}
-	return c.itemOf(ses)
+// BySession names a session.
+type BySession struct {
+	Session SessionWord `path:"key"`
 }
 
-// find is the newest generation of a key that the caller reaches.
-func (c *Control) find(call Call, key string) (workspace.Session, error) {
-	missing := func(err error) error { return workspace.Say(err, "There is no session %q.", clip.Runes(key, 200)) }
-	k, err := workspace.ParseKey(key)
+// readSession is what reading a session needs.
+var readSession = rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
+
+var ShowSession = Verb[BySession, SessionItem]{
+	Name: "session.read", Help: "Read the newest generation of a session", Rights: readSession,
+	HTTP: "GET /v1/sessions/{key}", Group: "sessions",
+	Do: func(_ context.Context, c *Control, call Call, in BySession) (SessionItem, error) {
+		ses, err := c.find(call, in.Session)
+		if err != nil {
+			return SessionItem{}, err
+		}
+		return c.itemOf(ses)
+	},
+}
+
+// keyOf is the session that a word names: a key, or in short a local one of the caller.
+func (c *Control) keyOf(call Call, word SessionWord) (workspace.Key, error) {
+	text := string(word)
+	if text != "" && !strings.Contains(text, ":") {
+		agent, name, named := strings.Cut(text, "/")
+		if !named {
+			id, err := c.agentOr("")
+			if err != nil {
+				return workspace.Key{}, err
+			}
+			agent, name = string(id), text
+		}
+		return workspace.Key{Agent: workspace.AgentID(agent), Scope: workspace.ScopeLocal, Local: rights.LocalName(call.Actor, name)}, nil
+	}
+	k, err := workspace.ParseKey(text)
 	if err != nil {
-		return workspace.Session{}, workspace.Say(err, "%q is no session key.", clip.Runes(key, 200))
+		return k, workspace.Say(err, "%q is not a session key.", clip.Runes(text, 200))
+	}
+	return k, nil
+}
+
+// noSession says that a session is not there for the caller.
+func noSession(err error, k workspace.Key) error {
+	return workspace.Say(err, "There is no session %q.", clip.Runes(k.String(), 200))
+}
+
+// find is the newest generation of a session that the caller reaches.
+func (c *Control) find(call Call, word SessionWord) (workspace.Session, error) {
+	k, err := c.keyOf(call, word)
+	if err != nil {
+		return workspace.Session{}, err
 	}
 	if !reaches(call, k) {
-		return workspace.Session{}, missing(workspace.ErrNotFound)
+		return workspace.Session{}, noSession(workspace.ErrNotFound, k)
 	}
 	ses, err := c.Store.SessionByKey(k)
 	if errors.Is(err, workspace.ErrNotFound) {
-		return ses, missing(err)
+		return ses, noSession(err, k)
 	}
 	return ses, err
 }
@@ -206,17 +214,20 @@ func (c *Control) item(h store.Head) (SessionItem, error) {
 		return SessionItem{}, err
 	}
 	k := h.Key
-	it := SessionItem{Key: k.String(), SessionID: string(h.ID), Generation: ses.Gen, Generations: ses.Gen, Agent: string(k.Agent), Given: ses.Name,
-		Local: k.Scope == workspace.ScopeLocal, Network: string(k.Network), Kind: string(k.Kind), Peer: string(k.Peer), Thread: string(k.Thread),
-		Sequence: h.Last, Created: ses.Created, Updated: h.Updated, Hidden: ses.Hidden && h.Last == 0}
+	it := SessionItem{Key: k.String(), SessionID: string(h.ID), Generation: ses.Gen, Generations: ses.Gen, Agent: string(k.Agent),
+		Given: ses.Name, Local: k.Scope == workspace.ScopeLocal, Network: string(k.Network), Kind: string(k.Kind),
+		Peer: string(k.Peer), Thread: string(k.Thread),
+		Sequence: h.Last, Created: ses.Created.UTC(), Updated: h.Updated.UTC()}
 	first, said, err := c.Store.Glimpse(h.ID)
 	if err != nil {
 		return it, err
 	}
 	it.Preview = oneLine(said, previewLength)
-	if it.Usage, err = c.usage.of(c.Store, h.ID); err != nil {
+	used, err := c.usage.of(c.Store, h.ID)
+	if err != nil {
 		return it, err
 	}
+	it.Usage = UsageOf(used)
 	lane := c.Turns.Lane(it.Key)
 	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
 	for _, ch := range c.channels() {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"parley/channels"
-	"parley/gateway/rights"
 	"parley/routes"
 	"parley/workspace"
 )
@@ -99,8 +98,12 @@ type RunView struct {
 
 // Run reads a run by its id, or by the id of an input: then the run that took it. An input that no run has taken
 // yet gives a view with no run in it.
-func (c *Control) Run(_ context.Context, call Call, id string) (RunView, error) {
+func (c *Control) Run(_ context.Context, call Call, word RunWord) (RunView, error) {
 	if err := c.may(call, "run.read"); err != nil {
+		return RunView{}, err
+	}
+	id, err := c.runOf(call, word)
+	if err != nil {
 		return RunView{}, err
 	}
 	missing := workspace.Say(workspace.ErrNotFound, "There is no run %q.", id)
@@ -143,6 +146,26 @@ func (c *Control) Run(_ context.Context, call Call, id string) (RunView, error) 
 	return v, err
 }
 
+// shortID is how many characters chats show of an id.
+const shortID = 6
+
+// runOf is the id that a word names.
+func (c *Control) runOf(call Call, word RunWord) (string, error) {
+	if len(word) != shortID {
+		return string(word), nil
+	}
+	rows, err := c.Store.RunsBefore("", lookAt)
+	if err != nil {
+		return "", err
+	}
+	for _, r := range rows {
+		if strings.EqualFold(workspace.Short(r.ID), string(word)) && (owner(call) || r.Requester == call.Actor.Person) {
+			return string(r.ID), nil
+		}
+	}
+	return "", workspace.Say(workspace.ErrNotFound, "None of the newest %d runs has the id %q.", lookAt, string(word))
+}
+
 // answerText is the last thing a run said.
 func (c *Control) answerText(run workspace.Run) (string, error) {
 	entries, err := c.Store.RunEntries(run.SessionID, run.ID)
@@ -165,34 +188,6 @@ func (c *Control) commandReply(in workspace.Input) (string, error) {
 		return "", nil
 	}
 	return e.Body.Plain(), err
-}
-
-// Session finds the newest generation of a key.
-func (c *Control) Session(_ context.Context, call Call, key string) (workspace.Session, error) {
-	if err := c.may(call, "session.read"); err != nil {
-		return workspace.Session{}, err
-	}
-	k, err := workspace.ParseKey(key)
-	if err != nil {
-		return workspace.Session{}, workspace.Say(err, "%q is no session key.", key)
-	}
-	ses, err := c.Store.SessionByKey(k)
-	if err != nil {
-		return ses, workspace.Say(err, "There is no session %q.", key)
-	}
-	if !rights.Reaches(call.Actor, k) {
-		return workspace.Session{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
-	}
-	return ses, nil
-}
-
-// Entries lists a session's transcript after n.
-func (c *Control) Entries(ctx context.Context, call Call, key string, after int64, limit int) ([]workspace.Entry, error) {
-	ses, err := c.Session(ctx, call, key)
-	if err != nil {
-		return nil, err
-	}
-	return c.Store.Entries(ses.ID, after, limit)
 }
 
 // Explain is a dry run of gate and routes for a made-up message.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -37,19 +38,19 @@ func pairingItem(p workspace.Pairing) Pairing {
 		Requested: p.Requested.UTC(), Decided: Moment(p.Decided), DecidedBy: string(p.DecidedBy)}
 }
 
-var ListPairings = Verb[struct{}, List[Pairing]]{
+var ListPairings = Verb[struct{}, spec.List[Pairing]]{
 	Name: "pairing.list", Help: "List the newest requests of strangers", Rights: rights.Owners,
 	HTTP: "GET /v1/pairings", Group: "people", CLI: "pairing list",
-	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (List[Pairing], error) {
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (spec.List[Pairing], error) {
 		found, err := c.Store.Pairings(pairingsShown)
 		list := make([]Pairing, 0, len(found))
 		for _, p := range found {
 			list = append(list, pairingItem(p))
 		}
-		return whole(list), err
+		return spec.Whole(list), err
 	},
-	Show: func(l List[Pairing]) Shown {
-		s := Shown{Heads: []string{"ID", "CHANNEL", "ASKED BY", "STATE", "ASKED"}}
+	Show: func(_ struct{}, l spec.List[Pairing]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "CHANNEL", "ASKED BY", "STATE", "ASKED"}}
 		for _, p := range l.Items {
 			s.Rows = append(s.Rows, []any{p.Short, p.Channel, p.AskedBy, p.State, p.Requested})
 		}
@@ -83,7 +84,9 @@ var ApprovePairing = Verb[ApproveIn, Pairing]{
 		v.Person, v.Role = string(acc.Person), string(in.As)
 		return v, err
 	},
-	Show: func(p Pairing) Shown { return Shown{Line: p.AskedBy + " may speak on " + p.Channel + " as " + p.Role} },
+	Show: func(_ ApproveIn, p Pairing) spec.Shown {
+		return spec.Shown{Line: p.AskedBy + " may speak on " + p.Channel + " as " + p.Role}
+	},
 }
 
 // foundPairing is the request that somebody approves, by its code or id. A wrong code is a try, and kept.
@@ -120,7 +123,7 @@ var DenyPairing = Verb[ByID, Pairing]{
 		}
 		return pairingItem(p), err
 	},
-	Show: func(p Pairing) Shown { return Shown{Line: p.AskedBy + " is denied"} },
+	Show: func(_ ByID, p Pairing) spec.Shown { return spec.Shown{Line: p.AskedBy + " is denied"} },
 }
 
 func (c *Control) decide(call Call, p workspace.Pairing, as workspace.Role, notice *store.NewOutbound) (workspace.Account, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -39,28 +40,19 @@ func personItem(h store.Human) PersonItem {
 	return v
 }
 
-// Moment is a time that may be missing.
-func Moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}
-
-var ListPeople = Verb[Page, List[PersonItem]]{
+var ListPeople = Verb[spec.Page, spec.List[PersonItem]]{
 	Name: "people", Help: "List those who are known", Rights: rights.Owners,
 	HTTP: "GET /v1/people", Group: "people", CLI: "people list",
-	Do: func(_ context.Context, c *Control, _ Call, in Page) (List[PersonItem], error) {
+	Do: func(_ context.Context, c *Control, _ Call, in spec.Page) (spec.List[PersonItem], error) {
 		found, err := c.Store.Humans(workspace.PersonID(in.After), in.Limit+1)
 		list := make([]PersonItem, 0, len(found))
 		for _, h := range found {
 			list = append(list, personItem(h))
 		}
-		return PageOf(list, in.Limit, func(v PersonItem) string { return v.ID }), err
+		return spec.PageOf(list, in.Limit, func(v PersonItem) string { return v.ID }), err
 	},
-	Show: func(l List[PersonItem]) Shown {
-		s := Shown{Heads: []string{"ID", "NAME", "ROLE", "ZONE", "ACCOUNTS"}, Next: l.Next}
+	Show: func(_ spec.Page, l spec.List[PersonItem]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "NAME", "ROLE", "ZONE", "ACCOUNTS"}, Next: l.Next}
 		for _, p := range l.Items {
 			var accounts []string
 			for _, a := range p.Accounts {
@@ -87,8 +79,8 @@ var ShowPerson = Verb[ByID, PersonItem]{
 		}
 		return personItem(h), nil
 	},
-	Show: func(p PersonItem) Shown {
-		s := Shown{Rows: [][]any{{"id", p.ID}, {"name", p.Name}, {"role", p.Role}, {"zone", p.TZ}}}
+	Show: func(_ ByID, p PersonItem) spec.Shown {
+		s := spec.Shown{Rows: [][]any{{"id", p.ID}, {"name", p.Name}, {"role", p.Role}, {"zone", p.TZ}}}
 		for _, a := range p.Accounts {
 			s.Rows = append(s.Rows, []any{"account", strings.TrimSpace(a.Network + " user " + a.User + " " + a.Name)})
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -61,20 +62,20 @@ func TestVerbsCanBeRendered(t *testing.T) {
 		} else {
 			routes[route] = true
 		}
-		if s.CLI == "" || lines[s.CLI] {
+		if s.CLI != "" && lines[s.CLI] {
 			t.Errorf("%s: line %q", s.Name, s.CLI)
 		}
 		lines[s.CLI] = true
 		named := map[string]bool{}
 		for _, f := range s.Fields {
 			named[f.Name] = true
-			if f.From == InPath && !strings.Contains(s.Path, "{"+f.Name+"}") {
+			if f.From == spec.InPath && !strings.Contains(s.Path, "{"+f.Name+"}") {
 				t.Errorf("%s: %s is not in the path", s.Name, f.Name)
 			}
-			if f.From != InPath && f.Help == "" {
+			if f.From != spec.InPath && f.Help == "" {
 				t.Errorf("%s: %s has no help", s.Name, f.Name)
 			}
-			if f.From == InBody && s.Safe() || f.From == InQuery && !s.Safe() {
+			if f.From == spec.InBody && s.Safe() || f.From == spec.InQuery && !s.Safe() {
 				t.Errorf("%s: %s cannot be given by %s", s.Name, f.Name, s.Method)
 			}
 		}
@@ -82,7 +83,7 @@ func TestVerbsCanBeRendered(t *testing.T) {
 			if strings.Contains(s.Path, "{"+name+"}") && !named[name] {
 				t.Errorf("%s: %s is no field", s.Name, name)
 			}
-			if in, ok := strings.CutPrefix(name, "<"); ok && !named[strings.TrimSuffix(in, ">")] {
+			if in := strings.Trim(name, "<>[]"); in != name && !named[in] {
 				t.Errorf("%s: %s is no field", s.Name, name)
 			}
 		}

@@ -6,28 +6,20 @@ import (
 	"slices"
 	"strings"
 
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
-// RunQuery says which runs are wanted; its zero value is the newest of everybody.
-type RunQuery struct {
-	Agent     workspace.AgentID
-	Session   string // key
-	State     workspace.RunState
-	Requester workspace.PersonID
-	After     workspace.RunID // the last of the page before
-	Limit     int
-}
-
-// RunItem is a run with whose it is.
-type RunItem struct {
-	Run        workspace.Run
-	Key        workspace.Key
-	Generation int
-	Name       string // of the requester
-	Said       string // the beginning of what it was asked
+// RunsIn says which runs are wanted.
+type RunsIn struct {
+	Agent     workspace.AgentID  `query:"agent" help:"only of this agent, by *id*"`
+	Session   SessionWord        `query:"session" help:"only of this session, by *key*"`
+	State     workspace.RunState `query:"state" help:"only in this *state*" enum:"running,waiting,paused,completed,failed,timeout,user_stopped"`
+	Requester workspace.PersonID `query:"requester" flag:"person" help:"only of this person, by *id*"`
+	spec.Page
 }
 
 // How many runs a page may look at: one that finds few among many ends early, and says where to go on.
@@ -37,60 +29,86 @@ const (
 	saidMost = 140 // characters
 )
 
-// Runs lists runs, newest first. next is where to go on, also when the page is not full; empty: there is no more.
-func (c *Control) Runs(ctx context.Context, call Call, q RunQuery) (items []RunItem, next workspace.RunID, err error) {
-	if err := c.may(call, "runs"); err != nil {
-		return nil, "", err
-	}
-	if q.State != "" {
-		if _, known := workspace.Runs[q.State]; !known && !slices.Contains([]workspace.RunState{workspace.RunCompleted, workspace.RunFailed, workspace.RunTimeout, workspace.RunStopped}, q.State) {
-			return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of runs.", clip.Runes(string(q.State), 40))
+// ListRuns lists runs. Next is where to go on, also when the page is not full.
+var ListRuns = Verb[RunsIn, spec.List[RunItem]]{
+	Name: "runs", Help: "List runs, the newest first", Rights: rights.Owners,
+	HTTP: "GET /v1/runs", Group: "runs", CLI: "run list",
+	Do: func(ctx context.Context, c *Control, call Call, in RunsIn) (spec.List[RunItem], error) {
+		l := spec.Whole[RunItem](nil)
+		var rows []store.RunRow
+		var next workspace.RunID
+		var err error
+		switch {
+		case in.Session != "":
+			rows, next, err = c.sessionRuns(call, in)
+		case in.State.Live():
+			rows, err = c.liveRuns(in)
+		default:
+			rows, next, err = c.someRuns(ctx, in)
 		}
-	}
-	var rows []store.RunRow
-	switch {
-	case q.Session != "":
-		rows, next, err = c.sessionRuns(q)
-	case q.State.Live():
-		rows, err = c.liveRuns(q)
-	default:
-		rows, next, err = c.someRuns(ctx, q)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	names := map[workspace.PersonID]string{}
-	for _, r := range rows {
-		it := RunItem{Run: r.Run, Key: r.Key, Generation: r.Gen}
-		if it.Name, err = c.nameOf(names, r.Requester); err != nil {
-			return nil, "", err
-		}
-		inputs, err := c.Store.RunInputs(r.ID)
 		if err != nil {
-			return nil, "", err
+			return l, err
 		}
-		if len(inputs) > 0 {
-			it.Said = clip.Runes(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
+		names := map[workspace.PersonID]string{}
+		for _, r := range rows {
+			it, err := c.runItem(names, r)
+			if err != nil {
+				return l, err
+			}
+			l.Items = append(l.Items, it)
 		}
-		items = append(items, it)
-	}
-	return items, next, nil
+		if text := string(next); next != "" {
+			l.Next = &text
+		}
+		return l, nil
+	},
+	Show: func(_ RunsIn, l spec.List[RunItem]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "SESSION", "STATE", "TOOK", "USED", "BEGAN", "SAID"}, Next: l.Next}
+		for _, r := range l.Items {
+			var took any = ""
+			if r.Ended != nil {
+				took = r.Ended.Sub(r.Started)
+			}
+			state := strings.TrimSpace(string(r.State) + " " + r.Reason)
+			said := spec.Brief{Text: r.Said, Columns: 40}
+			s.Rows = append(s.Rows, []any{r.ID, ShortKey(r.Session), state, took, r.Usage, r.Started, said})
+		}
+		return s
+	},
 }
 
-func (q RunQuery) wants(r store.RunRow) bool {
-	return (q.Agent == "" || q.Agent == r.Key.Agent) && (q.State == "" || q.State == r.State) && (q.Requester == "" || q.Requester == r.Requester)
+func (c *Control) runItem(names map[workspace.PersonID]string, r store.RunRow) (RunItem, error) {
+	it := RunItem{ID: r.ID, Agent: r.Key.Agent, Session: r.Key.String(), SessionID: r.SessionID, Generation: r.Gen,
+		Source: SourceOf(r.Key), Requester: r.Requester, Role: r.Role, State: r.State, Reason: r.Reason, Model: r.Model, Started: r.Started.UTC(),
+		Ended: Moment(r.Ended), Tries: r.Tries, TaskID: r.TaskID,
+		ParentRun: r.ParentRun, Usage: UsageOf(r.Usage)}
+	var err error
+	if it.RequesterName, err = c.nameOf(names, r.Requester); err != nil {
+		return it, err
+	}
+	it.AskedBy = workspace.Who(r.Requester, r.Role, it.RequesterName)
+	inputs, err := c.Store.RunInputs(r.ID)
+	if len(inputs) > 0 {
+		it.Said = clip.Runes(strings.Join(strings.Fields(inputs[0].Text), " "), saidMost)
+	}
+	return it, err
+}
+
+func (q RunsIn) wants(r store.RunRow) bool {
+	return (q.Agent == "" || q.Agent == r.Key.Agent) && (q.State == "" || q.State == r.State) &&
+		(q.Requester == "" || q.Requester == r.Requester)
 }
 
 // liveRuns are few: as many as there are sessions at work.
-func (c *Control) liveRuns(q RunQuery) ([]store.RunRow, error) {
+func (c *Control) liveRuns(q RunsIn) ([]store.RunRow, error) {
 	rows, err := c.Store.LiveRunRows()
 	rows = slices.DeleteFunc(rows, func(r store.RunRow) bool { return !q.wants(r) })
 	slices.SortFunc(rows, func(a, b store.RunRow) int { return strings.Compare(string(b.ID), string(a.ID)) })
 	return rows, err
 }
 
-func (c *Control) someRuns(ctx context.Context, q RunQuery) (found []store.RunRow, next workspace.RunID, err error) {
-	before := q.After
+func (c *Control) someRuns(ctx context.Context, q RunsIn) (found []store.RunRow, next workspace.RunID, err error) {
+	before := workspace.RunID(q.After)
 	for looked := 0; looked < lookMost; looked += lookAt {
 		rows, err := c.Store.RunsBefore(before, lookAt)
 		if err != nil {
@@ -117,26 +135,25 @@ func (c *Control) someRuns(ctx context.Context, q RunQuery) (found []store.RunRo
 }
 
 // sessionRuns reads a session's own journal, the newest generation first.
-func (c *Control) sessionRuns(q RunQuery) (found []store.RunRow, next workspace.RunID, err error) {
-	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", clip.Runes(q.Session, 200))
-	key, err := workspace.ParseKey(q.Session)
+func (c *Control) sessionRuns(call Call, q RunsIn) (found []store.RunRow, next workspace.RunID, err error) {
+	key, err := c.keyOf(call, q.Session)
 	if err != nil {
-		return nil, "", missing
+		return nil, "", err
 	}
 	gens, err := c.Store.Generations(key)
 	if err != nil || len(gens) == 0 {
-		return nil, "", errors.Join(err, missing)
+		return nil, "", errors.Join(err, noSession(workspace.ErrNotFound, key))
 	}
 	before := int64(1) << 62
 	if q.After != "" {
-		run, err := c.Store.Run(q.After)
+		run, err := c.Store.Run(workspace.RunID(q.After))
 		if err != nil {
-			return nil, "", workspace.Say(err, "There is no run %q.", clip.Runes(string(q.After), 40))
+			return nil, "", workspace.Say(err, "There is no run %q.", clip.Runes(q.After, 40))
 		}
 		for len(gens) > 0 && gens[0].ID != run.SessionID {
 			gens = gens[1:]
 		}
-		if before, err = c.Store.RunFirst(q.After); err != nil {
+		if before, err = c.Store.RunFirst(run.ID); err != nil {
 			return nil, "", err
 		}
 	}
@@ -192,7 +209,7 @@ type RunDetail struct {
 }
 
 // Detail reads a run, or what waits for one, as Run does, with whose it is and whether its answer arrived.
-func (c *Control) Detail(ctx context.Context, call Call, id string) (RunDetail, error) {
+func (c *Control) Detail(ctx context.Context, call Call, id RunWord) (RunDetail, error) {
 	v, err := c.Run(ctx, call, id)
 	if err != nil {
 		return RunDetail{}, err

@@ -1,37 +1,45 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"parley/agentloop"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
-// NewLocal is a session to be made for a local person.
+// NewLocal is a local session to be made.
 type NewLocal struct {
-	Agent workspace.AgentID // empty: the default agent
-	Name  string            // its title; empty: made of what is said first
-	Key   string            // idempotency: the same key finds the session that it made
+	Agent workspace.AgentID `json:"agent,omitempty" help:"*id* of the agent; left out: the default agent"`
+	Name  string            `json:"name,omitempty" help:"its title; left out: made of what is said first"`
 }
 
 // CreateSession makes a local session. A name that is taken gets a number.
-func (c *Control) CreateSession(_ context.Context, call Call, n NewLocal) (SessionItem, error) {
-	if err := c.may(call, "session.create"); err != nil {
-		return SessionItem{}, err
-	}
-	ses, err := c.create(call, n)
-	if err != nil {
-		return SessionItem{}, err
-	}
-	return c.itemOf(ses)
+var CreateSession = Verb[NewLocal, SessionItem]{
+	Name: "session.create", Help: "Make a session of its own to talk in",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
+	HTTP:   "POST /v1/sessions", Status: http.StatusCreated, Group: "sessions", CLI: "session new [name]",
+	Do: func(_ context.Context, c *Control, call Call, in NewLocal) (SessionItem, error) {
+		ses, err := c.create(call, in)
+		if err != nil {
+			return SessionItem{}, err
+		}
+		return c.itemOf(ses)
+	},
+	Show: func(_ NewLocal, it SessionItem) spec.Shown {
+		key := ShortKey(it.Key)
+		return spec.Shown{Line: key + "\nTalk in it: parley chat --session " + key}
+	},
 }
 
 func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
@@ -48,8 +56,8 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 		base = "chat-" + workspace.Short(c.Store.IDs().New())
 	}
 	origin := ""
-	if n.Key != "" {
-		origin = "create:" + string(call.Actor.Person) + ":" + n.Key
+	if key := call.idempotencyKey(); key != "" {
+		origin = "create:" + string(call.Actor.Person) + ":" + key
 	}
 	for i := 1; ; i++ {
 		local := base
@@ -99,31 +107,42 @@ func title(s string) (string, error) {
 	return s, nil
 }
 
-// RenameSession gives a session its title. An empty name takes it away.
-func (c *Control) RenameSession(_ context.Context, call Call, key, name string) (SessionItem, error) {
-	if err := c.may(call, "session.rename"); err != nil {
-		return SessionItem{}, err
-	}
-	ses, err := c.find(call, key)
-	if err != nil {
-		return SessionItem{}, err
-	}
-	if name != "" {
-		if name, err = title(name); err != nil {
+// RenameIn is a session with its new title; an empty one takes it away.
+type RenameIn struct {
+	BySession
+	Name *string `json:"name" help:"its title; empty: made of what is said first"`
+}
+
+var RenameSession = Verb[RenameIn, SessionItem]{
+	Name: "session.rename", Help: "Give a session a name; an empty one takes it away",
+	Rights: rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect},
+	HTTP:   "PATCH /v1/sessions/{key}", Group: "sessions", CLI: "session rename <key> <name>",
+	Do: func(_ context.Context, c *Control, call Call, in RenameIn) (SessionItem, error) {
+		ses, err := c.find(call, in.Session)
+		if err != nil {
 			return SessionItem{}, err
 		}
-	}
-	ses.Name = name
-	it, err := c.itemOf(ses)
-	if err != nil {
-		return SessionItem{}, err
-	}
-	it.Given, it.Name = name, name
-	if _, err := c.commit(call, func(store.Did) any { return Renamed{it} }, store.Rename{Session: ses.ID, Name: name}); err != nil {
-		return SessionItem{}, err
-	}
-	c.House.Forget(key)
-	return c.itemAgain(ses.ID)
+		name := *in.Name
+		if name != "" {
+			if name, err = title(name); err != nil {
+				return SessionItem{}, err
+			}
+		}
+		ses.Name = name
+		it, err := c.itemOf(ses)
+		if err != nil {
+			return SessionItem{}, err
+		}
+		it.Given, it.Name = name, name
+		if _, err := c.commit(call, func(store.Did) any { return Renamed{it} }, store.Rename{Session: ses.ID, Name: name}); err != nil {
+			return SessionItem{}, err
+		}
+		c.House.Forget(ses.Key.String())
+		return c.itemAgain(ses.ID)
+	},
+	Show: func(_ RenameIn, it SessionItem) spec.Shown {
+		return spec.Shown{Line: ShortKey(it.Key) + " is called " + it.Name}
+	},
 }
 
 // itemAgain is an item as it is stored now.
@@ -138,37 +157,36 @@ func (c *Control) itemAgain(id workspace.SessionID) (SessionItem, error) {
 // Renamed is a session with its new title.
 type Renamed struct{ SessionItem }
 
-// Deleted is what went with a session.
-type Deleted struct {
-	Stopped Stopped `json:"stopped"`
-}
-
 // DeleteSession ends a session and hides it with all its generations. What runs in it is stopped. The record stays; who
 // writes there again begins afresh.
-func (c *Control) DeleteSession(_ context.Context, call Call, key string) (Deleted, error) {
-	if err := c.may(call, "session.delete"); err != nil {
-		return Deleted{}, err
-	}
-	ses, err := c.find(call, key)
-	if err != nil {
-		return Deleted{}, err
-	}
-	if ses.Hidden {
-		if it, err := c.itemOf(ses); err == nil && it.Sequence == 0 {
-			return Deleted{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", clip.Runes(key, 200))
+var DeleteSession = Verb[BySession, struct{}]{
+	Name: "session.delete", Help: "End a session and hide it; the record stays",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
+	HTTP:   "DELETE /v1/sessions/{key}", Status: http.StatusNoContent, Group: "sessions",
+	CLI: "session delete|rm <key>", Confirm: "Delete session {key}?",
+	Do: func(_ context.Context, c *Control, call Call, in BySession) (none struct{}, err error) {
+		ses, err := c.find(call, in.Session)
+		if err != nil {
+			return none, err
 		}
-	}
-	changes := []store.Change{stopWhole(call, ses), store.Delete{Key: ses.Key, Session: ses.ID}}
-	did, err := c.Store.RunCommand(store.Command{Changes: changes})
-	if errors.Is(err, workspace.ErrConflict) {
-		return Deleted{}, workspace.Say(err, "That session has just begun anew. Look again.")
-	}
-	if err != nil {
-		return Deleted{}, err
-	}
-	c.ended(ses, did)
-	c.Intake.RoomsChanged()
-	return Deleted{Stopped: stoppedOf(did)}, nil
+		if ses.Hidden {
+			if it, err := c.itemOf(ses); err == nil && it.Sequence == 0 {
+				return none, noSession(workspace.ErrNotFound, ses.Key)
+			}
+		}
+		changes := []store.Change{stopWhole(call, ses), store.Delete{Key: ses.Key, Session: ses.ID}}
+		did, err := c.Store.RunCommand(store.Command{Changes: changes})
+		if errors.Is(err, workspace.ErrConflict) {
+			return none, workspace.Say(err, "That session has just begun again. Look at it first.")
+		}
+		if err != nil {
+			return none, err
+		}
+		c.ended(ses, did)
+		c.Intake.RoomsChanged()
+		return none, nil
+	},
+	Show: func(in BySession, _ struct{}) spec.Shown { return spec.Shown{Line: string(in.Session) + " is deleted"} },
 }
 
 // stopWhole is a stop of everything in a session, by somebody who reaches it.
@@ -192,26 +210,36 @@ func (c *Control) ended(ses workspace.Session, did store.Did) {
 	c.House.Forget(key)
 }
 
-// Fork says where a new generation leaves the old one.
-type Fork struct {
-	Before  int64               // the first event that is not taken along
-	Session workspace.SessionID // the generation that the caller sees; empty: the newest
-	Key     string              // idempotency
+// ForkIn says where a new generation leaves the old one.
+type ForkIn struct {
+	BySession
+	Before int64               `json:"before" min:"1" help:"*number* of the first event that is not taken along"`
+	From   workspace.SessionID `json:"session_id,omitempty" flag:"generation" help:"*id* of its generation; left out: the newest"`
 }
 
 // ForkSession begins a new generation with what stands before an event of the present one: to say something else there,
 // or to be answered again. What runs is stopped. The old generation can still be read.
-func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) (SessionItem, error) {
-	if err := c.may(call, "session.fork"); err != nil {
-		return SessionItem{}, err
-	}
-	ses, err := c.find(call, key)
+var ForkSession = Verb[ForkIn, SessionItem]{
+	Name: "session.fork", Help: "Begin a new generation with what stands before an event",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
+	HTTP:   "POST /v1/sessions/{key}/fork", Status: http.StatusCreated, Group: "sessions", CLI: "session fork <key>",
+	Do: func(_ context.Context, c *Control, call Call, in ForkIn) (SessionItem, error) {
+		return c.fork(call, in)
+	},
+	Show: func(in ForkIn, it SessionItem) spec.Shown {
+		const line = "%s goes on as generation %d, without line %d and what came after"
+		return spec.Shown{Line: fmt.Sprintf(line, ShortKey(it.Key), it.Generation, in.Before)}
+	},
+}
+
+func (c *Control) fork(call Call, in ForkIn) (SessionItem, error) {
+	ses, err := c.find(call, in.Session)
 	if err != nil {
 		return SessionItem{}, err
 	}
 	origin := ""
-	if f.Key != "" {
-		origin = "fork:" + string(call.Actor.Person) + ":" + f.Key
+	if key := call.idempotencyKey(); key != "" {
+		origin = "fork:" + string(call.Actor.Person) + ":" + key
 		switch made, err := c.Store.SessionByOrigin(origin); {
 		case err == nil:
 			return c.itemOf(made)
@@ -219,13 +247,9 @@ func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) 
 			return SessionItem{}, err
 		}
 	}
-	from := ses.ID
-	if f.Session != "" {
-		from = f.Session
-	}
-	fork, err := c.Store.Fork(ses.Key, from, f.Before, origin)
+	fork, err := c.Store.Fork(ses.Key, cmp.Or(in.From, ses.ID), in.Before, origin)
 	if errors.Is(err, workspace.ErrNotFound) {
-		return SessionItem{}, workspace.Say(err, "This session has no event %d.", f.Before)
+		return SessionItem{}, workspace.Say(err, "This session has no event %d.", in.Before)
 	}
 	if err != nil {
 		return SessionItem{}, err
@@ -233,7 +257,7 @@ func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) 
 	fork.Session = ses.ID
 	did, err := c.Store.RunCommand(store.Command{Changes: []store.Change{stopWhole(call, ses), *fork}})
 	if errors.Is(err, workspace.ErrConflict) {
-		return SessionItem{}, workspace.Say(err, "That session has just begun anew. Look again.")
+		return SessionItem{}, workspace.Say(err, "That session has just begun again. Look at it first.")
 	}
 	if err != nil {
 		return SessionItem{}, err
@@ -241,61 +265,48 @@ func (c *Control) ForkSession(_ context.Context, call Call, key string, f Fork) 
 	if !did.Again {
 		c.ended(ses, did)
 	}
-	made, err := c.Store.Session(did.Session)
-	if err != nil {
-		return SessionItem{}, err
-	}
-	return c.itemOf(made)
+	return c.itemAgain(did.Session)
 }
 
-// Generation is one life of a session.
-type Generation struct {
-	SessionID  string          `json:"session_id"`
-	Generation int             `json:"generation"`
-	Created    time.Time       `json:"created"`
-	Ended      *time.Time      `json:"ended,omitempty"` // left out: the present one
-	Sequence   int64           `json:"sequence"`        // of its newest event
-	Preview    string          `json:"preview"`
-	Usage      workspace.Usage `json:"usage"`
-	// ForkedFrom is the generation that this one parted from, before its event ForkedBefore.
-	ForkedFrom   string `json:"forked_from,omitempty"`
-	ForkedBefore int64  `json:"forked_before,omitempty"`
-}
-
-// Generations lists those of a session, newest first; what was deleted is not among them.
-func (c *Control) Generations(_ context.Context, call Call, key string) ([]Generation, error) {
-	if err := c.may(call, "session.read"); err != nil {
-		return nil, err
-	}
-	ses, err := c.find(call, key)
-	if err != nil {
-		return nil, err
-	}
-	list, err := c.Store.Generations(ses.Key)
-	if err != nil {
-		return nil, err
-	}
-	out := []Generation{}
-	for _, g := range list {
-		if g.Hidden && g.ID != ses.ID {
-			continue
-		}
-		it, err := c.itemOf(g)
+// ListGenerations lists those of a session; what was deleted is not among them.
+var ListGenerations = Verb[BySession, spec.List[Generation]]{
+	Name: "session.read", Help: "List the lives of a session, the newest first", Rights: readSession,
+	HTTP: "GET /v1/sessions/{key}/generations", Group: "sessions", CLI: "session generations <key>",
+	Do: func(_ context.Context, c *Control, call Call, in BySession) (spec.List[Generation], error) {
+		out := spec.Whole[Generation](nil)
+		ses, err := c.find(call, in.Session)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		view := Generation{SessionID: it.SessionID, Generation: it.Generation, Created: g.Created, Sequence: it.Sequence, Preview: it.Preview, Usage: it.Usage,
-			ForkedFrom: string(g.ForkedFrom), ForkedBefore: g.ForkedBefore}
-		if !g.Ended.IsZero() {
-			view.Ended = &g.Ended
+		list, err := c.Store.Generations(ses.Key)
+		if err != nil {
+			return out, err
 		}
-		out = append(out, view)
-	}
-	return out, nil
+		for _, g := range list {
+			if g.Hidden && g.ID != ses.ID {
+				continue
+			}
+			it, err := c.itemOf(g)
+			if err != nil {
+				return out, err
+			}
+			out.Items = append(out.Items, Generation{SessionID: it.SessionID, Generation: it.Generation, Created: it.Created,
+				Ended: Moment(g.Ended), Sequence: it.Sequence, Preview: it.Preview, Usage: it.Usage,
+				ForkedFrom: string(g.ForkedFrom), ForkedBefore: g.ForkedBefore})
+		}
+		return out, nil
+	},
+	Show: func(_ BySession, l spec.List[Generation]) spec.Shown {
+		s := spec.Shown{Heads: []string{"GENERATION", "BEGAN", "ENDED", "LINES", "USED", "BEGINS"}}
+		for _, g := range l.Items {
+			s.Rows = append(s.Rows, []any{g.Generation, g.Created, g.Ended, g.Sequence, g.Usage, spec.Brief{Text: g.Preview, Columns: 40}})
+		}
+		return s
+	},
 }
 
 // SessionOf finds one generation of a key, to be read; an empty id is the newest.
-func (c *Control) SessionOf(_ context.Context, call Call, key, id string) (workspace.Session, error) {
+func (c *Control) SessionOf(_ context.Context, call Call, key SessionWord, id string) (workspace.Session, error) {
 	if err := c.may(call, "session.read"); err != nil {
 		return workspace.Session{}, err
 	}

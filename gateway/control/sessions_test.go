@@ -10,11 +10,43 @@ import (
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
-func names(p control.SessionPage) []string {
+// fork, rename and the others ask for the verbs of sessions.
+func (w *world) fork(t *testing.T, c control.Call, key string, before int64) (control.SessionItem, error) {
+	return control.ForkSession.Call(t.Context(), w.Control, c, control.ForkIn{BySession: bySession(key), Before: before})
+}
+
+func (w *world) rename(t *testing.T, c control.Call, key, name string) (control.SessionItem, error) {
+	return control.RenameSession.Call(t.Context(), w.Control, c, control.RenameIn{BySession: bySession(key), Name: &name})
+}
+
+func (w *world) remove(t *testing.T, c control.Call, key string) error {
+	_, err := control.DeleteSession.Call(t.Context(), w.Control, c, bySession(key))
+	return err
+}
+
+func (w *world) lives(t *testing.T, c control.Call, key string) ([]control.Generation, error) {
+	l, err := control.ListGenerations.Call(t.Context(), w.Control, c, bySession(key))
+	return l.Items, err
+}
+
+func (w *world) sessions(t *testing.T, c control.Call, in control.SessionsIn) (spec.List[control.SessionItem], error) {
+	return control.ListSessions.Call(t.Context(), w.Control, c, in)
+}
+
+func (w *world) make(t *testing.T, c control.Call, name string) (control.SessionItem, error) {
+	return control.CreateSession.Call(t.Context(), w.Control, c, control.NewLocal{Name: name})
+}
+
+func bySession(key string) control.BySession {
+	return control.BySession{Session: control.SessionWord(key)}
+}
+
+func names(p spec.List[control.SessionItem]) []string {
 	var out []string
 	for _, it := range p.Items {
 		out = append(out, it.Name)
@@ -32,41 +64,47 @@ func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
 		return control.Call{Actor: workspace.Actor{Person: who, Role: role}, Kind: channels.DM}
 	}
 	ana, ben, boss := http("ana", workspace.Member), http("ben", workspace.Member), http("boss", workspace.Owner)
-	hers, err := w.CreateSession(ctx, ana, control.NewLocal{Name: "diary"})
+	hers, err := w.make(t, ana, "diary")
 	if err != nil || hers.Name != "diary" || !hers.Local || hers.Person != "ana" {
 		t.Fatalf("%+v, %v", hers, err)
 	}
-	if _, err := w.CreateSession(ctx, ben, control.NewLocal{Name: "diary"}); err != nil {
+	if _, err := w.make(t, ben, "diary"); err != nil {
 		t.Fatal(err)
 	}
 	for who, c := range map[string]struct {
 		call control.Call
 		want int
 	}{"ana": {ana, 1}, "ben": {ben, 1}, "boss": {boss, 3}} {
-		for _, q := range []control.SessionQuery{{}, {Agent: "a"}, {Text: "DIA"}} {
+		for _, q := range []control.SessionsIn{{}, {Agent: "a"}, {Text: "DIA"}} {
 			want := c.want
 			if q.Text != "" {
 				want = min(want, 2)
 			}
-			if page, err := w.ListSessions(ctx, c.call, q); err != nil || len(page.Items) != want {
+			if page, err := w.sessions(t, c.call, q); err != nil || len(page.Items) != want {
 				t.Errorf("%s sees %q of %+v, %v", who, names(page), q, err)
 			}
 		}
 	}
 	for what, do := range map[string]func() error{
-		"read":     func() error { _, err := w.Item(ctx, ben, hers.Key); return err },
-		"rename":   func() error { _, err := w.RenameSession(ctx, ben, hers.Key, "mine"); return err },
-		"fork":     func() error { _, err := w.ForkSession(ctx, ben, hers.Key, control.Fork{Before: 1}); return err },
-		"delete":   func() error { _, err := w.DeleteSession(ctx, ben, hers.Key); return err },
-		"export":   func() error { _, err := w.ExportSession(ctx, ben, hers.Key, ""); return err },
-		"lives":    func() error { _, err := w.Generations(ctx, ben, hers.Key); return err },
-		"old life": func() error { _, err := w.SessionOf(ctx, ben, hers.Key, hers.SessionID); return err },
+		"read": func() error {
+			_, err := control.ShowSession.Call(ctx, w.Control, ben, bySession(hers.Key))
+			return err
+		},
+		"rename": func() error { _, err := w.rename(t, ben, hers.Key, "mine"); return err },
+		"fork":   func() error { _, err := w.fork(t, ben, hers.Key, 1); return err },
+		"delete": func() error { return w.remove(t, ben, hers.Key) },
+		"export": func() error { _, err := w.ExportSession(ctx, ben, control.SessionWord(hers.Key), ""); return err },
+		"lives":  func() error { _, err := w.lives(t, ben, hers.Key); return err },
+		"old life": func() error {
+			_, err := w.SessionOf(ctx, ben, control.SessionWord(hers.Key), hers.SessionID)
+			return err
+		},
 	} {
 		if err := do(); !errors.Is(err, workspace.ErrNotFound) {
 			t.Errorf("ben may %s ana's session: %v", what, err)
 		}
 	}
-	if _, err := w.SessionOf(ctx, ana, hers.Key, string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.SessionOf(ctx, ana, control.SessionWord(hers.Key), string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("a generation of another session: %v", err)
 	}
 	home := workspace.Key{Agent: "a", Scope: workspace.ScopeAddress, Network: "mem", Account: "bot", Kind: channels.Group, Peer: "g"}
@@ -94,54 +132,56 @@ func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
 func TestSessionsAreMadeOnceAndPagedByAge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ctx := t.Context()
 	boss := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
-	first, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip", Key: "k"})
+	keyed := boss
+	keyed.Key = "k"
+	first, err := w.make(t, keyed, "trip")
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip", Key: "k"})
+	again, err := w.make(t, keyed, "trip")
 	if err != nil || again.SessionID != first.SessionID {
 		t.Errorf("made twice: %+v, %v", again, err)
 	}
-	if second, err := w.CreateSession(ctx, boss, control.NewLocal{Name: "trip"}); err != nil || !strings.HasSuffix(second.Key, ":trip-2") || second.Name != "trip" {
+	if second, err := w.make(t, boss, "trip"); err != nil || !strings.HasSuffix(second.Key, ":trip-2") || second.Name != "trip" {
 		t.Errorf("a second of the name: %+v, %v", second, err)
 	}
 	for _, name := range []string{strings.Repeat("x", 65), "a\nb", "agent:x", "\x00"} {
-		if _, err := w.CreateSession(ctx, boss, control.NewLocal{Name: name}); !errors.Is(err, workspace.ErrInvalid) {
+		if _, err := w.make(t, boss, name); !errors.Is(err, workspace.ErrInvalid) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
 	for i := range 7 {
-		if _, err := w.CreateSession(ctx, boss, control.NewLocal{Name: fmt.Sprint("s", i)}); err != nil {
+		if _, err := w.make(t, boss, fmt.Sprint("s", i)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := w.ListSessions(ctx, boss, control.SessionQuery{})
-	if err != nil || len(all.Items) != 10 || all.Next != "" {
-		t.Fatalf("%q, next %q, %v", names(all), all.Next, err)
+	all, err := w.sessions(t, boss, control.SessionsIn{})
+	if err != nil || len(all.Items) != 10 || all.Next != nil {
+		t.Fatalf("%q, next %v, %v", names(all), all.Next, err)
 	}
 	var paged []string
-	for q := (control.SessionQuery{Limit: 3}); ; {
-		page, err := w.ListSessions(ctx, boss, q)
+	for q := (control.SessionsIn{Page: spec.Page{Limit: 3}}); ; {
+		page, err := w.sessions(t, boss, q)
 		if err != nil || len(page.Items) > 3 {
 			t.Fatalf("%q, %v", names(page), err)
 		}
 		paged = append(paged, names(page)...)
-		if q.After = page.Next; page.Next == "" {
+		if page.Next == nil {
 			break
 		}
+		q.After = *page.Next
 	}
 	if !slices.Equal(paged, names(all)) {
 		t.Errorf("paged %q, want %q", paged, names(all))
 	}
-	if _, err := w.ListSessions(ctx, boss, control.SessionQuery{After: "x"}); !errors.Is(err, workspace.ErrInvalid) {
+	if _, err := w.sessions(t, boss, control.SessionsIn{Page: spec.Page{After: "x"}}); !errors.Is(err, workspace.ErrInvalid) {
 		t.Errorf("a cursor of nobody: %v", err)
 	}
-	if v, err := w.RenameSession(ctx, boss, first.Key, "Great trip"); err != nil || v.Name != "Great trip" {
+	if v, err := w.rename(t, boss, first.Key, "Great trip"); err != nil || v.Name != "Great trip" {
 		t.Errorf("renamed: %+v, %v", v, err)
 	}
-	if v, err := w.RenameSession(ctx, boss, first.Key, ""); err != nil || v.Name != "trip" || v.Given != "" {
+	if v, err := w.rename(t, boss, first.Key, ""); err != nil || v.Name != "trip" || v.Given != "" {
 		t.Errorf("without a name: %+v, %v", v, err)
 	}
 }
@@ -150,34 +190,38 @@ func TestSessionsAreMadeOnceAndPagedByAge(t *testing.T) {
 func TestForksAndDeletesHappenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	ctx := t.Context()
 	boss := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
-	first, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 3, Key: "k"})
+	keyed := boss
+	keyed.Key = "k"
+	first, err := w.fork(t, keyed, w.key.String(), 3)
 	if err != nil || first.Generation != 2 || len(w.house.cancelled) != 1 {
 		t.Fatalf("%+v, cancelled %q, %v", first, w.house.cancelled, err)
 	}
 	got := w.accept(t, "next", "ana", workspace.InputQueued, true)
-	again, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 3, Key: "k"})
+	again, err := w.fork(t, keyed, w.key.String(), 3)
 	if err != nil || again.SessionID != first.SessionID || len(w.house.cancelled) != 1 {
 		t.Errorf("again: %+v, cancelled %q, %v", again, w.house.cancelled, err)
 	}
 	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "" {
 		t.Errorf("the run that came after was stopped: %+v, %v", run, err)
 	}
-	if _, err := w.ForkSession(ctx, boss, w.key.String(), control.Fork{Before: 99}); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.fork(t, boss, w.key.String(), 99); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("beyond its end: %v", err)
 	}
-	lives, err := w.Generations(ctx, boss, w.key.String())
+	lives, err := w.lives(t, boss, w.key.String())
 	if err != nil || len(lives) != 2 || lives[0].Ended != nil || lives[1].Ended == nil {
 		t.Errorf("%+v, %v", lives, err)
 	}
-	if v, err := w.DeleteSession(ctx, boss, w.key.String()); err != nil || v.Stopped.Run != got.Begun.Run.ID {
-		t.Errorf("deleted: %+v, %v", v, err)
+	if err := w.remove(t, boss, w.key.String()); err != nil {
+		t.Errorf("deleted: %v", err)
 	}
-	if page, err := w.ListSessions(ctx, boss, control.SessionQuery{}); err != nil || len(page.Items) != 0 {
+	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "boss" {
+		t.Errorf("its run goes on: %+v, %v", run, err)
+	}
+	if page, err := w.sessions(t, boss, control.SessionsIn{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("still listed: %q, %v", names(page), err)
 	}
-	if _, err := w.DeleteSession(ctx, boss, w.key.String()); !errors.Is(err, workspace.ErrNotFound) {
+	if err := w.remove(t, boss, w.key.String()); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
 	if list, err := w.Store.Entries(workspace.SessionID(lives[1].SessionID), 0, 10); err != nil || len(list) == 0 {

@@ -9,23 +9,9 @@ import (
 	"time"
 
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
-
-// Usage of model calls, in the words of the contract.
-type Usage struct {
-	InputTokens      int      `json:"inputTokens"`
-	OutputTokens     int      `json:"outputTokens"`
-	CacheReadTokens  int      `json:"cacheReadTokens"`
-	CacheWriteTokens int      `json:"cacheWriteTokens"`
-	TotalCostUSD     *float64 `json:"totalCostUsd"` // null: a model without a known price was asked
-	DurationMS       int64    `json:"durationMs"`
-}
-
-// UsageOf is what was measured, as people read it.
-func UsageOf(u workspace.Usage) Usage {
-	return Usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CostUSD, u.DurationMS}
-}
 
 // UsageItem is what the runs of one day, agent, person or model cost.
 type UsageItem struct {
@@ -83,8 +69,8 @@ var SumUsage = Verb[UsageIn, UsageSum]{
 		sum := UsageSum{By: in.By, From: from.Format(time.DateOnly), To: to.Format(time.DateOnly), Items: []UsageItem{}}
 		return c.sumUsage(ctx, in, sum, from, to.AddDate(0, 0, 1))
 	},
-	Show: func(u UsageSum) Shown {
-		s := Shown{Heads: []string{strings.ToUpper(u.By), "NAME", "RUNS", "FAILED", "IN", "CACHED", "OUT", "COST", "UNPRICED"}}
+	Show: func(_ UsageIn, u UsageSum) spec.Shown {
+		s := spec.Shown{Heads: []string{strings.ToUpper(u.By), "NAME", "RUNS", "FAILED", "IN", "CACHED", "OUT", "COST", "UNPRICED"}}
 		if len(u.Items) == 0 {
 			return s
 		}

@@ -48,7 +48,7 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 		return Switched{}, err
 	}
 	if !call.placed() {
-		ses, err := c.create(call, NewLocal{Agent: call.Session.Agent, Name: name, Key: commandKey(call)})
+		ses, err := c.create(call, NewLocal{Agent: call.Session.Agent, Name: name})
 		if err != nil {
 			return Switched{}, err
 		}
@@ -84,11 +84,12 @@ func (c *Control) NamedSession(_ context.Context, call Call, name string) (Switc
 // session themselves.
 func (call Call) placed() bool { return call.Room != "" && !call.Read }
 
-func commandKey(call Call) string {
-	if call.Input == nil {
-		return ""
+// idempotencyKey names an act that is done once, however often it is asked for; empty: each is one of its own.
+func (call Call) idempotencyKey() string {
+	if call.Input != nil {
+		return "input:" + string(call.Input.ID)
 	}
-	return "input:" + string(call.Input.ID)
+	return call.Key
 }
 
 func quoted(s string) string {

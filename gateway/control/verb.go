@@ -1,92 +1,66 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 )
 
 // Verb is one thing that somebody can ask the gateway for. What its surfaces need to know of it stands here, once: the
 // HTTP route and its description, the command line, the client's call and the documentation are rendered from it.
 //
 // In and Out are plain structs. A field of In says by a tag where it comes from (path:"id", query:"limit", json:"as"),
-// by help what it is, and by enum, min, max and default what it may be; see Field. Out is the JSON that is answered.
+// by help what it is, by enum, min, max and default what it may be, and by flag what the command line calls it; see
+// spec.Field. Out is the JSON that is answered.
 type Verb[In, Out any] struct {
 	Name   string // its row in docs/rights.md, which several verbs may share
 	Help   string // what it does, as an order: "Let a stranger in"
 	Long   string // what else the command line's help tells
 	Rights rights.Row
-	HTTP   string // method and path; each {name} is a field of In
+	HTTP   string // method and path; each {name} is a field of In. Empty: no route
+	Status int    // of a good answer; 0: 200. With 204 there is no body
 	Group  string // of HTTP's description
-	CLI    string // "pairing approve <code>": each <name> is the next path or body field that it names
+	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
+	// be left out. Empty: no command is rendered.
+	CLI     string
+	Confirm string // what a terminal asks before it is done, such as "Delete session {key}?"; empty: nothing
 	// Do does it, for a caller whose role may. It checks what is the caller's own, and commits.
 	Do func(ctx context.Context, c *Control, call Call, in In) (Out, error)
-	// Show is what a terminal shows of the answer; nil: "done".
-	Show func(out Out) Shown
+	// Show is what a terminal shows of the answer to what was asked; nil: "done".
+	Show func(in In, out Out) spec.Shown
 }
 
 // Any is a verb of whatever types.
 type Any interface {
 	Right() (name string, row rights.Row)
-	Spec() Spec
+	Spec() spec.Verb
 	// Run does it for a caller; fill sets the fields of what it is given, a pointer to the verb's In.
 	Run(ctx context.Context, c *Control, call Call, fill func(in any) error) (out any, err error)
-	// Shown is what a terminal shows of an answer that came as JSON.
-	Shown(answer []byte) (Shown, error)
+	// Shown is what a terminal shows of an answer that came as JSON to what was asked by in, a pointer to the verb's In.
+	Shown(in any, answer []byte) (spec.Shown, error)
 }
 
-// Spec is what a surface needs to render a verb.
-type Spec struct {
-	Name, Help, Long string
-	Method, Path     string
-	Group, CLI       string
-	Fields           []Field
-	In, Out          reflect.Type
-}
+// SessionWord names a session: by its key, or one of the caller's local ones in short: main is that of the default agent,
+// research/main that of another.
+type SessionWord string
 
-// Shown is what a terminal shows: a line, rows under heads, or rows of a name and a value each. A time in a row is shown as how
-// long ago it was.
-type Shown struct {
-	Line  string
-	Heads []string
-	Rows  [][]any
-	Next  *string // where the next page goes on; nil: there is none
-}
-
-// Page is what a reader asks for of a list.
-type Page struct {
-	Limit int    `query:"limit" help:"how many at most" min:"1" max:"500" default:"50"`
-	After string `query:"after" help:"where to go on: next of the page before"`
-}
-
-// List is a page of a list.
-type List[T any] struct {
-	Items []T     `json:"items"`
-	Next  *string `json:"next"` // null: there is no more
-}
-
-// whole is a list of one page.
-func whole[T any](items []T) List[T] { return List[T]{Items: append([]T{}, items...)} }
-
-// PageOf makes a page of what was asked for with one item more than the limit.
-func PageOf[T any](items []T, limit int, cursor func(T) string) List[T] {
-	if len(items) <= limit {
-		return whole(items)
-	}
-	next := cursor(items[limit-1])
-	return List[T]{Items: items[:limit], Next: &next}
-}
+// RunWord names a run, by its id or by that of its message. Of the newest 500 runs the last six characters do.
+type RunWord string
 
 func (v Verb[In, Out]) Right() (string, rights.Row) { return v.Name, v.Rights }
 
-func (v Verb[In, Out]) Spec() Spec {
-	method, path := splitRoute(v.HTTP)
+func (v Verb[In, Out]) Spec() spec.Verb {
+	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
-	return Spec{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Group: v.Group, CLI: v.CLI, Fields: FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
+	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK), Group: v.Group,
+		CLI: v.CLI, Confirm: v.Confirm, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 
 // Call does the verb for a caller, as every surface does: first the caller's role is judged, then what was given.
@@ -109,7 +83,7 @@ func (v Verb[In, Out]) Run(ctx context.Context, c *Control, call Call, fill func
 	var in In
 	err := fill(&in)
 	if err == nil {
-		err = check(&in)
+		err = spec.Check(&in)
 	}
 	if err != nil {
 		return nil, err
@@ -126,20 +100,21 @@ type Client interface {
 func (v Verb[In, Out]) Ask(ctx context.Context, c Client, in In) (out Out, err error) {
 	s := v.Spec()
 	path, body := s.Request(&in)
-	err = c.Do(ctx, s.Method, path, body, &out)
-	return out, err
+	if s.Status == http.StatusNoContent {
+		return out, c.Do(ctx, s.Method, path, body, nil)
+	}
+	return out, c.Do(ctx, s.Method, path, body, &out)
 }
 
-func (v Verb[In, Out]) Shown(answer []byte) (Shown, error) {
+func (v Verb[In, Out]) Shown(in any, answer []byte) (spec.Shown, error) {
 	if v.Show == nil {
-		return Shown{Line: "done"}, nil
+		return spec.Shown{Line: "done"}, nil
 	}
 	var out Out
-	if err := json.Unmarshal(answer, &out); err != nil {
-		return Shown{}, fmt.Errorf("read the answer to %s: %w", v.Name, err)
+	if len(answer) > 0 {
+		if err := json.Unmarshal(answer, &out); err != nil {
+			return spec.Shown{}, fmt.Errorf("read the answer to %s: %w", v.Name, err)
+		}
 	}
-	return v.Show(out), nil
+	return v.Show(*in.(*In), out), nil
 }
-
-// Safe says that a verb changes nothing.
-func (s Spec) Safe() bool { return s.Method == http.MethodGet }

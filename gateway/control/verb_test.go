@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -29,10 +30,10 @@ func TestFieldsOfAVerbAreBounded(t *testing.T) {
 			t.Errorf("limit %s: %v", text, err)
 		}
 	}
-	if l, err := control.ListPeople.Call(t.Context(), w.Control, owner, control.Page{Limit: 1}); err != nil || len(l.Items) != 1 || l.Next == nil || *l.Next != l.Items[0].ID {
+	if l, err := control.ListPeople.Call(t.Context(), w.Control, owner, spec.Page{Limit: 1}); err != nil || len(l.Items) != 1 || l.Next == nil || *l.Next != l.Items[0].ID {
 		t.Errorf("a page of one: %+v, %v", l, err)
 	}
-	if l, err := control.ListPeople.Call(t.Context(), w.Control, owner, control.Page{}); err != nil || len(l.Items) != 3 || l.Next != nil {
+	if l, err := control.ListPeople.Call(t.Context(), w.Control, owner, spec.Page{}); err != nil || len(l.Items) != 3 || l.Next != nil {
 		t.Errorf("all: %+v, %v", l, err)
 	}
 	if _, err := control.ApprovePairing.Call(t.Context(), w.Control, owner, control.ApproveIn{ID: "x", As: "king"}); !errors.Is(err, workspace.ErrInvalid) {

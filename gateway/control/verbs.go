@@ -8,5 +8,8 @@ func Verbs() []Any {
 		ListLetters, RetryLetter, DropLetter,
 		SumUsage,
 		ListFolders, AcceptHeld,
+		ListSessions, ShowSession, CreateSession, RenameSession, DeleteSession, ForkSession, ListGenerations,
+		ListRuns, StopRun, StopAll, PauseRun, ResumeRun,
+		ListAudit, VerifyAudit,
 	}
 }

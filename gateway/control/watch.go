@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"parley/channels"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -13,6 +15,7 @@ import (
 
 // Found is a run, or the input that waits for one, for those who watch it. Run is zero while no run has taken it.
 type Found struct {
+	ID    string // by which it was found, whole
 	Run   workspace.Run
 	Input workspace.Input // zero when the id was a run's
 	Key   string          // of the session
@@ -27,12 +30,21 @@ func (f Found) Ended() bool {
 }
 
 // Find is Run without what the run did.
-func (c *Control) Find(_ context.Context, call Call, id string) (Found, error) {
+func (c *Control) Find(_ context.Context, call Call, word RunWord) (Found, error) {
 	if err := c.may(call, "run.read"); err != nil {
 		return Found{}, err
 	}
-	missing := workspace.Say(workspace.ErrNotFound, "There is no run %q.", id)
-	var f Found
+	return c.foundRun(call, word)
+}
+
+// foundRun is one that is the caller's own, or anybody's for an owner.
+func (c *Control) foundRun(call Call, word RunWord) (Found, error) {
+	id, err := c.runOf(call, word)
+	if err != nil {
+		return Found{}, err
+	}
+	missing := workspace.Say(workspace.ErrNotFound, "There is no run %q.", string(word))
+	f := Found{ID: id}
 	run := workspace.RunID(id)
 	in, err := c.Store.Input(workspace.InputID(id))
 	switch {
@@ -90,37 +102,51 @@ func (c *Control) LastOf(ses workspace.Session) (int64, error) {
 }
 
 // Watch says whether a session may be watched; it need not exist yet.
-func (c *Control) Watch(_ context.Context, call Call, key string) (workspace.Key, error) {
+func (c *Control) Watch(_ context.Context, call Call, word SessionWord) (workspace.Key, error) {
 	if err := c.may(call, "session.read"); err != nil {
 		return workspace.Key{}, err
 	}
-	missing := workspace.Say(workspace.ErrNotFound, "There is no session %q.", key)
-	k, err := workspace.ParseKey(key)
+	k, err := c.keyOf(call, word)
 	if err != nil || !rights.Reaches(call.Actor, k) {
-		return workspace.Key{}, missing
+		return workspace.Key{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", string(word))
 	}
 	if _, ok := c.House.Agent(k.Agent); ok {
 		return k, nil
 	}
 	if _, err := c.Store.SessionByKey(k); err != nil { // of an agent that is configured no more
-		return workspace.Key{}, missing
+		return workspace.Key{}, noSession(workspace.ErrNotFound, k)
 	}
 	return k, nil
 }
 
-// StopRun stops the turn that a run or an input is in, as Stop does in its chat. What has ended stays as it is.
-func (c *Control) StopRun(ctx context.Context, call Call, id string) (Stopped, error) {
-	if err := c.may(call, "stop"); err != nil {
-		return Stopped{}, err
-	}
-	f, err := c.Find(ctx, call, id)
-	if err != nil || f.Ended() {
-		return Stopped{}, err
-	}
-	if call.Session, err = workspace.ParseKey(f.Key); err != nil {
-		return Stopped{}, err
-	}
-	return c.Stop(ctx, call)
+// ByRun names a run, or the message that waits for one.
+type ByRun struct {
+	Run RunWord `path:"id"`
+}
+
+// StopRun stops the turn that a run or a message is in, as Stop does in its chat. What has ended stays as it is.
+var StopRun = Verb[ByRun, Stopped]{
+	Name: "stop", Help: "Stop a run and what waits behind it", Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
+	HTTP: "POST /v1/runs/{id}/stop", Group: "runs", CLI: "run stop <id>",
+	Do: func(ctx context.Context, c *Control, call Call, in ByRun) (Stopped, error) {
+		f, err := c.foundRun(call, in.Run)
+		if err != nil || f.Ended() {
+			return Stopped{}, err
+		}
+		if call.Session, err = workspace.ParseKey(f.Key); err != nil {
+			return Stopped{}, err
+		}
+		return c.Stop(ctx, call)
+	},
+	Show: func(_ ByRun, v Stopped) spec.Shown {
+		switch {
+		case v.Run == "" && v.Queued == 0:
+			return spec.Shown{Line: "nothing was running"}
+		case v.Run == "":
+			return spec.Shown{Line: fmt.Sprintf("%d waiting messages cancelled", v.Queued)}
+		}
+		return spec.Shown{Line: "run " + workspace.Short(v.Run) + " stopped"}
+	},
 }
 
 // Probe is a made-up message for a dry run of gate and routes.

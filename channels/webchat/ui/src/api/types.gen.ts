@@ -267,13 +267,6 @@ export type Finding = {
   hint?: string
 }
 
-export type ForkRequest = {
-  /** number of the first event that is not taken along */
-  before: number
-  /** the generation that it counts in; left out: the newest */
-  session_id?: string
-}
-
 export type Generation = {
   session_id: string
   generation: number
@@ -424,13 +417,6 @@ export type Model = {
   failures: number
   last_error?: string
   next_probe?: string
-}
-
-export type NewSession = {
-  /** left out: the default agent */
-  agent?: string
-  /** its title; left out: made of what is said first */
-  name?: string
 }
 
 export type Pairing = {
@@ -807,11 +793,6 @@ export type Session = {
   /** messages behind the running turn */
   waiting: number
   usage: Usage
-}
-
-export type SessionChange = {
-  /** its title; empty: made of what is said first */
-  name?: string
 }
 
 export type SessionData = {
