@@ -178,3 +178,49 @@ func TestALostWakeUpIsMadeGoodByTheScan(t *testing.T) {
 		}
 	}
 }
+
+// An earlier version journalled a press, and a quoted yes, as the command that people type. What an upgrade finds of them is
+// done as it was meant.
+func TestAPressOfAnEarlierVersionIsDone(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]channels.Kind{"a button": channels.KindButton, "a quoted yes": channels.KindMessage} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPuppet(t, "a")
+			g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
+			g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
+			p.hear(p.says("7", "1", "tool"))
+			if got := p.next(); !strings.Contains(got, "Answer yes or no") {
+				t.Fatalf("heard %q", got)
+			}
+			id := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)[0]
+			in, err := g.store.Input(workspace.InputID(query(t, g, `SELECT id FROM inputs WHERE text = 'tool'`)[0]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, err := workspace.ParseKey(in.Binding.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			room, err := g.store.Room(in.RoomID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.ID, in.Key, in.Seq, in.RunID, in.Kind = workspace.InputID(g.store.IDs().New()), "old", 0, "", kind
+			in.Mode, in.State, in.Text = workspace.ModeCommand, workspace.InputQueued, "/approve "+id+" once"
+			got, err := g.store.Accept(store.Arrival{Input: in, Key: key, Room: room.Address})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.intake.Offer(t.Context(), got[0].Input)
+			for got := p.next(); !strings.Contains(got, "The tool answered"); got = p.next() {
+				if !strings.Contains(got, "Approved, once") || kind == channels.KindButton {
+					t.Fatalf("heard %q", got)
+				}
+			}
+			if got := query(t, g, `SELECT state, decided_by FROM approvals`); got[0] != "consumed|ana" {
+				t.Errorf("the approval: %q", got)
+			}
+		})
+	}
+}

@@ -159,6 +159,8 @@ func TestAnOwnerApprovesByAButtonAndTheTurnGoesOn(t *testing.T) {
 		return len(m.Buttons) == 0 && strings.Contains(m.Text, `Approved once by ana (owner) "Ana"`)
 	})
 	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|tg|once")
+	r.stored("the press", `SELECT count(*) FROM inputs WHERE mode = 'command' AND kind = 'button' AND state = 'answered' AND data LIKE '%"press":{"approval":"' ||
+		(SELECT id FROM approvals) || '","choice":"once"}%'`, "1")
 	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "done")
 	if n := act.ran.Load(); n != 1 {
 		t.Errorf("it ran %d times", n)
@@ -280,7 +282,7 @@ func TestT10_T11_InAGroupOnlyAnOwnersButtonDecides(t *testing.T) {
 	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(13), Text: "yes", ReplyTo: q.ID})                       // a quoted yes
 	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "/approve@parley_test_bot " + id + " once"}) // an owner, in words
 	r.said(group, "Not in a group")
-	r.stored("three presses and words", `SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state = 'failed'`, "3")
+	r.stored("three presses and words", `SELECT count(*) FROM inputs WHERE mode = 'command' AND state = 'failed'`, "3")
 	if act.ran.Load() != 0 {
 		t.Fatal("it ran")
 	}
@@ -327,8 +329,8 @@ func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
 		}
 	}
 	wg.Wait()
-	r.stored("all commands ended", `SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state IN ('answered', 'failed')`, "20")
-	answered := r.rows(`SELECT count(*) FROM inputs WHERE text LIKE '/approve%' AND state = 'answered'`)[0]
+	r.stored("all commands ended", `SELECT count(*) FROM inputs WHERE mode = 'command' AND state IN ('answered', 'failed')`, "20")
+	answered := r.rows(`SELECT count(*) FROM inputs WHERE mode = 'command' AND state = 'answered'`)[0]
 	if fmt.Sprint(1-won.Load()) != answered {
 		t.Errorf("%d won by HTTP and %s by chat", won.Load(), answered)
 	}

@@ -324,7 +324,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		Prompts: turn.NewPrompts(turn.PromptOptions{Store: g.store, Transcripts: g.transcripts, Snapshot: g.snapshot, Typing: g.turns.ShowTyping}),
 		Work:    turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}, Questions: g.questions, Intake: g.intake,
 		Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Hide: g.hide(), Verbs: control.Verbs()}
-	commands.Serve(g.control, g.questions.CloseOrphan)
+	commands.Serve(g.control, g.questions)
 }
 
 // flushTime is how long a shutdown lets rooms send what is ready.

@@ -3,7 +3,6 @@ package workspace
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -76,19 +75,13 @@ type ApprovalBody struct {
 
 // AskedRoom is a room that hears a question.
 type AskedRoom struct {
-	Room RoomID `json:"room"`
-	// Whole says that all of the question is shown there, so that it can be answered there.
-	Whole bool `json:"whole"`
+	Room  RoomID `json:"room"`
+	Whole bool   `json:"whole"` // all of the question is shown there, so that it can be answered there
 }
 
 // QuestionKey is the key of the message by which a room is asked.
 func (a Approval) QuestionKey(room RoomID) string {
 	return "approval:" + string(a.ID) + ":" + string(room)
-}
-
-// AnswerableIn says whether all of the question was shown in a room.
-func (a Approval) AnswerableIn(room RoomID) bool {
-	return slices.Contains(a.Body.Rooms, AskedRoom{room, true})
 }
 
 // Grant is how much a yes is good for.
@@ -99,11 +92,17 @@ const (
 	ForSession Grant = "session" // this tool, asked for by this person, until the session begins again; never for exec or a domain's call
 )
 
-// Told is how an approval is shown: one whose call was begun and has no known outcome is told as unknown. step is the
-// state of its call, empty when there is none.
-func (a Approval) Told(step StepState) ApprovalState {
-	if a.State == ApprovalConsumed && step == StepUnknown {
-		return ApprovalUnknown
-	}
-	return a.State
+// Choice is how a question is answered.
+type Choice string
+
+const (
+	ChooseOnce    Choice = "once"
+	ChooseSession Choice = "session"
+	ChooseDeny    Choice = "deny"
+)
+
+// Press is an answer that needs no words: a button's, or a yes or no to the very message that asked.
+type Press struct {
+	Approval ApprovalID `json:"approval"`
+	Choice   Choice     `json:"choice"`
 }

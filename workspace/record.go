@@ -123,6 +123,7 @@ type InputData struct {
 	BodyHash    string                `json:"body_hash,omitempty"`
 	Borrowed    bool                  `json:"borrowed,omitempty"` // by a sign-in that may be a copy
 	Heard       map[int]string        `json:"heard,omitempty"`    // transcripts of attachments, by their place
+	Press       *Press                `json:"press,omitempty"`    // what it decides, which is then all that it does
 }
 
 // ContextLine is somebody else's text that a turn may quote. It adds no rights.

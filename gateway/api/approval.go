@@ -122,7 +122,7 @@ func (s *server) decideApproval(w http.ResponseWriter, r *http.Request) error {
 	case q.ExternalRef != "":
 		err = fault(http.StatusBadRequest, "invalid", "external_ref belongs to a domain's own system.")
 	default:
-		a, err = s.opt.Control.Approve(r.Context(), s.call(r), control.Decision{Which: id, Say: q.Decision, Reason: q.Reason})
+		a, err = s.opt.Control.Approve(r.Context(), s.call(r), control.Decision{Which: id, Choice: workspace.Choice(q.Decision), Reason: q.Reason})
 	}
 	if errors.Is(err, workspace.ErrDecided) {
 		p := decidedBefore(err)

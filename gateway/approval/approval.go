@@ -136,7 +136,11 @@ func (q *Questions) Resolved(ap workspace.Approval) {
 // known: the network took it without saying so, and it was sent again, or given up. Its buttons would stay for good. Who
 // presses it again has this tried again.
 func (q *Questions) CloseOrphan(in workspace.Input) {
-	ap, err := q.opt.Store.Approval(pressedID(in.Text))
+	press := q.PressOf(in)
+	if press == nil {
+		return
+	}
+	ap, err := q.opt.Store.Approval(press.Approval)
 	if err != nil || ap.State == workspace.ApprovalPending {
 		return
 	}

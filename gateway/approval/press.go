@@ -3,6 +3,7 @@
 package approval
 
 import (
+	"slices"
 	"strings"
 
 	"parley/channels"
@@ -13,34 +14,67 @@ import (
 // buttonPrefix begins the value of a button that decides; the whole is well below the 64 bytes that networks take.
 const buttonPrefix = "approval:"
 
-func buttonValue(id workspace.ApprovalID, say string) string {
-	return buttonPrefix + string(id) + ":" + say
+func buttonValue(id workspace.ApprovalID, c workspace.Choice) string {
+	return buttonPrefix + string(id) + ":" + string(c)
 }
 
-// Pressed is the command that a button's value stands for; empty: it is no button of ours.
-func Pressed(value string) string {
+// readButton is what a button's value decides; nil: it is not one of those that buttonValue makes.
+func readButton(value string) *workspace.Press {
 	rest, ok := strings.CutPrefix(value, buttonPrefix)
-	id, say, both := strings.Cut(rest, ":")
-	if !ok || !both || len(id) != 26 || strings.ContainsAny(rest, " \n\"'") {
-		return ""
+	id, choice, both := strings.Cut(rest, ":")
+	if !ok || !both || len(id) != 26 {
+		return nil
 	}
-	return "/approve " + id + " " + say
+	switch c := workspace.Choice(choice); c {
+	case workspace.ChooseOnce, workspace.ChooseSession, workspace.ChooseDeny:
+		return &workspace.Press{Approval: workspace.ApprovalID(id), Choice: c}
+	}
+	return nil
 }
 
-// pressedID is the question that such a command is about.
-func pressedID(line string) workspace.ApprovalID {
-	rest, _ := strings.CutPrefix(line, "/approve ")
-	id, _, _ := strings.Cut(rest, " ")
-	return workspace.ApprovalID(id)
+// Press is what an event decides that comes from a network: a button that was pressed, or a yes or no that quotes a message
+// that asked; nil: nothing. In groups only buttons decide.
+func (q *Questions) Press(ch *transport.Channel, in channels.Inbound) *workspace.Press {
+	switch in.Kind {
+	case channels.KindButton:
+		return readButton(in.Text)
+	case channels.KindMessage:
+		return q.opt.Rooms.quoted(ch, in)
+	}
+	return nil
+}
+
+// PressOf is what a journalled command decides without words; nil: it is to be read. A reply that was edited to say something
+// else decides nothing.
+func (q *Questions) PressOf(in workspace.Input) *workspace.Press {
+	switch p := in.Data.Press; {
+	case p == nil && in.Kind == channels.KindButton:
+		return oldPress(in.Text)
+	case p != nil && in.Kind == channels.KindMessage && yesOrNo(in.Text) != p.Choice:
+		return nil
+	default:
+		return p
+	}
+}
+
+// oldPress is a press that an earlier version journalled as the command that people type. It journalled replies that quote a
+// question so as well, which are read as any command is.
+func oldPress(line string) *workspace.Press {
+	rest, ok := strings.CutPrefix(line, "/approve ")
+	id, choice, both := strings.Cut(rest, " ")
+	if !ok || !both {
+		return nil
+	}
+	return &workspace.Press{Approval: workspace.ApprovalID(id), Choice: workspace.Choice(choice)}
 }
 
 // yesOrNo is what a quoted reply to a question says; empty: neither.
-func yesOrNo(text string) string {
+func yesOrNo(text string) workspace.Choice {
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(text), ".!")) {
 	case "yes", "y", "ok", "once":
-		return "once"
+		return workspace.ChooseOnce
 	case "no", "n", "deny":
-		return "deny"
+		return workspace.ChooseDeny
 	}
 	return ""
 }
@@ -48,36 +82,37 @@ func yesOrNo(text string) string {
 // actions are the buttons of a message that asks; none when it is answered, or not shown whole.
 func (r *Rooms) actions(o *workspace.Outbound) [][]channels.Action {
 	ap, err := r.opt.Store.ApprovalAskedBy(*o)
-	if err != nil || ap.State != workspace.ApprovalPending || !ap.AnswerableIn(o.RoomID) {
+	if err != nil || ap.State != workspace.ApprovalPending || !answerable(ap, o.RoomID) {
 		return nil
 	}
 	labels := map[workspace.Grant]string{workspace.Once: "Once", workspace.ForSession: "This session"}
 	var yes []channels.Action
 	for _, g := range ap.Body.Grants {
-		yes = append(yes, channels.Action{Label: labels[g], Value: buttonValue(ap.ID, string(g))})
+		yes = append(yes, channels.Action{Label: labels[g], Value: buttonValue(ap.ID, workspace.Choice(g))})
 	}
-	return [][]channels.Action{append(yes, channels.Action{Label: "Deny", Value: buttonValue(ap.ID, "deny")})}
+	no := channels.Action{Label: "Deny", Value: buttonValue(ap.ID, workspace.ChooseDeny)}
+	return [][]channels.Action{append(yes, no)}
 }
 
-// Quoted is the command that a yes or no stands for which answers a message that asked; empty: it is none.
-// In groups only buttons decide.
-func (q *Questions) Quoted(ch *transport.Channel, in channels.Inbound) string {
-	return q.opt.Rooms.quoted(ch, in)
+// answerable says whether all of a question was shown in a room.
+func answerable(ap workspace.Approval, room workspace.RoomID) bool {
+	return slices.Contains(ap.Body.Rooms, workspace.AskedRoom{Room: room, Whole: true})
 }
 
-func (r *Rooms) quoted(ch *transport.Channel, in channels.Inbound) string {
-	say := yesOrNo(in.Text)
-	if say == "" || in.Kind != channels.KindMessage || in.ReplyTo == "" || in.To.Kind != channels.DM || ch.Traits.Local {
-		return ""
+// quoted is what a yes or no decides that answers a message that asked; nil: it does not.
+func (r *Rooms) quoted(ch *transport.Channel, in channels.Inbound) *workspace.Press {
+	choice := yesOrNo(in.Text)
+	if choice == "" || in.ReplyTo == "" || in.To.Kind != channels.DM || ch.Traits.Local {
+		return nil
 	}
 	room, err := r.opt.Store.RoomByAddress(in.To)
 	if err != nil {
-		return ""
+		return nil
 	}
 	list, err := r.opt.Store.QuestionsOf(room.ID)
 	if err != nil {
 		r.opt.Log.Error("questions of a room not read", "room", room.ID, "err", err)
-		return ""
+		return nil
 	}
 	for _, o := range list {
 		for _, p := range o.Parts {
@@ -85,11 +120,11 @@ func (r *Rooms) quoted(ch *transport.Channel, in channels.Inbound) string {
 				continue
 			}
 			ap, err := r.opt.Store.ApprovalAskedBy(o)
-			if err != nil || !ap.AnswerableIn(room.ID) {
-				return ""
+			if err != nil || !answerable(ap, room.ID) {
+				return nil
 			}
-			return "/approve " + string(ap.ID) + " " + say
+			return &workspace.Press{Approval: ap.ID, Choice: choice}
 		}
 	}
-	return ""
+	return nil
 }

@@ -73,9 +73,9 @@ type callback struct {
 
 // systemAnswer is what a system answers.
 type systemAnswer struct {
-	Decision string `json:"decision"` // once or deny; empty: it decides later
-	Reason   string `json:"reason"`
-	External string `json:"external_ref"`
+	Decision workspace.Choice `json:"decision"` // once or deny; empty: it decides later
+	Reason   string           `json:"reason"`
+	External string           `json:"external_ref"`
 }
 
 func systemQuestionOf(ap workspace.Approval) systemQuestion {
@@ -125,7 +125,7 @@ func (q *Questions) webhook(ctx context.Context, d snapshot.Domain, ap workspace
 		case err == nil:
 			return q.systemDecided(ap, answer, viaWebhook)
 		case errors.Is(err, errRefused):
-			no := systemAnswer{Decision: "deny", Reason: "its system did not take the question"}
+			no := systemAnswer{Decision: workspace.ChooseDeny, Reason: "its system did not take the question"}
 			return errors.Join(err, q.systemDecided(ap, no, viaWebhook))
 		}
 		if !channels.Sleep(ctx, wait) {
@@ -199,10 +199,10 @@ func (q *Questions) Scoped(id, token string) bool {
 
 // systemDecided takes what a system decided.
 func (q *Questions) systemDecided(ap workspace.Approval, h systemAnswer, via string) error {
-	yes := h.Decision == "once" || h.Decision == "approve"
-	if !yes && h.Decision != "deny" {
+	yes := h.Decision == workspace.ChooseOnce || h.Decision == "approve"
+	if !yes && h.Decision != workspace.ChooseDeny {
 		q.opt.Log.Warn("domain system answered neither once nor deny, which is a no", "domain", ap.Domain, "approval", ap.ID,
-			"decision", workspace.Line(h.Decision, 40))
+			"decision", workspace.Line(string(h.Decision), 40))
 	}
 	_, err := q.decideBySystem(ap.ID, yes, via, h.Reason, h.External)
 	if errors.Is(err, workspace.ErrDecided) {
@@ -278,11 +278,12 @@ func (q *Questions) program(ctx context.Context, d snapshot.Domain, ap workspace
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return q.systemDecided(ap, systemAnswer{Decision: "once", External: said}, viaCommand)
+		return q.systemDecided(ap, systemAnswer{Decision: workspace.ChooseOnce, External: said}, viaCommand)
 	case errors.As(err, &exit) && exit.ExitCode() > 0:
-		return q.systemDecided(ap, systemAnswer{Decision: "deny", Reason: said}, viaCommand)
+		return q.systemDecided(ap, systemAnswer{Decision: workspace.ChooseDeny, Reason: said}, viaCommand)
 	}
-	return errors.Join(err, q.systemDecided(ap, systemAnswer{Decision: "deny", Reason: "its program could not be run"}, viaCommand))
+	no := systemAnswer{Decision: workspace.ChooseDeny, Reason: "its program could not be run"}
+	return errors.Join(err, q.systemDecided(ap, no, viaCommand))
 }
 
 // capped keeps the first bytes of an output.

@@ -48,18 +48,15 @@ func approve(ctx context.Context, c *control.Control, call control.Call, args []
 		}
 		return c.Text(ctx, call, "approval.list", renderApprovals(list))
 	}
-	_, err := c.Approve(ctx, call, control.Decision{Which: args[0], Say: args[1]})
+	_, err := c.Approve(ctx, call, control.Decision{Which: args[0], Choice: workspace.Choice(args[1])})
 	return err
 }
 
-// Press does what a button of ours stands for. The message that asked says what came of it, so that only who came too
-// late, or may not decide, is told in words; in a group those who may not are told only where they alone read it.
-func Press(ctx context.Context, c *control.Control, call control.Call, line string) error {
-	p, err := Parse(line)
-	if err == nil && len(p.Args) == 2 {
-		call.Pressed, call.Render = true, nil
-		_, err = c.Approve(ctx, call, control.Decision{Which: p.Args[0], Say: p.Args[1]})
-	}
+// press does what a button decides. The message that asked says what came of it, so that only who came too late, or may not
+// decide, is told in words; in a group those who may not are told only where they alone read it.
+func press(ctx context.Context, c *control.Control, call control.Call, p workspace.Press) error {
+	call.Pressed, call.Render = true, nil
+	_, err := c.Approve(ctx, call, control.Decision{Which: string(p.Approval), Choice: p.Choice})
 	if err == nil {
 		return nil
 	}
@@ -67,10 +64,18 @@ func Press(ctx context.Context, c *control.Control, call control.Call, line stri
 	if !ok {
 		return err
 	}
-	if call.Kind != channels.DM && !call.Private && (errors.Is(err, workspace.ErrDenied) || errors.Is(err, workspace.ErrNotFound)) { // not theirs to see either
+	hidden := errors.Is(err, workspace.ErrDenied) || errors.Is(err, workspace.ErrNotFound)
+	if hidden && call.Kind != channels.DM && !call.Private { // not theirs to see either
 		call.Room = ""
 	}
 	return c.Refuse(call, sentence)
+}
+
+// quoted does what a yes or no decides that quotes the message that asked, and says so.
+func quoted(ctx context.Context, c *control.Control, call control.Call, p workspace.Press) error {
+	call.Render = Render
+	_, err := c.Approve(ctx, call, control.Decision{Which: string(p.Approval), Choice: p.Choice})
+	return ended(c, call, err)
 }
 
 func renderApprovals(list []control.Approval) string {

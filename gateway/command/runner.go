@@ -38,8 +38,8 @@ type RunnerOptions struct {
 // Goroutines: one for each command beside the lanes, at most commandsAtOnce. Wait waits for them.
 type Runner struct {
 	RunnerOptions
-	control     *control.Control
-	closeOrphan func(workspace.Input)
+	control   *control.Control
+	questions Questions
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -54,9 +54,22 @@ func NewRunner(o RunnerOptions) *Runner {
 }
 
 // Serve is called once, before anything runs. The verbs act on what hands commands to the runner, so that they are made after it.
-// closeOrphan closes a pressed message that nothing else would.
-func (r *Runner) Serve(c *control.Control, closeOrphan func(workspace.Input)) {
-	r.control, r.closeOrphan = c, closeOrphan
+func (r *Runner) Serve(c *control.Control, q Questions) { r.control, r.questions = c, q }
+
+// Questions knows of the answers that need no words.
+type Questions interface {
+	// PressOf is what an input decides; nil: its text is a command.
+	PressOf(in workspace.Input) *workspace.Press
+	// CloseOrphan closes a pressed message that nothing else would.
+	CloseOrphan(in workspace.Input)
+}
+
+// orderOf is when an input is done.
+func orderOf(in workspace.Input) Order {
+	if in.Data.Press != nil {
+		return Concurrent
+	}
+	return OrderOf(in.Text)
 }
 
 // BeforeRouting says whether an input is a command that decides where the room's next message goes: it is done before that
@@ -64,13 +77,13 @@ func (r *Runner) Serve(c *control.Control, closeOrphan func(workspace.Input)) {
 func (r *Runner) BeforeRouting(in workspace.Input) bool {
 	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued &&
 		!r.Local(channels.Network(in.Source)) && // their messages name their session
-		OrderOf(in.Text) == BeforeRouting
+		orderOf(in) == BeforeRouting
 }
 
 // Start does a command beside the lanes and does not wait. It is false for one that takes its place in the session's order. When
 // too many run the sweeper offers it again.
 func (r *Runner) Start(ctx context.Context, in workspace.Input) bool {
-	if OrderOf(in.Text) == InOrder {
+	if orderOf(in) == InOrder {
 		return false
 	}
 	r.mu.Lock()
@@ -113,12 +126,15 @@ func (r *Runner) Run(ctx context.Context, in workspace.Input) {
 			}
 		}
 	}()
-	do := Run
-	if in.Kind == channels.KindButton {
-		do = Press
-		defer r.closeOrphan(in)
+	switch p := r.questions.PressOf(in); {
+	case p == nil:
+		err = Run(ctx, r.control, call, in.Text)
+	case in.Kind == channels.KindButton:
+		defer r.questions.CloseOrphan(in)
+		err = press(ctx, r.control, call, *p)
+	default:
+		err = quoted(ctx, r.control, call, *p)
 	}
-	err = do(ctx, r.control, call, in.Text)
 	if err != nil && !errors.Is(err, workspace.ErrConflict) && !errors.Is(err, agentloop.ErrShutdown) {
 		r.Log.Error("command failed", "input", in.ID, "session", in.Binding.Key, "err", err)
 	}

@@ -134,6 +134,11 @@ func Run(ctx context.Context, c *control.Control, call control.Call, line string
 		call.Render = Render
 		err = p.Command.run(ctx, c, call, p.Args)
 	}
+	return ended(c, call, err)
+}
+
+// ended ends a command that could not be done with its sentence; err is nil where it was done.
+func ended(c *control.Control, call control.Call, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -30,9 +30,9 @@ func (a Approval) AskedBy() string {
 
 // Decision is an answer to a question.
 type Decision struct {
-	Which  string // its id, whole or short
-	Say    string // once, session or deny
-	Reason string // of a no, in the decider's words
+	Which  string           // its id, whole or short
+	Choice workspace.Choice // typed by people it may be yes or no as well
+	Reason string           // of a no, in the decider's words
 }
 
 // approvalsShown is how many recent ones a short id is looked for among.
@@ -100,12 +100,21 @@ func (c *Control) approval(call Call, ap workspace.Approval) (v Approval, err er
 			return v, err
 		}
 		if i := slices.IndexFunc(steps, func(st workspace.Step) bool { return st.CallID == ap.CallID }); i >= 0 {
-			v.State = ap.Told(steps[i].State)
+			v.State = told(ap, steps[i].State)
 		}
 	}
 	v.Mine = ap.State == workspace.ApprovalPending && c.decidesHere(call, ap) == nil
 	v.Name, err = c.nameOf(map[workspace.PersonID]string{}, ap.Requester)
 	return v, err
+}
+
+// told is the state of an approval as it is shown: one whose call was begun and has no known outcome is told as unknown. step
+// is the state of its call.
+func told(ap workspace.Approval, step workspace.StepState) workspace.ApprovalState {
+	if ap.State == workspace.ApprovalConsumed && step == workspace.StepUnknown {
+		return workspace.ApprovalUnknown
+	}
+	return ap.State
 }
 
 // sees says whether a question is the caller's business: owners see all, others what they asked for or may decide.
@@ -216,16 +225,16 @@ func (c *Control) roleNow(call *Call) error {
 	return nil
 }
 
-// verdict reads what was said.
+// verdict reads what was chosen.
 func (c *Control) verdict(call Call, ap workspace.Approval, d Decision) (store.Verdict, error) {
 	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.via(), Reason: clip.Runes(strings.TrimSpace(d.Reason), approval.MaxReason)}
-	switch say := strings.ToLower(d.Say); say {
-	case "deny", "no":
+	switch choice := workspace.Choice(strings.ToLower(string(d.Choice))); choice {
+	case workspace.ChooseDeny, "no":
 		v.To = workspace.ApprovalDenied
 		return v, nil
-	case "once", "yes", "session":
+	case workspace.ChooseOnce, "yes", workspace.ChooseSession:
 		v.To, v.Grant = workspace.ApprovalApproved, workspace.Once
-		if say == "session" {
+		if choice == workspace.ChooseSession {
 			v.Grant = workspace.ForSession
 		}
 	case "always":

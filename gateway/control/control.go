@@ -40,7 +40,7 @@ type Call struct {
 	Home workspace.Key
 	// Input is the journalled command that asks; nil for HTTP and the command line.
 	Input *workspace.Input
-	// Pressed says that it is a button of ours, which is all that decides in a group.
+	// Pressed says that a button decides, which is all that does in a group.
 	Pressed bool
 	// Via is the surface of a call without an input, Key the client's idempotency key; empty: it has none.
 	Via, Key string

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"parley/channels"
-	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/rights"
 	"parley/gateway/transport"
@@ -54,22 +53,19 @@ func (r *Receiver) bind(a *arrival, facts routes.Facts, v routes.Verdict, place 
 		list = append(list, &c)
 	}
 	a.Input.Agent, a.Input.Binding, a.Key, a.key = route.Agent, route.Binding, route.Session, route.Binding.Key
-	switch {
-	case v.Outcome == routes.Context:
+	if v.Outcome == routes.Context {
 		a.Input.State, a.Input.Mode = workspace.InputContext, workspace.ModeNote
 		return list[:1]
-	case in.Kind == channels.KindButton && approval.Pressed(in.Text) != "":
-		a.Input.Text, a.Input.Mode, a.Input.State = approval.Pressed(in.Text), workspace.ModeCommand, workspace.InputQueued
+	}
+	if press := r.Questions.Press(a.channel, in); press != nil {
+		a.Input.Data.Press, a.Input.Mode, a.Input.State = press, workspace.ModeCommand, workspace.InputQueued
 		return list[:1]
-	case in.Kind == channels.KindReaction || in.Kind == channels.KindButton:
+	}
+	if in.Kind == channels.KindReaction || in.Kind == channels.KindButton {
 		a.Input.State = workspace.InputNoted
 		return list[:1]
 	}
 	a.Input.State = workspace.InputQueued
-	if line := r.Questions.Quoted(a.channel, in); line != "" {
-		a.Input.Text, a.Input.Mode = line, workspace.ModeCommand
-		return list[:1]
-	}
 	if in.Kind == channels.KindMessage && isCommand(in) {
 		a.Input.Mode = workspace.ModeCommand
 		return list[:1]

@@ -61,7 +61,7 @@ func approvedOnce(t *testing.T, s *store.Store) {
 		t.Errorf("the run is %s, %v", now.State, err)
 	}
 	open, err := s.OpenApprovals()
-	if err != nil || len(open) != 1 || open[0].Body.Shown != "rm -rf \x00/" || !open[0].AnswerableIn(in.RoomID) {
+	if err != nil || len(open) != 1 || open[0].Body.Shown != "rm -rf \x00/" || !slices.Contains(open[0].Body.Rooms, workspace.AskedRoom{Room: in.RoomID, Whole: true}) {
 		t.Errorf("open: %+v %v", open, err)
 	}
 	if _, err := s.Step(start(run, 1, "c1", ask.Approval.ID)); !errors.Is(err, workspace.ErrConflict) {
