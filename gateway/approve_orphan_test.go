@@ -11,7 +11,7 @@ import (
 // buttons: the one that nobody knows of is closed by its press.
 func TestAQuestionThatWasSentTwiceIsClosedTwice(t *testing.T) {
 	t.Parallel()
-	for name, press := range map[string][]int{"the stray one decides": {0}, "the stray one comes too late": {1, 0}} {
+	for name, press := range map[string][]int{"the orphan decides": {0}, "the stray one comes too late": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			act := newAct()
