@@ -99,22 +99,13 @@ func (c *Control) approval(call Call, ap workspace.Approval) (v Approval, err er
 		if err != nil {
 			return v, err
 		}
-		if i := slices.IndexFunc(steps, func(st workspace.Step) bool { return st.CallID == ap.CallID }); i >= 0 {
-			v.State = told(ap, steps[i].State)
+		if i := slices.IndexFunc(steps, func(st workspace.Step) bool { return st.CallID == ap.CallID }); i >= 0 && steps[i].State == workspace.StepUnknown {
+			v.State = workspace.ApprovalUnknown // its call was begun, and nobody knows what came of it
 		}
 	}
 	v.Mine = ap.State == workspace.ApprovalPending && c.decidesHere(call, ap) == nil
 	v.Name, err = c.nameOf(map[workspace.PersonID]string{}, ap.Requester)
 	return v, err
-}
-
-// told is the state of an approval as it is shown: one whose call was begun and has no known outcome is told as unknown. step
-// is the state of its call.
-func told(ap workspace.Approval, step workspace.StepState) workspace.ApprovalState {
-	if ap.State == workspace.ApprovalConsumed && step == workspace.StepUnknown {
-		return workspace.ApprovalUnknown
-	}
-	return ap.State
 }
 
 // sees says whether a question is the caller's business: owners see all, others what they asked for or may decide.
