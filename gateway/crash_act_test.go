@@ -50,14 +50,14 @@ channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", stream: "off",
 	return b
 }
 
-// boot starts the daemon and returns when its sandbox is proven, so that it is at work when a message comes.
+// boot starts the daemon and returns when its sandbox self-test passed, so that it is at work when a message comes.
 func (b *bench) boot(env ...string) *daemon {
 	b.t.Helper()
-	before := strings.Count(b.log.String(), "sandbox is proven")
+	before := strings.Count(b.log.String(), "sandbox self-test passed")
 	d := b.prog.start(b.t, b.log, func() { b.tg.Raw("poll", "{}") }, env...) // who waits for the network looks again
 	ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
 	defer cancel()
-	if err := b.log.wait(ctx, "sandbox is proven", before+1); err != nil {
+	if err := b.log.wait(ctx, "sandbox self-test passed", before+1); err != nil {
 		b.t.Fatal(err)
 	}
 	return d

@@ -257,7 +257,7 @@ func (w *world) judged() (unknown int) {
 	v := w.judge(refused)
 	log := w.log.String()
 	unknown = strings.Count(log, doubted)
-	for _, bad := range []string{"unit failed", "panic", "DATA RACE", "left without its lane"} {
+	for _, bad := range []string{"store store unit failed", "panic", "DATA RACE", "left without its lane"} {
 		if i := strings.Index(log, bad); i >= 0 {
 			w.t.Errorf("the log tells %d times of %q, first: %s", strings.Count(log, bad), bad, log[i:min(len(log), i+300)])
 		}

@@ -230,7 +230,7 @@ func TestT10_ApprovalsOnDiscordArePressed(t *testing.T) {
 	w.boot()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := w.log.wait(ctx, "sandbox is proven", 1); err != nil {
+	if err := w.log.wait(ctx, "sandbox self-test passed", 1); err != nil {
 		t.Fatalf("no exec, so nothing to ask about: %v", err)
 	}
 	w.fake.Write(discordtest.In{Channel: conversation(0), From: person(0), Text: "[run"})

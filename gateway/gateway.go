@@ -200,7 +200,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	g.openDisk(c)
 	g.blobs = blob.In(c.DataDir).Under(g.disk)
 	if err := g.blobs.Tidy(); err != nil {
-		g.log.Warn("half files of an earlier start are left", "err", err)
+		g.log.Warn("partial blob files not removed", "err", err)
 	}
 	g.transcripts, g.moves = transcript.New(g.store), transport.NewMoves(g.store)
 	g.directory = intake.NewDirectory(g.store, g.moves)

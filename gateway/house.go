@@ -110,7 +110,7 @@ func (g *Gateway) missBlobs(ctx context.Context) {
 	refs, err := g.store.BlobRefs(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			g.log.Warn("kept files are not looked at", "err", err)
+			g.log.Warn("kept files not checked", "err", err)
 		}
 		return
 	}

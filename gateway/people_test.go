@@ -251,7 +251,7 @@ func TestT12_LogHoldsNoSecretsAndNoTexts(t *testing.T) {
 	r.write("nonsense: canary-config\n" + r.config())
 	r.g.Reload()
 	ctx := t.Context()
-	if err := info.wait(ctx, "configuration stays as it was", 1); err != nil {
+	if err := info.wait(ctx, "configuration refused, the former one stays in force", 1); err != nil {
 		t.Fatal(err)
 	}
 	r.tg.Revoke()

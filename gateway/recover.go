@@ -41,7 +41,7 @@ func (g *Gateway) recoverAll() error {
 		g.intake.Offer(g.base, in)
 	}
 	if len(live)+len(queued)+len(undelivered) > 0 {
-		g.log.Info("took up what was left", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
+		g.log.Info("unfinished work resumed", "runs", len(live), "inputs", len(queued), "answers", len(undelivered))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (g *Gateway) reload(old, file *configs.Config) (commit func(), err error) {
 	if old == file {
 		return func() {
 			g.conf.took(nil, g.opt.Now())
-			g.log.Info("configuration is as it was again", "path", file.Path)
+			g.log.Info("configuration restored", "path", file.Path)
 		}, nil
 	}
 	g.opt.Secrets.gather(file) // before anything can tell of it
@@ -37,7 +37,7 @@ func (g *Gateway) reload(old, file *configs.Config) (commit func(), err error) {
 	return func() {
 		g.commit(p)
 		if need := configs.NeedsRestart(old, file); len(need) > 0 {
-			g.log.Warn("some changes wait for a restart", "keys", strings.Join(need, ", "))
+			g.log.Warn("configuration changes wait for a restart", "keys", strings.Join(need, ", "))
 		}
 		g.warn(file)
 		g.log.Info("configuration reloaded", "path", file.Path)
@@ -86,7 +86,7 @@ func (g *Gateway) commit(p *prepared) {
 func (g *Gateway) badReload(err error) {
 	err = g.opt.Secrets.hidden(err)
 	g.conf.refused(err, g.opt.Now())
-	g.log.Error("configuration stays as it was", "err", err)
+	g.log.Error("configuration refused, the former one stays in force", "err", err)
 	row := workspace.AuditRow{Kind: workspace.AuditConfigRefused, Via: "config", What: map[string]any{"error": err.Error()}}
 	if err := g.store.Audit(row); err != nil {
 		g.log.Error("audit row is not kept", "kind", row.Kind, "err", err)

@@ -43,8 +43,8 @@ func TestR13_T21_BadConfigurationChangesNothing(t *testing.T) {
 		r.write(c.yaml)
 		r.g.Reload()
 		for named := false; !named; read++ {
-			r.logged("configuration stays as it was", read+1)
-			_, after, _ := cutNth(r.log.String(), "configuration stays as it was", read+1)
+			r.logged("configuration refused, the former one stays in force", read+1)
+			_, after, _ := cutNth(r.log.String(), "configuration refused, the former one stays in force", read+1)
 			why, _, _ := strings.Cut(after, "\n")
 			named = strings.Contains(why, c.why)
 		}
@@ -295,10 +295,10 @@ func TestR13_ARefusedReloadLeavesAllInForceAndIsTriedAgain(t *testing.T) {
 		c.spoil()
 		r.write(next)
 		r.g.Reload()
-		r.logged("configuration stays as it was", 1+i*2)
-		n := strings.Count(r.log.String(), "configuration stays as it was")
+		r.logged("configuration refused, the former one stays in force", 1+i*2)
+		n := strings.Count(r.log.String(), "configuration refused, the former one stays in force")
 		r.g.Reload() // tried again, and refused again
-		r.logged("configuration stays as it was", n+1)
+		r.logged("configuration refused, the former one stays in force", n+1)
 		if !strings.Contains(r.log.String(), c.why) {
 			t.Errorf("%s: the log does not say why", c.why)
 		}
@@ -318,7 +318,7 @@ func TestR13_ARefusedReloadLeavesAllInForceAndIsTriedAgain(t *testing.T) {
 		c.fix()
 		if i < 2 {
 			r.write(old)
-			r.logged("configuration is as it was again", i+1)
+			r.logged("configuration restored", i+1)
 			if got := r.inForce(oldToken, host); got != was {
 				t.Errorf("%s, put back: %s, want %s", c.why, got, was)
 			}

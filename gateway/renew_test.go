@@ -111,7 +111,7 @@ func TestR13_AChannelKeepsItsKeysWhenTheNewOnesAreBad(t *testing.T) {
 	r := newRig(t, setup{extra: quiet})
 	ana := r.person(11)
 	r.write(strings.Replace(r.config(), `api_url: "`+r.tg.URL(), `api_url: "ftp://x`+r.tg.URL(), 1))
-	r.logged("configuration stays as it was", 1)
+	r.logged("configuration refused, the former one stays in force", 1)
 	r.say(ana, 11, "hello")
 	r.said(ana, "echo: hello")
 }

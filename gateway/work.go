@@ -51,7 +51,7 @@ func Warnings(c *configs.Config) []configs.Problem { return snapshot.Warnings(c)
 // warn tells the log what a configuration says that does nothing, as config check does.
 func (g *Gateway) warn(c *configs.Config) {
 	for _, p := range Warnings(c) {
-		g.log.Warn("configuration says what may not be meant", "key", p.Path, "line", p.Line, "why", p.Text)
+		g.log.Warn("configuration warning", "key", p.Path, "line", p.Line, "why", p.Text)
 	}
 }
 

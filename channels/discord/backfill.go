@@ -211,7 +211,7 @@ func (r *receiver) fill(ctx context.Context, g gap) (all []missed, err error) {
 			return all, ctx.Err()
 		}
 	}
-	r.c.log.Warn("more was missed in a channel than is read back", "peer", g.id)
+	r.c.log.Warn("backfill limit reached in a channel", "peer", g.id)
 	return all, nil
 }
 
@@ -227,7 +227,7 @@ func (r *receiver) placed(ctx context.Context, g *gap) (bool, error) {
 		return true, nil // a server in Discord's place that has no such call
 	}
 	if err != nil || ch.Guild == "" && !ch.direct() {
-		r.c.log.Warn("a channel that was written in cannot be placed", "peer", g.id, "err", err)
+		r.c.log.Warn("channel of a missed message not found", "peer", g.id, "err", err)
 		return false, nil
 	}
 	g.guild = ch.Guild
@@ -258,7 +258,7 @@ func (r *receiver) past(ctx context.Context, g gap, raw json.RawMessage, members
 		m.Member = r.member(ctx, m.Guild, m.Author.ID, members)
 	}
 	if err := r.message(ctx, m, raw, b); err != nil {
-		r.c.log.Debug("a message cannot be placed", "peer", g.id, "err", err) // ctx ended
+		r.c.log.Debug("channel of a message not found", "peer", g.id, "err", err) // ctx ended
 	}
 	return m.ID
 }

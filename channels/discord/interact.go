@@ -128,7 +128,7 @@ func (r *receiver) giveUp(ctx context.Context, token string, said <-chan struct{
 		return
 	}
 	if err := r.c.rest.call(ctx, "end an unanswered command", http.MethodDelete, hook, nil, nil); err != nil {
-		r.c.log.Debug("a command still shows that it is worked on", "err", err)
+		r.c.log.Debug("deferred command response not closed", "err", err)
 	}
 }
 

@@ -88,7 +88,7 @@ func (k *keeper) load(intents int) (kept, bool) {
 	case errors.Is(err, fs.ErrNotExist):
 		return kept{}, false
 	case err != nil:
-		k.log.Warn("the session of before cannot be read; a new one is begun", "err", err)
+		k.log.Warn("stored session cannot be read, a new one begins", "err", err)
 		return kept{}, false
 	case got.Owner != k.owner || got.Intents != intents || got.Session == "" || got.Seq < 1:
 		return kept{}, false // another account's, or one that would hear something else
@@ -166,7 +166,7 @@ func (k *keeper) flush() {
 	}
 	err := writeKept(k.path, next)
 	if err != nil && !k.failed {
-		k.log.Warn("the session cannot be kept for the next start", "err", err)
+		k.log.Warn("session cannot be stored", "err", err)
 	}
 	k.failed = err != nil
 }

@@ -98,7 +98,7 @@ func (r *receiver) backfill(ctx context.Context) {
 	newest, err := r.in.Newest(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.c.log.Warn("what was missed cannot be asked for", "err", err)
+			r.c.log.Warn("missed messages cannot be requested", "err", err)
 		}
 		return
 	}
@@ -117,7 +117,7 @@ func (r *receiver) backfill(ctx context.Context) {
 				continue
 			}
 			if err != nil && ctx.Err() == nil {
-				r.c.log.Warn("what was missed in a room cannot be read", "peer", peer, "err", err)
+				r.c.log.Warn("missed messages of a room cannot be read", "peer", peer, "err", err)
 			}
 			break
 		}

@@ -66,7 +66,7 @@ func (c *Channel) Serve(w http.ResponseWriter, r *http.Request, who Person, stil
 	defer c.leave(l)
 	ws, err := websocket.Accept(w, r, nil) // it has answered; a foreign Origin ends here a second time
 	if err != nil {
-		c.opt.Log.Debug("no live line", "err", err)
+		c.opt.Log.Debug("live connection refused", "err", err)
 		return
 	}
 	ws.SetReadLimit(maxFrame)
@@ -196,7 +196,7 @@ func (l *line) last(life context.Context, f lastFrame) {
 		err = l.send(life, data, lastWords)
 	}
 	if err != nil {
-		l.c.opt.Log.Debug("last words were not heard", "err", err)
+		l.c.opt.Log.Debug("closing message not sent", "err", err)
 	}
 }
 

@@ -144,7 +144,7 @@ func (c *Channel) show(ctx context.Context, to channels.Address, f postFrame) er
 	c.keep(to, f)
 	for _, l := range asked {
 		if err := l.put(f); err != nil { // it has ended: its silence is counted below
-			c.opt.Log.Debug("a page left before a post", "err", err)
+			c.opt.Log.Debug("page closed before a post", "err", err)
 		}
 	}
 	return c.outcome(ctx, asked, answers)

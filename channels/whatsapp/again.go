@@ -46,7 +46,7 @@ func (s *session) receipt(e *events.Receipt) bool {
 	default:
 	}
 	if err != nil {
-		s.c.log.Warn("a receipt cannot be noted", "err", mask(err.Error()))
+		s.c.log.Warn("receipt cannot be stored", "err", mask(err.Error()))
 	}
 	return err == nil
 }
@@ -84,7 +84,7 @@ func (s *session) answerAgain(connected time.Time) {
 			err = errors.Join(err, s.resend(s.life, q))
 		}
 		if err != nil && s.life.Err() == nil {
-			s.c.log.Warn("what a device asked for cannot be sent again", "err", mask(err.Error()))
+			s.c.log.Warn("retry receipt cannot be answered", "err", mask(err.Error()))
 		}
 	}()
 }

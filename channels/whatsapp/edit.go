@@ -183,7 +183,7 @@ func (s *session) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := s.cli.SendPresence(ctx, types.PresenceUnavailable); err != nil && !errors.Is(err, whatsmeow.ErrNoPushName) {
-		s.c.log.Debug("tell that nobody is here", "err", mask(err.Error()))
+		s.c.log.Debug("presence cannot be sent", "err", mask(err.Error()))
 	}
 }
 
@@ -195,7 +195,7 @@ func (s *session) markRead(ctx context.Context, to channels.Address) {
 			ids = append(ids, m.id)
 		}
 		if err := s.cli.MarkRead(ctx, ids, s.c.clock.Now(), list[0].chat, sender); err != nil {
-			s.c.log.Debug("mark as read", "err", mask(err.Error()))
+			s.c.log.Debug("message cannot be marked as read", "err", mask(err.Error()))
 		}
 	}
 }

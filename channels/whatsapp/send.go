@@ -168,7 +168,7 @@ func (s *session) hand(ctx context.Context, chat types.JID, id string, m *waE2E.
 		return &channels.Error{Class: channels.Retry, Err: errLost}
 	}
 	if err := s.v.put(ctx, chat, id, m, s.c.clock.Now()); err != nil {
-		s.c.log.Warn("what is sent cannot be kept", "err", mask(err.Error()))
+		s.c.log.Warn("sent message cannot be stored", "err", mask(err.Error()))
 	}
 	var read map[string][]byte
 	ctx = context.WithValue(ctx, readKey{}, &read)

@@ -223,7 +223,7 @@ func (s *session) arrived(ctx context.Context) {
 	s.lid = lid
 	s.mu.Unlock()
 	if err := s.v.meet(ctx, s.id); err != nil {
-		s.c.log.Warn("that the device was let in cannot be noted", "err", err)
+		s.c.log.Warn("device link cannot be stored", "err", err)
 	}
 	s.owed.connected()
 	if s.owed.doubted() > 0 {
@@ -406,7 +406,7 @@ func (s *session) sentBefore(_, to types.JID, id types.MessageID) *waE2E.Message
 	defer cancel()
 	m, chat, err := s.v.get(ctx, id)
 	if err != nil {
-		s.c.log.Warn("what was sent before cannot be read", "err", err)
+		s.c.log.Warn("sent messages cannot be read", "err", err)
 	}
 	if m == nil || !s.sameChat(ctx, chat, to) {
 		return nil // whoever asks for what went to others gets nothing

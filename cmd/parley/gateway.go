@@ -78,11 +78,11 @@ func (a *app) serve(ctx context.Context, least slog.Level, asJSON bool, onLoss g
 				fmt.Fprintf(a.out, "WebChat: %s\n", g.SignInURL())
 			}
 			if err := tellManager("READY=1"); err != nil {
-				log.Warn("service manager is not told", "err", err)
+				log.Warn("service manager not notified", "err", err)
 			}
 			log.Info("ready", "url", g.URL(), "version", version, "config", src.Current().Path, "data", src.Current().DataDir)
 		case err := <-g.Failed():
-			log.Error("gateway cannot go on", "err", err)
+			log.Error("gateway failed", "err", err)
 			return errors.Join(err, a.stop(ctx, g, signals, log))
 		case s := <-signals:
 			if s == syscall.SIGHUP {

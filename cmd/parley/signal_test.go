@@ -260,7 +260,7 @@ func TestR13_HangUpReloadsAndABadConfigurationChangesNothing(t *testing.T) {
 	d.log.wait(t, "configuration reloaded")
 	d.write("nonsense: true")
 	d.signal(syscall.SIGHUP)
-	d.log.wait(t, "configuration stays as it was")
+	d.log.wait(t, "configuration refused, the former one stays in force")
 	d.log.wait(t, "nonsense: unknown key")
 	close(d.let)
 	if a, err := d.send(client.Message{Text: "still there?", Wait: 20}); err != nil || a.Text != "the answer" {

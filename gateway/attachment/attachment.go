@@ -363,7 +363,7 @@ func (f *Fetcher) open(ctx context.Context, it *item) (io.ReadCloser, error) {
 
 // reason is what people are told of a failure; the log has the rest.
 func (f *Fetcher) reason(it *item, err error) string {
-	f.log.Warn("attachment cannot be Fetched", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
+	f.log.Warn("attachment cannot be fetched", "channel", it.in.Data.Channel, "input", it.in.ID, "err", err)
 	switch {
 	case errors.Is(err, channels.ErrTooLarge) || errors.Is(err, blob.ErrTooLarge):
 		return fmt.Sprintf("it is larger than was said or than the %d MB that I take", maxAttachment>>20)

@@ -166,7 +166,7 @@ func (d *Outbox) surplus(ctx context.Context, r *room, ch *transport.Channel, p 
 			return "", deleter.Delete(ctx, d.where(r), p.RemoteID)
 		})
 		if err != nil {
-			d.Log.Warn("surplus message stays", "room", d.where(r).String(), "err", err)
+			d.Log.Warn("surplus message not deleted", "room", d.where(r).String(), "err", err)
 		}
 	}
 	return d.settle(p, store.Move{To: workspace.PartCancelled})

@@ -165,7 +165,7 @@ func (d *Outbox) settle(p *workspace.Part, m store.Move) bool {
 // lost ends a job whose part somebody else has moved: a stop, an operator.
 func (d *Outbox) lost(p *workspace.Part, err error) bool {
 	if errors.Is(err, workspace.ErrConflict) {
-		d.Log.Debug("part was moved by somebody else", "outbound", p.OutboundID, "part", p.N, "err", err)
+		d.Log.Debug("part state changed concurrently", "outbound", p.OutboundID, "part", p.N, "err", err)
 	} else {
 		d.Log.Error("part cannot be moved", "outbound", p.OutboundID, "part", p.N, "err", err)
 	}

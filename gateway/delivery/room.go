@@ -196,7 +196,7 @@ func copyStates(to, from []workspace.Part) {
 func (d *Outbox) channel(ctx context.Context, r *room) (*transport.Channel, bool) {
 	addr, err := d.Address(r.id)
 	if err != nil {
-		d.Log.Error("room of an answer is not known", "room", r.id, "err", err)
+		d.Log.Error("room of an answer unknown", "room", r.id, "err", err)
 		return nil, false
 	}
 	return d.Channels.Wait(ctx, d.ending, addr)

@@ -42,7 +42,7 @@ func (r *Receiver) overheard(a *arrival) []workspace.ContextLine {
 	}
 	lines, last, err := r.Transcripts.Said(a.Key)
 	if err != nil {
-		r.Log.Error("what others said is not read", "session", a.key, "err", err)
+		r.Log.Error("overheard messages not read", "session", a.key, "err", err)
 	}
 	a.heard = last
 	return lines

@@ -72,7 +72,7 @@ func (s *Sandbox) Try(ctx context.Context) {
 		s.log.Warn("command execution disabled", "why", report.String())
 		return
 	}
-	s.log.Info("sandbox is proven", "tier", string(report.Tier), "report", report.String())
+	s.log.Info("sandbox self-test passed", "tier", string(report.Tier), "report", report.String())
 }
 
 // profile names the sandbox with all that the operator has set for it: an approval is bound to it.

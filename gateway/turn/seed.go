@@ -38,7 +38,7 @@ func (ts *Turns) seed(ctx context.Context, key workspace.Key, inputs []workspace
 	defer cancel()
 	past, err := historian.History(ctx, addr, seedLines)
 	if err != nil {
-		c.Log.Warn("what was said in a thread cannot be read", "session", key.String(), "err", err)
+		c.Log.Warn("thread history cannot be read", "session", key.String(), "err", err)
 		return nil
 	}
 	asked := map[channels.MessageID]bool{}

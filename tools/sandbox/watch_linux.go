@@ -72,7 +72,7 @@ func (n *ns) serve(ctx context.Context, port *os.File) {
 		err = n.way.ServeListener(ctx, l)
 	}
 	if err != nil {
-		n.log.Warn("a sandbox's way to the proxy has broken", "err", err)
+		n.log.Warn("sandbox proxy connection broken", "err", err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (w *Warden) Load(dirs []string) {
 			_, err = w.guard(real)
 		}
 		if err != nil {
-			w.opt.Log.Warn("folder is not looked after yet", "folder", d, "err", err)
+			w.opt.Log.Warn("folder not watched yet", "folder", d, "err", err)
 		}
 	}
 }

@@ -227,7 +227,7 @@ func (s *Store) noteHead(h workspace.AuditHead) {
 		return
 	}
 	if _, err := s.headFile.WriteAt(fmt.Appendf(nil, "%s %019d %s\n", h.Chain, h.N, h.Hash), 0); err != nil {
-		s.opt.Log.Warn("the audit log's head is not noted", "err", err)
+		s.opt.Log.Warn("audit head not stored", "err", err)
 	}
 }
 

@@ -97,7 +97,7 @@ func (s *Store) accept(l *Loss) error {
 		return err
 	}
 	s.renew = true
-	s.opt.Log.Warn("a loss is accepted", "loss", l.What(), "aside", aside)
+	s.opt.Log.Warn("data loss accepted", "loss", l.What(), "aside", aside)
 	s.tell(workspace.AuditStoreLoss, l.row(aside))
 	return nil
 }
@@ -109,7 +109,7 @@ func (s *Store) fresh(l *Loss) error {
 	if err != nil {
 		return err
 	}
-	s.opt.Log.Warn("all is moved aside, and the database begins from nothing", "loss", l.What(), "aside", aside)
+	s.opt.Log.Warn("data moved aside, new database created", "loss", l.What(), "aside", aside)
 	s.tell(workspace.AuditStoreFresh, l.row(aside))
 	return nil
 }

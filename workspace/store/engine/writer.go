@@ -201,7 +201,7 @@ func (w *writer) answer(j *job, err error) {
 		return
 	}
 	if err != nil {
-		w.db.log.Error("unit failed", "unit", j.name, "err", err)
+		w.db.log.Error("store unit failed", "unit", j.name, "err", err)
 	} else if j.then != nil {
 		j.then()
 	}
