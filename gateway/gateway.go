@@ -124,6 +124,9 @@ func New(opt Options) *Gateway {
 	if opt.Secrets == nil && opt.Source != nil {
 		opt.Secrets = NewSecrets(opt.Source.Current, opt.Env)
 	}
+	if opt.Book == nil {
+		opt.Book = NewLogbook()
+	}
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
@@ -320,11 +323,19 @@ func (g *Gateway) wire(c *configs.Config) {
 		Onward:    intake.Onward{Lanes: g.turns.Lanes(), Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
 		Questions: g.questions, Overloaded: g.memory.high, Began: g.began, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
 	g.logins = transport.NewLogins(g.base, g.channels)
-	g.control = &control.Control{Store: g.store, Blobs: g.blobs, House: house{g}, Turns: g.turns,
+	g.control = &control.Control{Store: g.store, Blobs: g.blobs, Turns: g.turns,
 		Prompts: turn.NewPrompts(turn.PromptOptions{Store: g.store, Transcripts: g.transcripts, Snapshot: g.snapshot, Typing: g.turns.ShowTyping}),
-		Work:    turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}, Questions: g.questions, Intake: g.intake,
+		Work:    turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}, Questions: g.questions, Intake: g.intake, Outbox: g.deliver,
+		Snapshot: g.snapshot, Changed: g.changed,
+		Process:   control.Process{Began: g.began, Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload},
 		Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Hide: g.hide(), Verbs: control.Verbs()}
 	commands.Serve(g.control, g.questions)
+}
+
+// changed drops what is remembered of a session whose record is another one now, and tells lists.
+func (g *Gateway) changed(session string) {
+	g.transcripts.Forget(session)
+	g.feed.Changed(session)
 }
 
 // flushTime is how long a shutdown lets rooms send what is ready.

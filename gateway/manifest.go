@@ -7,6 +7,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/command"
+	"parley/gateway/logbook"
 )
 
 // Manifest is the description of the app that a network wants before there is an account: what to paste at the network's
@@ -63,3 +64,6 @@ func wordsOf(usage string) []string {
 	}
 	return words
 }
+
+// NewLogbook is a book for Options.Book; its Handler goes behind what takes secrets out of the log.
+func NewLogbook() *logbook.Book { return &logbook.Book{} }

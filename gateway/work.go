@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"parley/configs"
 	"parley/gateway/control"
@@ -109,4 +110,36 @@ func (g *Gateway) keepSent(r io.Reader, name string, limit int64) (builtin.Kept,
 	}
 	mime := media.Type(kept.Head)
 	return builtin.Kept{Ref: kept.Ref, Name: media.Name(name, "file", mime), MIME: mime, Size: kept.Size}, nil
+}
+
+// readBlob is for models. They are told that a picture cannot be shown, the operator why.
+func (g *Gateway) readBlob(ref string) ([]byte, error) {
+	data, err := g.blobs.Read(ref)
+	if err != nil {
+		g.log.Error("kept file cannot be read", "err", err)
+	}
+	return data, err
+}
+
+// missAfter is how long after a start kept files are looked for.
+const missAfter = 3 * time.Second
+
+// missBlobs tells the operator once of kept files that are not there any more. What is in the others, doctor looks at.
+// What was left over a restart is answered first.
+func (g *Gateway) missBlobs(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(missAfter):
+	}
+	refs, err := g.store.BlobRefs(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			g.log.Warn("kept files not checked", "err", err)
+		}
+		return
+	}
+	if missing := g.blobs.Missing(refs); len(missing) > 0 {
+		g.log.Error("kept files are missing", "files", len(missing), "first", missing[0], "hint", "parley doctor lists them while no gateway runs; put them back into blobs/ from a backup")
+	}
 }

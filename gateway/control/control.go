@@ -16,15 +16,13 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
-	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/approval"
-	"parley/gateway/logbook"
 	"parley/gateway/rights"
+	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/gateway/turn"
 	"parley/routes"
-	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/blob"
 	"parley/workspace/store"
@@ -64,33 +62,6 @@ const (
 	ViaTerminal = "cli"
 )
 
-// House is what the running gateway does for the verbs.
-type House interface {
-	Push(list []workspace.Outbound)
-	// Forget drops what is remembered of a session.
-	Forget(key string)
-	// Cut divides a reply into the parts that a room takes.
-	Cut(room workspace.RoomID, text string) []store.Span
-	// Attach keeps a file for a room; ok is false where the network takes none.
-	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
-	Models() []llm.ModelHealth
-	Agent(id workspace.AgentID) (Agent, bool)
-	Agents() []Agent
-	// Tools are those of an agent, with the policy in front.
-	Tools(id workspace.AgentID) (tools.Set, bool)
-	ModelInfo(name string) (llm.Info, bool)
-	Started() time.Time
-	// ConfigFile is how the configuration in force and its file stand to one another.
-	ConfigFile() ConfigFile
-	// Reload reads the configuration again and does not wait.
-	Reload()
-	// Routes lists the rules as they are asked, and last the fallback; Config is what is in force, without secrets.
-	Routes() []RouteRow
-	Config() (Config, error)
-	// Log is the newest part of the daemon's own log.
-	Log() *logbook.Book
-}
-
 // Intake is the way in, for what comes from inside. *intake.Receiver is it.
 type Intake interface {
 	// LocalKey is the session that somebody names; empty are the default agent and main.
@@ -115,9 +86,8 @@ type Turns interface {
 	Offer(inputs ...workspace.Input)
 	// Pausing asks the turn of a session, if match accepts its first input, to pause at its next step, or to go on.
 	Pausing(key string, on bool, match func(first workspace.Input) bool)
-	// Queue is how a session handles messages during a turn, QueueDefault how that is configured.
+	// Queue is how a session handles messages during a turn.
 	Queue(key string) lane.Settings
-	QueueDefault() lane.Settings
 }
 
 // Prompts is what the prompts of sessions hold. *turn.Prompts is one.
@@ -140,6 +110,16 @@ type WorkFolders interface {
 	Output(key workspace.Key, actor workspace.Actor, room workspace.RoomID, name string) (*os.File, error)
 }
 
+// Outbox is the way out. *delivery.Outbox is it.
+type Outbox interface {
+	// PushAll sends what a unit stored.
+	PushAll(list []workspace.Outbound)
+	// CutFor divides a reply into the parts that a room takes.
+	CutFor(room workspace.RoomID, text string) []store.Span
+	// Attach keeps a file for a room; ok is false where the network takes none.
+	Attach(room workspace.RoomID, data []byte) (ref string, ok bool)
+}
+
 // Agent as people see it.
 type Agent struct {
 	ID      workspace.AgentID `json:"id"`
@@ -150,16 +130,39 @@ type Agent struct {
 	Choices []string `json:"choices,omitempty"`
 }
 
+// agent is a configured agent; of one that is not, only its id is known.
+func (c *Control) agent(id workspace.AgentID) (Agent, bool) {
+	snap := c.Snapshot()
+	a, ok := snap.Agents[id]
+	if !ok {
+		return Agent{ID: id, Name: string(id)}, false
+	}
+	return Agent{ID: a.ID, Name: a.Name, Models: a.Models, Choices: a.Choices, Default: id == snap.Default}, true
+}
+
+// agents are the configured ones, in their order.
+func (c *Control) agents() []Agent {
+	var out []Agent
+	for _, id := range c.Snapshot().Order {
+		a, _ := c.agent(id)
+		out = append(out, a)
+	}
+	return out
+}
+
 // Control is the verbs over a store and a running gateway. Safe for concurrent use.
 type Control struct {
 	Store     *store.Store
 	Blobs     *blob.Store
-	House     House
 	Turns     Turns
 	Prompts   Prompts
 	Work      WorkFolders
 	Questions *approval.Questions
 	Intake    Intake
+	Outbox    Outbox
+	Changed   func(session string) // drops what is remembered of a session, and tells lists
+	Process   Process
+	Snapshot  func() *snapshot.Snapshot // of the configuration in force
 	Transport *transport.Channels
 	Logins    *transport.Logins
 	Now       func() time.Time
@@ -273,7 +276,7 @@ func (c *Control) commit(call Call, value func(store.Did) any, changes ...store.
 			cmd.Reply = &store.NewOutbound{Key: workspace.InputKey(call.Input.ID, "reply"), InputID: call.Input.ID, RoomID: call.Room, Kind: workspace.OutReply,
 				OnUnknown: workspace.MarkUnknown, ReplyTo: replyTo(call)}
 			cmd.Text = render
-			cmd.Spans = func(text string) []store.Span { return c.House.Cut(call.Room, text) }
+			cmd.Spans = func(text string) []store.Span { return c.Outbox.CutFor(call.Room, text) }
 			if call.file != "" {
 				cmd.Spans = func(text string) []store.Span { return []store.Span{{To: len(text)}, {Blob: call.file}} }
 			}
@@ -286,7 +289,7 @@ func (c *Control) commit(call Call, value func(store.Did) any, changes ...store.
 	if err != nil {
 		return did, err
 	}
-	c.House.Push(did.Reply)
+	c.Outbox.PushAll(did.Reply)
 	return did, nil
 }
 
@@ -319,7 +322,7 @@ func (c *Control) Refuse(call Call, sentence string) error {
 	}
 	did, err := c.Store.RunCommand(cmd)
 	if err == nil {
-		c.House.Push(did.Reply)
+		c.Outbox.PushAll(did.Reply)
 	}
 	return err
 }

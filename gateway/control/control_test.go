@@ -16,9 +16,11 @@ import (
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
 	"parley/channels"
+	"parley/configs"
 	"parley/gateway/control"
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
+	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/gateway/turn"
 	"parley/routes"
@@ -27,29 +29,28 @@ import (
 	"parley/workspace/store"
 )
 
-// house is a running gateway as far as verbs without side effects need one.
-type house struct {
-	control.House // nil: a verb that needs more fails the test
-	cancelled     []string
-	offered       []workspace.Input
-	pushed        []workspace.Outbound
-	first         workspace.Input // of the turn that runs
-	waiting       []workspace.Input
-	work          func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) // nil: nothing has worked
+// running is a gateway as far as verbs without side effects need one.
+type running struct {
+	cancelled []string
+	offered   []workspace.Input
+	pushed    []workspace.Outbound
+	first     workspace.Input // of the turn that runs
+	waiting   []workspace.Input
+	work      func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) // nil: nothing has worked
 }
 
-func (h *house) Work(key workspace.Key, who workspace.Actor, room workspace.RoomID) (turn.Work, error) {
+func (h *running) Work(key workspace.Key, who workspace.Actor, room workspace.RoomID) (turn.Work, error) {
 	if h.work == nil {
 		return turn.Work{}, fs.ErrNotExist
 	}
 	return h.work(key, who, room)
 }
 
-func (h *house) Lane(string) lane.View {
+func (h *running) Lane(string) lane.View {
 	return lane.View{Running: true, Run: []workspace.Input{h.first}, Requester: h.first.Person, Waiting: h.waiting}
 }
 
-func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bool {
+func (h *running) Cancel(key string, _ error, match func(workspace.Input) bool) bool {
 	if match(h.first) {
 		h.cancelled = append(h.cancelled, key)
 		return true
@@ -57,42 +58,26 @@ func (h *house) Cancel(key string, _ error, match func(workspace.Input) bool) bo
 	return false
 }
 
-func (h *house) CancelSummary(string, func(workspace.Input) bool) bool { return false }
-func (h *house) Remove(string, ...int64)                               {}
-func (h *house) Offer(inputs ...workspace.Input)                       { h.offered = append(h.offered, inputs...) }
-func (h *house) Push(list []workspace.Outbound)                        { h.pushed = append(h.pushed, list...) }
-func (h *house) Routes() []control.RouteRow                            { return nil }
-func (h *house) ConfigFile() control.ConfigFile                        { return control.ConfigFile{} }
-func (h *house) Config() (control.Config, error)                       { return control.Config{}, nil }
-func (h *house) Log() *logbook.Book                                    { return &logbook.Book{} }
-func (h *house) Forget(string)                                         {}
-func (h *house) Pausing(string, bool, func(workspace.Input) bool)      {}
-func (h *house) QueueDefault() lane.Settings                           { return lane.Settings{Mode: lane.Steer} }
-func (h *house) ModelInfo(string) (llm.Info, bool)                     { return llm.Info{}, false }
-func (h *house) Compose(turn.Asked) (turn.Composed, error)             { return turn.Composed{}, nil }
+func (h *running) CancelSummary(string, func(workspace.Input) bool) bool { return false }
+func (h *running) Remove(string, ...int64)                               {}
+func (h *running) Offer(inputs ...workspace.Input)                       { h.offered = append(h.offered, inputs...) }
+func (h *running) PushAll(list []workspace.Outbound)                     { h.pushed = append(h.pushed, list...) }
+func (h *running) Pausing(string, bool, func(workspace.Input) bool)      {}
+func (h *running) Compose(turn.Asked) (turn.Composed, error)             { return turn.Composed{}, nil }
 
-func (h *house) Output(workspace.Key, workspace.Actor, workspace.RoomID, string) (*os.File, error) {
+func (h *running) Output(workspace.Key, workspace.Actor, workspace.RoomID, string) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-func (h *house) Summarize(context.Context, turn.Asked, workspace.Session, string) (agentloop.Compaction, error) {
+func (h *running) Summarize(context.Context, turn.Asked, workspace.Session, string) (agentloop.Compaction, error) {
 	return agentloop.Compaction{}, agentloop.ErrShort
 }
 
-func (h *house) Attach(workspace.RoomID, []byte) (string, bool) { return "", false }
-func (h *house) Cut(_ workspace.RoomID, text string) []store.Span {
+func (h *running) Attach(workspace.RoomID, []byte) (string, bool) { return "", false }
+func (h *running) CutFor(_ workspace.RoomID, text string) []store.Span {
 	return []store.Span{{To: len(text)}}
 }
-func (h *house) Reload()                                       {}
-func (h *house) Started() time.Time                            { return time.Unix(1, 0) }
-func (h *house) Models() []llm.ModelHealth                     { return nil }
-func (h *house) Agents() []control.Agent                       { return []control.Agent{{ID: "a", Default: true}} }
-func (h *house) Queue(string) lane.Settings                    { return lane.Settings{Mode: lane.Steer} }
-func (h *house) Agent(workspace.AgentID) (control.Agent, bool) { return control.Agent{ID: "a"}, true }
-
-func (h *house) Tools(id workspace.AgentID) (tools.Set, bool) {
-	return tools.NewSet(nil, tools.PolicyConfig{}), id == "a"
-}
+func (h *running) Queue(string) lane.Settings { return lane.Settings{Mode: lane.Steer} }
 
 // noIntake takes every message and journals none.
 type noIntake struct{}
@@ -112,14 +97,31 @@ func (noIntake) Explain(routes.Facts, string) (routes.Verdict, routes.Route, []r
 	return routes.Verdict{}, routes.Route{}, nil, nil
 }
 
+// oneAgent is a configuration with the agent a, and without models, tools and routes.
+func oneAgent(t *testing.T) func() *snapshot.Snapshot {
+	t.Helper()
+	table, err := routes.NewTable(nil, routes.Options{Default: "a", Agents: []routes.Agent{{ID: "a"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	models, err := llm.NewRegistry(llm.RegistryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap := &snapshot.Snapshot{Config: &configs.Config{}, Order: []workspace.AgentID{"a"}, Default: "a", Table: table, Models: models,
+		Queue:  lane.Settings{Mode: lane.Steer},
+		Agents: map[workspace.AgentID]*snapshot.Agent{"a": {ID: "a", Tools: tools.NewSet(nil, tools.PolicyConfig{})}}}
+	return func() *snapshot.Snapshot { return snap }
+}
+
 // world is a control over a store in which ana has a run in a direct chat.
 type world struct {
 	*control.Control
-	house *house
-	key   workspace.Key
-	room  workspace.RoomID
-	run   workspace.RunID
-	input workspace.Input
+	running *running
+	key     workspace.Key
+	room    workspace.RoomID
+	run     workspace.RunID
+	input   workspace.Input
 }
 
 func newWorld(t *testing.T) *world {
@@ -133,16 +135,18 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{house: &house{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
-	w.Control = &control.Control{Store: st, House: w.house, Turns: w.house, Prompts: w.house, Work: w.house, Intake: noIntake{},
-		Transport: &transport.Channels{}, Folders: noFolders{}, Now: time.Now, Verbs: control.Verbs()}
+	w := &world{running: &running{}, key: workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: "main"}}
+	w.Control = &control.Control{Store: st, Turns: w.running, Prompts: w.running, Work: w.running, Outbox: w.running, Intake: noIntake{},
+		Transport: &transport.Channels{}, Folders: noFolders{}, Snapshot: oneAgent(t), Changed: func(string) {}, Now: time.Now, Verbs: control.Verbs(),
+		Process: control.Process{Began: time.Unix(1, 0), Book: &logbook.Book{}, Reload: func() {},
+			ConfigFile: func() control.ConfigFile { return control.ConfigFile{} }}}
 	people := []workspace.Person{{ID: "ana", Role: workspace.Member}, {ID: "ben", Role: workspace.Member}, {ID: "boss", Role: workspace.Owner}}
 	if err := st.SyncPeople(people); err != nil {
 		t.Fatal(err)
 	}
 	got := w.accept(t, "1", "ana", workspace.InputQueued, true)
 	w.input, w.run, w.room = got.Input, got.Begun.Run.ID, got.Input.RoomID
-	w.house.first = got.Input
+	w.running.first = got.Input
 	return w
 }
 
@@ -398,7 +402,7 @@ func TestOwnMeansOnlyOnesOwn(t *testing.T) {
 	if v, err := w.Why(ctx, ben); err != nil || v.Run != nil {
 		t.Errorf("ben is told why about %+v, %v", v.Run, err)
 	}
-	w.house.waiting = []workspace.Input{{Person: "ana", Text: "secret of ana"}, {Person: "ben", Text: "ben's"}}
+	w.running.waiting = []workspace.Input{{Person: "ana", Text: "secret of ana"}, {Person: "ben", Text: "ben's"}}
 	if v, err := w.Queue(ctx, ben, control.QueueChange{}); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
 		t.Errorf("ben sees %q waiting, %v", v.Waiting, err)
 	}
@@ -406,10 +410,10 @@ func TestOwnMeansOnlyOnesOwn(t *testing.T) {
 		t.Errorf("ben sees channels %+v, %v", st.Channels, err)
 	}
 	got, err := w.Stop(ctx, ben)
-	if err != nil || got.Run != "" || len(w.house.cancelled) != 0 {
+	if err != nil || got.Run != "" || len(w.running.cancelled) != 0 {
 		t.Errorf("ben stopped %+v, %v", got, err)
 	}
-	if got, err = w.Stop(ctx, boss); err != nil || got.Run != w.run || len(w.house.cancelled) != 1 {
+	if got, err = w.Stop(ctx, boss); err != nil || got.Run != w.run || len(w.running.cancelled) != 1 {
 		t.Errorf("the owner stopped %+v, %v", got, err)
 	}
 }
@@ -423,10 +427,10 @@ func TestResumeIsForOnesOwnMessagesUnlessOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := w.Resume(t.Context(), w.call("ana", workspace.Member, channels.DM)); err != nil || got.Messages != 2 || len(w.house.offered) != 2 {
-		t.Errorf("ana resumed %+v, offered %d, %v", got, len(w.house.offered), err)
+	if got, err := w.Resume(t.Context(), w.call("ana", workspace.Member, channels.DM)); err != nil || got.Messages != 2 || len(w.running.offered) != 2 {
+		t.Errorf("ana resumed %+v, offered %d, %v", got, len(w.running.offered), err)
 	}
-	if got, err := w.Resume(t.Context(), w.call("boss", workspace.Owner, channels.DM)); err != nil || got.Messages != 1 || w.house.offered[2].Person != "ben" {
+	if got, err := w.Resume(t.Context(), w.call("boss", workspace.Owner, channels.DM)); err != nil || got.Messages != 1 || w.running.offered[2].Person != "ben" {
 		t.Errorf("the owner resumed %+v, %v", got, err)
 	}
 }
@@ -439,8 +443,8 @@ func TestCommandHappensOnce(t *testing.T) {
 	c := w.call("ana", workspace.Member, channels.DM)
 	c.Input, c.Render = &in, func(any) string { return "fresh" }
 	first, err := w.NewSession(t.Context(), c, "")
-	if err != nil || len(w.house.pushed) != 1 || w.house.pushed[0].Text != "fresh" {
-		t.Fatalf("pushed %+v, %v", w.house.pushed, err)
+	if err != nil || len(w.running.pushed) != 1 || w.running.pushed[0].Text != "fresh" {
+		t.Fatalf("pushed %+v, %v", w.running.pushed, err)
 	}
 	if _, err := w.NewSession(t.Context(), c, ""); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("the second time: %v", err)
@@ -451,8 +455,8 @@ func TestCommandHappensOnce(t *testing.T) {
 	if got, err := w.Store.Input(in.ID); err != nil || got.State != workspace.InputAnswered {
 		t.Errorf("the command is %s, %v", got.State, err)
 	}
-	if len(w.house.pushed) != 1 {
-		t.Errorf("%d replies", len(w.house.pushed))
+	if len(w.running.pushed) != 1 {
+		t.Errorf("%d replies", len(w.running.pushed))
 	}
 	again := w.accept(t, "cmd2", "ana", workspace.InputQueued, false).Input
 	c.Input = &again

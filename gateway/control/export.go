@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
+	"parley/gateway/transcript"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -47,23 +47,9 @@ func (c *Control) ExportSession(ctx context.Context, call Call, key SessionWord,
 	}
 	x.Data, x.Inline = b.Bytes(), b.Len() <= maxInline
 	if !x.Inline && call.placed() && call.Input != nil {
-		call.file, x.File = c.House.Attach(call.Room, x.Data)
+		call.file, x.File = c.Outbox.Attach(call.Room, x.Data)
 	}
 	return x, c.answer(call, x)
-}
-
-// ExportLine is a line of the transcript as an exported document holds it.
-type ExportLine struct {
-	Sequence int64     `json:"sequence"`
-	Time     time.Time `json:"time"`
-	Run      string    `json:"run_id,omitempty"`
-	Role     string    `json:"role"`
-	Name     string    `json:"name,omitempty"`
-	Text     string    `json:"text,omitempty"`
-	Calls    []string  `json:"calls,omitempty"`
-	Event    string    `json:"event,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	Partial  bool      `json:"partial,omitempty"`
 }
 
 // WriteExport writes one generation, that SessionOf found, as Markdown or as JSON lines inside one document. It returns
@@ -90,9 +76,9 @@ func (c *Control) WriteExport(ctx context.Context, _ Call, w io.Writer, ses work
 		}
 		for _, e := range list {
 			after = e.N
-			line := exportLine(e)
+			line := transcript.LineOf(e)
 			if markdown {
-				_, err = io.WriteString(w, line.markdown())
+				_, err = io.WriteString(w, line.Markdown())
 			} else {
 				err = writeJSON(w, line, n > 0)
 			}
@@ -120,7 +106,7 @@ func exportTitle(ses workspace.Session) string {
 	return "Conversation with " + string(ses.Agent)
 }
 
-func writeJSON(w io.Writer, line ExportLine, comma bool) error {
+func writeJSON(w io.Writer, line transcript.Line, comma bool) error {
 	b, err := json.Marshal(line)
 	if err != nil {
 		return err
@@ -130,62 +116,4 @@ func writeJSON(w io.Writer, line ExportLine, comma bool) error {
 	}
 	_, err = w.Write(b)
 	return err
-}
-
-// exportLine leaves out what is private: reasoning, and what a provider wants back unchanged.
-func exportLine(e workspace.Entry) ExportLine {
-	x := ExportLine{Sequence: e.N, Time: e.At.UTC(), Run: string(e.RunID), Role: string(e.Role), Name: e.Body.Name, Text: e.Body.Plain(), Event: e.Body.Type,
-		Reason: e.Body.Reason, Partial: e.Body.Partial}
-	for _, p := range e.Body.Content {
-		switch p.Kind {
-		case workspace.ToolCall:
-			x.Calls = append(x.Calls, p.Name+" "+string(p.Args))
-		case workspace.ToolResult:
-			x.Name, x.Text = p.Name, x.Text+p.Text
-		}
-	}
-	if x.Event == "command" && len(e.Body.Context) > 0 {
-		x.Name, x.Text = e.Body.Context[0].Name, e.Body.Context[0].Text+"\n\n"+x.Text
-	}
-	return x
-}
-
-// markdown is empty for events that a reader needs not see.
-func (x ExportLine) markdown() string {
-	who := x.Name
-	switch {
-	case x.Role == string(workspace.RoleAssistant):
-		who = "Assistant"
-	case x.Role == string(workspace.RoleTool):
-		who = "Result of " + x.Name
-	case x.Role == string(workspace.RoleEvent) && (x.Event == "turn.started" || x.Event == "turn.ended"):
-		return ""
-	case x.Role == string(workspace.RoleEvent):
-		who = strings.ToUpper(x.Event[:min(1, len(x.Event))]) + x.Event[min(1, len(x.Event)):]
-	case who == "":
-		who = "User"
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s · %s\n\n", who, x.Time.Format("2006-01-02 15:04:05"))
-	if x.Role == string(workspace.RoleTool) {
-		b.WriteString(fenced(x.Text))
-	} else if x.Text != "" {
-		b.WriteString(strings.TrimRight(x.Text, "\n") + "\n")
-	}
-	for _, call := range x.Calls {
-		b.WriteString("\n" + fenced(call))
-	}
-	if x.Partial {
-		b.WriteString("\n*(stopped here)*\n")
-	}
-	return b.String()
-}
-
-// fenced is a code block whose fence is longer than any in the text.
-func fenced(s string) string {
-	fence := "```"
-	for strings.Contains(s, fence) {
-		fence += "`"
-	}
-	return fence + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }

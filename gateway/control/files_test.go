@@ -34,7 +34,7 @@ func (w *world) worked(t *testing.T, change func(*turn.Work)) string {
 	}
 	rule := disk.New(disk.Options{Floor: 1 << 60, Size: 8 << 20, Files: 100})
 	t.Cleanup(rule.Close)
-	w.house.work = func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) {
+	w.running.work = func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) {
 		var v turn.Work
 		root, err := workspace.OpenWork(dir)
 		if err != nil {
@@ -210,8 +210,8 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 			t.Errorf("%s: %v", c.Actor.Person, err)
 		}
 	}
-	open := w.house.work
-	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
+	open := w.running.work
+	w.running.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		v, err := open(k, a, r)
 		v.Everyone, v.Shared = true, true
 		return v, err
@@ -235,10 +235,10 @@ func TestFilesAreThoseOfTheLastTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.worked(t, nil)
-	open := w.house.work
+	open := w.running.work
 	var asked workspace.Actor
 	var room workspace.RoomID
-	w.house.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
+	w.running.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		asked, room = a, r
 		return open(k, a, r)
 	}
@@ -288,7 +288,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	w := newWorld(t)
 	dir := w.worked(t, nil)
 	var log bytes.Buffer
-	w.Control = &control.Control{Store: st, House: w.house, Work: w.house, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	w.Control = &control.Control{Store: st, Work: w.running, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	other, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)

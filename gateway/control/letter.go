@@ -51,7 +51,7 @@ func (c *Control) Resume(_ context.Context, call Call) (Resumed, error) {
 	if err != nil {
 		return Resumed{}, err
 	}
-	c.House.Push(did.Late)
+	c.Outbox.PushAll(did.Late)
 	c.Turns.Offer(again...)
 	return value(did), nil
 }
@@ -159,7 +159,7 @@ var RetryLetter = Verb[ByID, Letter]{
 		if err != nil {
 			return Letter{}, moved(err)
 		}
-		c.House.Push([]workspace.Outbound{o})
+		c.Outbox.PushAll([]workspace.Outbound{o})
 		l.State, l.Error = workspace.PartReady, ""
 		return l, nil
 	},

@@ -51,7 +51,7 @@ func (c *Control) Link(_ context.Context, call Call, code string) (LinkView, err
 		return v, err
 	}
 	c.Intake.PeopleChanged()
-	c.House.Push(did.Told)
+	c.Outbox.PushAll(did.Told)
 	return LinkView{Outcome: did.Joined.Outcome, With: did.Joined.With}, nil
 }
 

@@ -63,7 +63,7 @@ func (c *Control) Message(ctx context.Context, m Submission) (Submitted, error) 
 		return Submitted{}, workspace.Say(workspace.ErrInvalid, "The session name is longer than %d bytes.", MaxSession)
 	}
 	if m.Agent != "" {
-		if _, ok := c.House.Agent(m.Agent); !ok {
+		if _, ok := c.agent(m.Agent); !ok {
 			return Submitted{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(m.Agent))
 		}
 	}
@@ -203,5 +203,5 @@ func (c *Control) Agents(_ context.Context, call Call) ([]Agent, error) {
 	if err := c.may(call, "run.read"); err != nil {
 		return nil, err
 	}
-	return c.House.Agents(), nil
+	return c.agents(), nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"parley/configs"
 	"parley/gateway/logbook"
 	"parley/routes"
@@ -43,7 +45,22 @@ func (c *Control) Routes(_ context.Context, call Call) ([]RouteRow, error) {
 	if err := c.may(call, "routes"); err != nil {
 		return nil, err
 	}
-	return c.House.Routes(), nil
+	return c.routes(), nil
+}
+
+func (c *Control) routes() []RouteRow {
+	snap := c.Snapshot()
+	var out []RouteRow
+	for i, l := range snap.Table.List() {
+		row := RouteRow{Precedence: i + 1, N: l.N, Rule: l.Label, Agent: string(l.Agent), Session: l.Session,
+			Match: Match{Type: string(l.Type), Channel: l.Channel, Server: l.Server, Roles: l.Roles, Team: l.Team, Kind: string(l.Kind),
+				Peer: string(l.Peer), Thread: string(l.Thread)}}
+		for _, f := range l.Fanout {
+			row.Fanout = append(row.Fanout, string(f))
+		}
+		out = append(out, row)
+	}
+	return append(out, RouteRow{Precedence: len(out) + 1, Rule: routes.Fallback, Agent: string(snap.Default), Fallback: true})
 }
 
 // Config is the configuration in force, with [secret] in place of every credential.
@@ -62,12 +79,28 @@ type ConfigFile struct {
 	Waits     []string   `json:"waits,omitempty"`      // keys whose change waits for a restart
 }
 
+// Process is what the running gateway tells of itself.
+type Process struct {
+	Began      time.Time
+	Book       *logbook.Book // the newest part of its log
+	ConfigFile func() ConfigFile
+	Reload     func() // reads the configuration again and does not wait
+}
+
 // ShowConfig is what the gateway runs with.
 func (c *Control) ShowConfig(_ context.Context, call Call) (Config, error) {
 	if err := c.may(call, "config.show"); err != nil {
 		return Config{}, err
 	}
-	return c.House.Config()
+	text, err := c.Snapshot().Config.Show()
+	if err != nil {
+		return Config{}, err
+	}
+	out := Config{ConfigFile: c.Process.ConfigFile(), YAML: string(text)}
+	if err := yaml.Unmarshal(text, &out.Values); err != nil {
+		return Config{}, fmt.Errorf("parse the configuration that is shown: %w", err)
+	}
+	return out, nil
 }
 
 // Log is the newest part of the daemon's own log.
@@ -75,7 +108,7 @@ func (c *Control) Log(_ context.Context, call Call) (*logbook.Book, error) {
 	if err := c.may(call, "logs"); err != nil {
 		return nil, err
 	}
-	return c.House.Log(), nil
+	return c.Process.Book, nil
 }
 
 // Describe says whether the caller may read how this API is spoken.
@@ -148,5 +181,5 @@ func (c *Control) Me(_ context.Context, call Call) (who workspace.Actor, agents 
 	if err := c.may(call, "me"); err != nil {
 		return workspace.Actor{}, nil, 0, err
 	}
-	return call.Actor, append([]Agent{}, c.House.Agents()...), c.Store.Epoch(), nil
+	return call.Actor, append([]Agent{}, c.agents()...), c.Store.Epoch(), nil
 }

@@ -136,7 +136,7 @@ func (c *Control) decide(call Call, p workspace.Pairing, as workspace.Role, noti
 		return acc, err
 	}
 	c.Intake.PeopleChanged()
-	c.House.Push(out)
+	c.Outbox.PushAll(out)
 	return acc, nil
 }
 

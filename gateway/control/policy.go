@@ -65,7 +65,7 @@ func (c *Control) ExplainPolicy(_ context.Context, call Call, p PolicyProbe) (Po
 	if err := c.may(call, "policy.explain"); err != nil {
 		return PolicyExplained{}, err
 	}
-	set, ok := c.House.Tools(p.Agent)
+	agent, ok := c.Snapshot().Agents[p.Agent]
 	if !ok {
 		return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(p.Agent), 80))
 	}
@@ -79,13 +79,13 @@ func (c *Control) ExplainPolicy(_ context.Context, call Call, p PolicyProbe) (Po
 			return PolicyExplained{}, workspace.Say(workspace.ErrInvalid, "The arguments are no JSON.")
 		}
 		spec := tools.Spec{Name: p.Tool}
-		if t, ok := set.Lookup(p.Tool); ok {
+		if t, ok := agent.Tools.Lookup(p.Tool); ok {
 			spec = t.Spec()
 		}
-		x.Tools = append(x.Tools, policyTool(spec, set.Decide(s, p.Tool, p.Args)))
+		x.Tools = append(x.Tools, policyTool(spec, agent.Tools.Decide(s, p.Tool, p.Args)))
 		return x, nil
 	}
-	for _, j := range set.All(s) {
+	for _, j := range agent.Tools.All(s) {
 		x.Tools = append(x.Tools, policyTool(j.Spec, j.Verdict))
 	}
 	return x, nil
@@ -127,7 +127,7 @@ func (c *Control) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, err
 		}
 		s.Network = x.Network
 	}
-	if p.Route != "" && !slices.ContainsFunc(c.House.Routes(), func(r RouteRow) bool { return r.Rule == p.Route }) {
+	if p.Route != "" && !slices.ContainsFunc(c.routes(), func(r RouteRow) bool { return r.Rule == p.Route }) {
 		return s, workspace.Say(workspace.ErrNotFound, "There is no route %q.", clip.Runes(p.Route, 80))
 	}
 	return s, nil

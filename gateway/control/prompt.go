@@ -89,7 +89,7 @@ func (c *Control) Compact(ctx context.Context, call Call, instructions string) (
 	if _, err := c.commit(call, func(store.Did) any { return v }, mark); err != nil {
 		return v, err
 	}
-	c.House.Forget(call.Session.String())
+	c.Changed(call.Session.String())
 	return v, nil
 }
 
@@ -162,7 +162,7 @@ func (c *Control) Undo(_ context.Context, call Call) (Undone, error) {
 	if _, err := c.commit(call, func(store.Did) any { return v }, x.mark(ses)); err != nil {
 		return v, err
 	}
-	c.House.Forget(call.Session.String())
+	c.Changed(call.Session.String())
 	return v, nil
 }
 
@@ -228,7 +228,7 @@ func (c *Control) Retry(_ context.Context, call Call) (Undone, error) {
 	if err != nil {
 		return v, err
 	}
-	c.House.Forget(call.Session.String())
+	c.Changed(call.Session.String())
 	if did.Asked != nil {
 		c.Turns.Offer(*did.Asked)
 	}

@@ -57,9 +57,9 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 	key := call.Session.String()
 	v := c.Turns.Lane(key)
 	health, reason := c.Store.Health()
-	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Asleep: v.Asleep, Models: c.House.Models(), Health: string(health),
-		Uptime: c.Now().Sub(c.House.Started()).Round(time.Second), Queue: c.Turns.Queue(key)}
-	st.Agent, _ = c.House.Agent(call.Session.Agent)
+	st := Status{Session: key, Running: v.Running, Waiting: len(v.Waiting), Held: v.Held, Asleep: v.Asleep, Models: c.Snapshot().Models.Health(), Health: string(health),
+		Uptime: c.Now().Sub(c.Process.Began).Round(time.Second), Queue: c.Turns.Queue(key)}
+	st.Agent, _ = c.agent(call.Session.Agent)
 	if call.placed() {
 		place, err := c.Store.PlaceIn(call.Room)
 		if err != nil {
@@ -68,7 +68,7 @@ func (c *Control) Status(_ context.Context, call Call) (Status, error) {
 		st.Activation, st.Switched = place.Activation, call.home() != call.Session
 	}
 	if owner(call) {
-		st.Channels, st.Reason, st.Config = c.channels(), reason, c.House.ConfigFile()
+		st.Channels, st.Reason, st.Config = c.channels(), reason, c.Process.ConfigFile()
 	} else { // what a provider says of a failure may name keys and places
 		for i := range st.Models {
 			st.Models[i].LastError = ""
@@ -110,7 +110,7 @@ func (c *Control) WhoAmI(_ context.Context, call Call) (Who, error) {
 		return Who{}, err
 	}
 	w := Who{Person: call.Actor.Person, Role: call.Actor.Role, Name: call.Actor.Name, Session: call.Session.String()}
-	w.Agent, _ = c.House.Agent(call.Session.Agent)
+	w.Agent, _ = c.agent(call.Session.Agent)
 	if call.Input != nil {
 		w.User, w.Network = string(call.Input.Data.User), call.Input.Source
 	}
@@ -157,7 +157,7 @@ func (c *Control) NewSession(_ context.Context, call Call, text string) (Fresh, 
 		return v, err
 	}
 	v.Session = did.Session
-	c.House.Forget(key)
+	c.Changed(key)
 	if did.Asked != nil {
 		c.Turns.Offer(*did.Asked)
 	}
@@ -286,7 +286,7 @@ func (c *Control) Queue(_ context.Context, call Call, change QueueChange) (Queue
 	}
 	v.Changed = true
 	err := c.override(call, change.apply, func(o workspace.Overrides) any {
-		v.Settings = snapshot.QueueSettings(c.Turns.QueueDefault(), o)
+		v.Settings = snapshot.QueueSettings(c.Snapshot().Queue, o)
 		return v
 	})
 	return v, err

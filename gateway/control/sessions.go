@@ -78,12 +78,12 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 
 func (c *Control) agentOr(id workspace.AgentID) (workspace.AgentID, error) {
 	if id != "" {
-		if _, ok := c.House.Agent(id); !ok {
+		if _, ok := c.agent(id); !ok {
 			return "", workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(id), 80))
 		}
 		return id, nil
 	}
-	for _, a := range c.House.Agents() {
+	for _, a := range c.agents() {
 		if a.Default {
 			return a.ID, nil
 		}
@@ -137,7 +137,7 @@ var RenameSession = Verb[RenameIn, SessionItem]{
 		if _, err := c.commit(call, func(store.Did) any { return Renamed{it} }, store.Rename{Session: ses.ID, Name: name}); err != nil {
 			return SessionItem{}, err
 		}
-		c.House.Forget(ses.Key.String())
+		c.Changed(ses.Key.String())
 		return c.itemAgain(ses.ID)
 	},
 	Show: func(_ RenameIn, it SessionItem) spec.Shown {
@@ -207,7 +207,7 @@ func (c *Control) ended(ses workspace.Session, did store.Did) {
 			return first.RunID == run || first.RunID == "" && first.SessionID == ses.ID
 		})
 	}
-	c.House.Forget(key)
+	c.Changed(key)
 }
 
 // ForkIn says where a new generation leaves the old one.

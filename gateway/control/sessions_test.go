@@ -194,13 +194,13 @@ func TestForksAndDeletesHappenOnce(t *testing.T) {
 	keyed := boss
 	keyed.Key = "k"
 	first, err := w.fork(t, keyed, w.key.String(), 3)
-	if err != nil || first.Generation != 2 || len(w.house.cancelled) != 1 {
-		t.Fatalf("%+v, cancelled %q, %v", first, w.house.cancelled, err)
+	if err != nil || first.Generation != 2 || len(w.running.cancelled) != 1 {
+		t.Fatalf("%+v, cancelled %q, %v", first, w.running.cancelled, err)
 	}
 	got := w.accept(t, "next", "ana", workspace.InputQueued, true)
 	again, err := w.fork(t, keyed, w.key.String(), 3)
-	if err != nil || again.SessionID != first.SessionID || len(w.house.cancelled) != 1 {
-		t.Errorf("again: %+v, cancelled %q, %v", again, w.house.cancelled, err)
+	if err != nil || again.SessionID != first.SessionID || len(w.running.cancelled) != 1 {
+		t.Errorf("again: %+v, cancelled %q, %v", again, w.running.cancelled, err)
 	}
 	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "" {
 		t.Errorf("the run that came after was stopped: %+v, %v", run, err)

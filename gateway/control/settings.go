@@ -40,7 +40,7 @@ func (c *Control) override(call Call, change func(*workspace.Overrides), value f
 		change(&now)
 		_, err = c.commit(call, func(store.Did) any { return value(now) }, store.SetOverrides{Session: ses.ID, Overrides: now, Was: &was})
 		if err == nil || !errors.Is(err, workspace.ErrConflict) || tries == 3 {
-			c.House.Forget(call.Session.String())
+			c.Changed(call.Session.String())
 			return err
 		}
 	}
@@ -186,17 +186,17 @@ type ModelView struct {
 
 // choices are the models of an agent: its own, then those that it may be switched to.
 func (c *Control) choices(call Call, id workspace.AgentID, over workspace.Overrides) ModelView {
-	agent, _ := c.House.Agent(id)
+	agent, _ := c.agent(id)
 	v := ModelView{Override: over.Model, Gone: over.Model != ""}
 	health := map[string]llm.ModelHealth{}
-	for _, h := range c.House.Models() {
+	for _, h := range c.Snapshot().Models.Health() {
 		health[h.Name] = h
 	}
 	for _, name := range append(slices.Clone(agent.Models), agent.Choices...) {
 		if slices.ContainsFunc(v.Choices, func(m ModelChoice) bool { return m.Name == name }) {
 			continue
 		}
-		info, _ := c.House.ModelInfo(name)
+		info, _ := c.Snapshot().Models.Info(name)
 		h := health[name]
 		m := ModelChoice{N: len(v.Choices) + 1, Name: name, Model: info.Model, Default: len(v.Choices) == 0, Window: info.ContextWindow, Thinks: info.Thinks,
 			Offline: info.Offline, Down: h.Down, Current: name == over.Model}
@@ -227,7 +227,7 @@ func (c *Control) primary(id workspace.AgentID, over workspace.Overrides) llm.In
 	if len(v.Chain) == 0 {
 		return llm.Info{}
 	}
-	info, _ := c.House.ModelInfo(v.Chain[0])
+	info, _ := c.Snapshot().Models.Info(v.Chain[0])
 	info.Name = v.Chain[0]
 	return info
 }

@@ -132,7 +132,7 @@ func (c *Control) sumUsage(ctx context.Context, in UsageIn, sum UsageSum, from, 
 	for _, s := range sums {
 		switch in.By {
 		case "agent":
-			a, _ := c.House.Agent(workspace.AgentID(s.Key)) // one that is configured no more has its id for a name
+			a, _ := c.agent(workspace.AgentID(s.Key)) // one that is configured no more has its id for a name
 			s.Name = a.Name
 		case "person":
 			if s.Name, err = c.nameOf(names, workspace.PersonID(s.Key)); err != nil {

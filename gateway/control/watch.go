@@ -110,7 +110,7 @@ func (c *Control) Watch(_ context.Context, call Call, word SessionWord) (workspa
 	if err != nil || !rights.Reaches(call.Actor, k) {
 		return workspace.Key{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", string(word))
 	}
-	if _, ok := c.House.Agent(k.Agent); ok {
+	if _, ok := c.agent(k.Agent); ok {
 		return k, nil
 	}
 	if _, err := c.Store.SessionByKey(k); err != nil { // of an agent that is configured no more
@@ -250,6 +250,6 @@ func (c *Control) Reload(_ context.Context, call Call) error {
 	if err := c.may(call, "config.reload"); err != nil {
 		return err
 	}
-	c.House.Reload()
+	c.Process.Reload()
 	return nil
 }

@@ -68,11 +68,8 @@ func New(base context.Context, atOnce int, o Options) *Turns {
 
 // Queue is how a session handles messages that come during a turn.
 func (ts *Turns) Queue(key string) lane.Settings {
-	return snapshot.QueueSettings(ts.QueueDefault(), ts.Transcripts.Overrides(key))
+	return snapshot.QueueSettings(ts.Snapshot().Queue, ts.Transcripts.Overrides(key))
 }
-
-// QueueDefault is how that is configured.
-func (ts *Turns) QueueDefault() lane.Settings { return ts.Snapshot().Queue }
 
 // steers says whether a session's messages are steered into its turn.
 func (ts *Turns) steers(key string) bool { return ts.Queue(key).Mode == lane.Steer }
