@@ -71,7 +71,7 @@ func TestVoiceThatCannotBeHeardIsSaidPlainly(t *testing.T) {
 		"key":       {llmtest.Reply{Status: 401}, ogg, "the transcription service refuses its key"},
 		"limit":     {llmtest.Reply{Status: 429, Header: map[string]string{"Retry-After": "600"}}, ogg, "the transcription service is busy or out of reach"},
 		"silence":   {llmtest.Reply{Text: " \n"}, ogg, "nothing was understood in it"},
-		"no sound":  {llmtest.Reply{Text: "secret"}, []byte("#!/bin/sh\necho hi\n"), "it is no recording that can be read"},
+		"no sound":  {llmtest.Reply{Text: "secret"}, []byte("#!/bin/sh\necho hi\n"), "it is not a recording that can be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
