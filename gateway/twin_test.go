@@ -66,11 +66,11 @@ func TestASecondChannelWithOneAccountIsRefused(t *testing.T) {
 	}
 	call := control.Call{Actor: workspace.Actor{Person: "local", Role: workspace.Owner}}
 	r.logged("channel one has the same account", 1)
-	ch, err := r.g.Control().Channel(t.Context(), call, "two")
+	ch, err := control.ShowChannel.Call(t.Context(), r.g.Control(), call, control.ByChannel{Name: "two"})
 	if err != nil || ch.State != channels.Failed || ch.Hint == "" {
 		t.Errorf("the second is %+v, %v", ch, err)
 	}
-	if ch, err := r.g.Control().Channel(t.Context(), call, "one"); err != nil || ch.State != channels.Ready {
+	if ch, err := control.ShowChannel.Call(t.Context(), r.g.Control(), call, control.ByChannel{Name: "one"}); err != nil || ch.State != channels.Ready {
 		t.Errorf("the first is %+v, %v", ch, err)
 	}
 }

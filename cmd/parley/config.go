@@ -8,6 +8,7 @@ import (
 
 	"parley/configs"
 	"parley/gateway"
+	"parley/gateway/control"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -48,8 +49,13 @@ func (a *app) configCommand() *cobra.Command {
 		if _, _, err := a.load(); err != nil {
 			return err // it would be refused there too, but only the gateway's log would say why
 		}
-		_, err := post[map[string]any](c.Context(), a, "/v1/config/reload", nil)
-		return err
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		defer cl.Close()
+		_, err = control.ReloadConfig.Ask(c.Context(), cl, struct{}{})
+		return hint(err)
 	}}
 	group.AddCommand(a.jsonFlag(check), show, schema, path, reload)
 	return group

@@ -61,7 +61,7 @@ func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running boo
 		list = append(list, gateway.Finding{What: "gateway: " + former, Hint: "Mend it; the gateway tries again when the file is saved, and on: systemctl reload parley, or kill -HUP"})
 	}
 	for _, ch := range st.Channels {
-		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, ch.State), What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
+		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, string(ch.State)), What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
 	}
 	return true, list
 }

@@ -104,14 +104,3 @@ func (a *app) showStep(l login) {
 		fmt.Fprintf(a.out, "It holds until %s.\n", l.Expires.Local().Format("15:04:05"))
 	}
 }
-
-func (a *app) channelLogout() *cobra.Command {
-	return &cobra.Command{Use: "logout NAME", Short: "Unlink a channel from its account", Args: exactly("NAME"), RunE: func(c *cobra.Command, args []string) error {
-		ch, err := post[shownChannel](c.Context(), a, "/v1/channels/"+url.PathEscape(args[0])+"/logout", nil)
-		if err != nil || a.json {
-			return a.orShow(ch, err)
-		}
-		_, err = fmt.Fprintf(a.out, "%s is logged out\n", visible(ch.Name))
-		return err
-	}}
-}

@@ -8,13 +8,13 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 )
 
 // list is a page of what the API lists.
@@ -80,7 +80,7 @@ type shownStatus struct {
 		Down    bool   `json:"down"`
 		Error   string `json:"last_error"`
 	} `json:"models"`
-	Channels []shownChannel `json:"channels"`
+	Channels []control.Channel `json:"channels"`
 	Config   *struct {
 		Since   time.Time `json:"since"`
 		Problem string    `json:"problem"`
@@ -94,16 +94,6 @@ func (s shownStatus) former() string {
 		return ""
 	}
 	return fmt.Sprintf("the former configuration is in force since %s: %s", s.Config.Since.Local().Format(time.DateTime), s.Config.Problem)
-}
-
-type shownChannel struct {
-	Name    string    `json:"name"`
-	Type    string    `json:"type"`
-	Account string    `json:"account,omitempty"`
-	State   string    `json:"state"`
-	Since   time.Time `json:"since"`
-	Cause   string    `json:"cause,omitempty"`
-	Hint    string    `json:"hint,omitempty"`
 }
 
 func status(ctx context.Context, cl *client.Client, session string) (st shownStatus, err error) {
@@ -135,7 +125,7 @@ func (a *app) statusCommand() *cobra.Command {
 				fmt.Fprintf(a.out, "model %s (%s): %s\n", visible(m.Name), visible(m.Model), visible(state))
 			}
 			for _, ch := range st.Channels {
-				fmt.Fprintln(a.out, strings.TrimSpace(fmt.Sprintf("channel %s (%s): %s %s", visible(ch.Name), ch.Type, ch.State, visible(ch.Cause))))
+				fmt.Fprintln(a.out, strings.TrimSpace(fmt.Sprintf("channel %s (%s): %s %s", visible(ch.Name), ch.Network, ch.State, visible(ch.Cause))))
 			}
 			if former := st.former(); former != "" {
 				fmt.Fprintf(a.out, "configuration: %s\n", visible(former))
@@ -160,22 +150,7 @@ func (a *app) ready(ctx context.Context) error {
 
 func (a *app) agentCommand() *cobra.Command {
 	group := &cobra.Command{Use: "agent", Short: "Show agents", Args: cobra.NoArgs, RunE: needsVerb}
-	type agent struct {
-		ID      string   `json:"id"`
-		Name    string   `json:"name"`
-		Models  []string `json:"models"`
-		Default bool     `json:"default"`
-	}
-	ls := &cobra.Command{Use: "list", Short: "List agents", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		return fetch(c.Context(), a, "/v1/agents", func(l list[agent]) error {
-			var rows [][]string
-			for _, x := range l.Items {
-				rows = append(rows, []string{x.ID, x.Name, strings.Join(x.Models, ", "), strconv.FormatBool(x.Default)})
-			}
-			return a.table([]string{"ID", "NAME", "MODELS", "DEFAULT"}, rows)
-		})
-	}}
-	group.AddCommand(a.jsonFlag(ls), a.policyCommand())
+	group.AddCommand(a.policyCommand())
 	return group
 }
 

@@ -111,23 +111,13 @@ func ownRoutes() []route {
 		{"GET /v1/sessions/{key}/entries", false, (*server).sessionEntries},
 		{"GET /v1/sessions/{key}/events", false, (*server).sessionEvents},
 		{"GET /v1/status", false, (*server).status},
-		{"GET /v1/agents", false, (*server).listAgents},
 		{"POST /v1/agents/{id}/policy/explain", false, (*server).explainPolicy},
 		{"GET /v1/commands", false, (*server).listCommands},
-		{"GET /v1/channels", false, (*server).listChannels},
-		{"GET /v1/channels/{name}", false, (*server).getChannel},
-		{"POST /v1/channels/{name}/test", false, (*server).testChannel},
-		{"POST /v1/channels/{name}/login", false, (*server).login},
 		{"GET /v1/channels/{name}/login", false, (*server).loginStep},
-		{"DELETE /v1/channels/{name}/login", false, (*server).cancelLogin},
-		{"POST /v1/channels/{name}/logout", false, (*server).logout},
-		{"GET /v1/routes", false, (*server).listRoutes},
 		{"POST /v1/routes/explain", false, (*server).explainRoute},
 		{"GET /v1/logs", false, (*server).logs},
 		{"GET /v1/logs/events", false, (*server).logEvents},
 		{"GET /openapi.json", false, (*server).openapi},
-		{"GET /v1/config", false, (*server).config},
-		{"POST /v1/config/reload", false, (*server).reload},
 		{"POST /v1/backup", false, (*server).backup},
 	}
 }
@@ -272,7 +262,7 @@ func (s *server) call(r *http.Request) control.Call {
 }
 
 func (s *server) healthz(w http.ResponseWriter, _ *http.Request) error {
-	reply(w, http.StatusOK, statusDoc{"ok"})
+	reply(w, http.StatusOK, control.Done{Status: "ok"})
 	return nil
 }
 
@@ -282,7 +272,7 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) error {
 		p.after = 5
 		return p
 	}
-	reply(w, http.StatusOK, statusDoc{"ready"})
+	reply(w, http.StatusOK, control.Done{Status: "ready"})
 	return nil
 }
 

@@ -145,7 +145,7 @@ func (s *server) decideBySystem(w http.ResponseWriter, id workspace.ApprovalID, 
 		return decidedBefore(err)
 	}
 	if err == nil {
-		reply(w, http.StatusOK, statusDoc{string(ap.State)})
+		reply(w, http.StatusOK, control.Done{Status: string(ap.State)})
 	}
 	return err
 }

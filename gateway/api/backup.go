@@ -83,14 +83,3 @@ func leftOut(s control.Saved) string {
 	}
 	return b.String()
 }
-
-func (s *server) reload(w http.ResponseWriter, r *http.Request) error {
-	if err := decode(w, r, &struct{}{}); err != nil {
-		return err
-	}
-	if err := s.opt.Control.Reload(r.Context(), s.call(r)); err != nil {
-		return err
-	}
-	reply(w, http.StatusAccepted, statusDoc{"reading again"})
-	return nil
-}

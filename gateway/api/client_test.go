@@ -31,8 +31,8 @@ func TestTheClientKnowsWhatTheGatewaySays(t *testing.T) {
 	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
 	r.send(client.Message{Text: "good day", Wait: 20})
 	ctx, key := t.Context(), url.PathEscape(local)
-	strictly[client.List[client.Route]](t, r, "/v1/routes")
-	strictly[client.Config](t, r, "/v1/config")
+	strictly[spec.List[control.RouteRow]](t, r, "/v1/routes")
+	strictly[control.Config](t, r, "/v1/config")
 	strictly[client.List[client.LogItem]](t, r, "/v1/logs?level=debug")
 
 	made := strictly[control.SessionItem](t, r, "/v1/sessions/"+key)

@@ -33,11 +33,11 @@ var named = map[string]any{
 	"Problem": problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": control.RunItem{}, "RunDetail": runDetail{},
 	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
 	"Session": control.SessionItem{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "Generation": control.Generation{},
-	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "LoginRequest": loginRequest{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
+	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
 	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Letter": control.Letter{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
 	"PersonItem": control.PersonItem{}, "Account": control.AccountItem{}, "Pairing": control.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
-	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": statusDoc{}, "Item": item{}, "Trouble": troubleView{}, "Part": part{},
+	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": item{}, "Trouble": troubleView{}, "Part": part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
 }
 

@@ -17,13 +17,7 @@ type operation struct {
 
 type (
 	emptyRequest struct{}
-	statusDoc    struct {
-		Status string `json:"status"`
-	}
-	loginRequest struct {
-		Phone string `json:"phone,omitempty"` // number with country code, for a code to type; left out: a code to scan
-	}
-	codeRequest struct {
+	codeRequest  struct {
 		Code string `json:"code"` // from the link that the gateway prints
 	}
 )
@@ -70,33 +64,23 @@ func sessionOperations() map[string]operation {
 
 func gatewayOperations() map[string]operation {
 	return map[string]operation{
-		"GET /healthz":                        {"gateway", "Say that the process serves", "", nil, one(200, statusDoc{}), ""},
-		"GET /readyz":                         {"gateway", "Say whether messages are taken and can be answered", "", nil, one(200, statusDoc{}), ""},
+		"GET /healthz":                        {"gateway", "Say that the process serves", "", nil, one(200, control.Done{}), ""},
+		"GET /readyz":                         {"gateway", "Say whether messages are taken and can be answered", "", nil, one(200, control.Done{}), ""},
 		"GET /metrics":                        {"gateway", "Counters as Prometheus text", "", nil, one(200, ""), "text/plain"},
 		"GET /openapi.json":                   {"gateway", "This document", "", nil, one(200, map[string]any{}), ""},
 		"GET /v1/status":                      {"gateway", "Say how a session and the gateway behind it are", "session", nil, one(200, statusView{}), ""},
-		"GET /v1/agents":                      {"agents", "List the configured agents", "", nil, one(200, spec.List[control.Agent]{}), ""},
 		"POST /v1/agents/{id}/policy/explain": {"agents", "Say what tool policy would do with a call", "", policyRequest{}, one(200, control.PolicyExplained{}), ""},
 		"GET /v1/commands":                    {"messages", "List the slash commands that the caller may use", "", nil, one(200, spec.List[Command]{}), ""},
-		"GET /v1/routes":                      {"routes", "List the routes in the order in which they are asked", "", nil, one(200, spec.List[control.RouteRow]{}), ""},
 		"POST /v1/routes/explain":             {"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""},
 		"GET /v1/logs":                        {"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200, spec.List[logItem]{}), ""},
 		"GET /v1/logs/events":                 {"gateway", "Follow the daemon's log", "level after", nil, one(200, logItem{}), sseMedia},
-		"GET /v1/config":                      {"gateway", "Show the configuration in force, without secrets", "", nil, one(200, control.Config{}), ""},
-		"POST /v1/config/reload":              {"gateway", "Read the configuration again", "", emptyRequest{}, one(202, statusDoc{}), ""},
 		"POST /v1/backup":                     {"gateway", "Download the data directory", "", emptyRequest{}, one(200, ""), "application/gzip"},
 	}
 }
 
 func channelOperations() map[string]operation {
 	return map[string]operation{
-		"GET /v1/channels":                 {"channels", "List the channels and how they are", "", nil, one(200, spec.List[control.Channel]{}), ""},
-		"GET /v1/channels/{name}":          {"channels", "Say how one is", "", nil, one(200, control.Channel{}), ""},
-		"POST /v1/channels/{name}/test":    {"channels", "Have one ask its network about account, rights and settings", "", emptyRequest{}, one(200, control.Tested{}), ""},
-		"POST /v1/channels/{name}/login":   {"channels", "Begin to link one to an account, or join the attempt under way", "", loginRequest{}, one(202, control.Login{}), ""},
-		"GET /v1/channels/{name}/login":    {"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, control.Login{}), ""},
-		"DELETE /v1/channels/{name}/login": {"channels", "Give a login up", "", emptyRequest{}, one(204, nil), ""},
-		"POST /v1/channels/{name}/logout":  {"channels", "Unlink one from its account", "", emptyRequest{}, one(200, control.Channel{}), ""},
+		"GET /v1/channels/{name}/login": {"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, control.Login{}), ""},
 	}
 }
 

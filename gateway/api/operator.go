@@ -11,22 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"parley/gateway/control"
 	"parley/gateway/logbook"
 	"parley/gateway/spec"
 )
-
-func (s *server) listRoutes(w http.ResponseWriter, r *http.Request) error {
-	return whole[control.RouteRow](w)(s.opt.Control.Routes(r.Context(), s.call(r)))
-}
-
-func (s *server) config(w http.ResponseWriter, r *http.Request) error {
-	c, err := s.opt.Control.ShowConfig(r.Context(), s.call(r))
-	if err == nil {
-		reply(w, http.StatusOK, c)
-	}
-	return err
-}
 
 // document is this API as OpenAPI 3.1. A test makes it from the table of endpoints and holds real answers against it.
 //

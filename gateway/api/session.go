@@ -32,10 +32,6 @@ func (s *server) listCommands(w http.ResponseWriter, r *http.Request) error {
 	return whole[Command](w)(items, nil)
 }
 
-func (s *server) listAgents(w http.ResponseWriter, r *http.Request) error {
-	return whole[control.Agent](w)(s.opt.Control.Agents(r.Context(), s.call(r)))
-}
-
 // whole replies with a list that has one page.
 func whole[T any](w http.ResponseWriter) func([]T, error) error {
 	return func(items []T, err error) error {
@@ -51,11 +47,11 @@ func (s *server) status(w http.ResponseWriter, r *http.Request) error {
 	call := s.call(r)
 	text := r.URL.Query().Get("session")
 	if text == "" {
-		agents, err := s.opt.Control.Agents(r.Context(), call)
+		agents, err := control.ListAgents.Call(r.Context(), s.opt.Control, call, struct{}{})
 		if err != nil {
 			return err
 		}
-		for _, a := range agents {
+		for _, a := range agents.Items {
 			if a.Default {
 				text = workspace.Key{Agent: a.ID, Scope: workspace.ScopeLocal, Local: "main"}.String()
 			}

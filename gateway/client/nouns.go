@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -13,18 +12,6 @@ import (
 type List[T any] struct {
 	Items []T     `json:"items"`
 	Next  *string `json:"next"`
-}
-
-// Route is a rule, in the order in which they are asked; the last is the default agent, which is no assignment.
-type Route struct {
-	Precedence int             `json:"precedence"`
-	N          int             `json:"n"`
-	Rule       string          `json:"rule"`
-	Match      json.RawMessage `json:"match"`
-	Agent      string          `json:"agent"`
-	Session    string          `json:"session"`
-	Fanout     []string        `json:"fanout"`
-	Fallback   bool            `json:"fallback"`
 }
 
 // LogItem is a line of the daemon's own log.
@@ -47,22 +34,6 @@ type Trouble struct {
 	Time     time.Time  `json:"time"`
 	NextTry  *time.Time `json:"next_try"`
 	Stated   bool       `json:"stated"`
-}
-
-// Config is the configuration in force, without secrets.
-type Config struct {
-	ConfigFile
-	YAML   string          `json:"yaml"`
-	Values json.RawMessage `json:"values"`
-}
-
-// ConfigFile is how the configuration in force and its file stand to one another.
-type ConfigFile struct {
-	Path      string     `json:"path"`
-	Since     time.Time  `json:"since"`
-	Problem   string     `json:"problem"` // why what the file holds now is not in force
-	ProblemAt *time.Time `json:"problem_at"`
-	Waits     []string   `json:"waits"` // keys whose change waits for a restart
 }
 
 // Query is what narrows a list; what is empty does not. Names are those of the API's parameters.
@@ -157,16 +128,6 @@ func keyed(key string) http.Header {
 		h.Set("Idempotency-Key", key)
 	}
 	return h
-}
-
-// Routes lists the rules in the order in which they are asked.
-func (c *Client) Routes(ctx context.Context) (List[Route], error) {
-	return get[List[Route]](ctx, c, "/v1/routes")
-}
-
-// Config is what the gateway runs with.
-func (c *Client) Config(ctx context.Context) (Config, error) {
-	return get[Config](ctx, c, "/v1/config")
 }
 
 // Logs lists lines of the daemon's log; q: level, limit, after.

@@ -3,9 +3,12 @@ package control
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"parley/channels"
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/gateway/transport"
 )
 
@@ -30,12 +33,19 @@ type Tested struct {
 // testWithin bounds how long a network may take to answer a test.
 const testWithin = 20 * time.Second
 
-// Channels lists the configured channels with their state.
-func (c *Control) Channels(_ context.Context, call Call) ([]Channel, error) {
-	if err := c.may(call, "channels"); err != nil {
-		return nil, err
-	}
-	return c.channels(), nil
+var ListChannels = Verb[struct{}, spec.List[Channel]]{
+	Name: "channels", Help: "List the channels and how they are", Rights: rights.Owners,
+	HTTP: "GET /v1/channels", Group: "channels", CLI: "channel list",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (spec.List[Channel], error) {
+		return spec.Whole(c.channels()), nil
+	},
+	Show: func(_ struct{}, l spec.List[Channel]) spec.Shown {
+		s := spec.Shown{Heads: []string{"NAME", "TYPE", "STATE", "SINCE", "CAUSE"}}
+		for _, ch := range l.Items {
+			s.Rows = append(s.Rows, []any{ch.Name, ch.Network, ch.State, ch.Since, strings.TrimSpace(ch.Cause + " " + ch.Hint)})
+		}
+		return s
+	},
 }
 
 func (c *Control) channels() (out []Channel) {
@@ -46,28 +56,31 @@ func (c *Control) channels() (out []Channel) {
 	return out
 }
 
-// Channel is one of them.
-func (c *Control) Channel(_ context.Context, call Call, name string) (Channel, error) {
-	if err := c.may(call, "channels"); err != nil {
-		return Channel{}, err
-	}
-	return c.channel(name)
+// ByChannel names a channel.
+type ByChannel struct {
+	Name string `path:"name"`
 }
 
-// TestChannel has a channel ask its network about account, rights and settings. It changes nothing there and takes
-// up to 20 seconds.
-func (c *Control) TestChannel(ctx context.Context, call Call, name string) (Tested, error) {
-	if err := c.may(call, "channel.test"); err != nil {
-		return Tested{}, err
-	}
-	ch, err := c.channel(name)
-	if err != nil {
-		return Tested{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, testWithin)
-	defer cancel()
-	list := append([]channels.Finding{standing(ch)}, c.Transport.Named(name).Check(ctx)...)
-	return Tested{Channel: name, Findings: list, OK: !slices.ContainsFunc(list, func(f channels.Finding) bool { return !f.OK })}, nil
+var ShowChannel = Verb[ByChannel, Channel]{
+	Name: "channels", Help: "Say how one is", Rights: rights.Owners, HTTP: "GET /v1/channels/{name}", Group: "channels",
+	Do: func(_ context.Context, c *Control, _ Call, in ByChannel) (Channel, error) { return c.channel(in.Name) },
+}
+
+// TestChannel has a channel ask its network. It changes nothing there and takes up to 20 seconds.
+var TestChannel = Verb[ByChannel, Tested]{
+	Name: "channel.test", Help: "Have one ask its network about account, rights and settings", Rights: rights.Owners,
+	HTTP: "POST /v1/channels/{name}/test", Group: "channels",
+	Do: func(ctx context.Context, c *Control, _ Call, in ByChannel) (Tested, error) {
+		ch, err := c.channel(in.Name)
+		if err != nil {
+			return Tested{}, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, testWithin)
+		defer cancel()
+		list := append([]channels.Finding{standing(ch)}, c.Transport.Named(in.Name).Check(ctx)...)
+		bad := func(f channels.Finding) bool { return !f.OK }
+		return Tested{Channel: in.Name, Findings: list, OK: !slices.ContainsFunc(list, bad)}, nil
+	},
 }
 
 func (c *Control) channel(name string) (Channel, error) {

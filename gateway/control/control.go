@@ -193,13 +193,13 @@ func row(v verb) rights.Row {
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}
 	case "approve.button":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own}
-	case "message", "run.read", "approval.list", "approve",
+	case "message", "approval.list", "approve",
 		"describe", "file.put", "file.get", "me":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
 	case "send", "activation":
 		return rights.Row{Owner: rights.Yes}
-	case "run.output", "channels", "channel.test", "channel.login", "channel.logout", "routes", "route.explain",
-		"policy.explain", "logs", "config.show", "config.reload", "backup", "metrics", "sign-in.code":
+	case "run.output", "route.explain",
+		"policy.explain", "logs", "backup", "metrics", "sign-in.code":
 		return rights.Owners
 	}
 	return rights.Row{}

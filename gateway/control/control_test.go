@@ -227,24 +227,16 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Activation(ctx, c, "default"); return err }
 	case "context":
 		return func(c control.Call) error { _, err := w.Context(ctx, c, ""); return err }
-	case "routes":
-		return func(c control.Call) error { _, err := w.Routes(ctx, c); return err }
-	case "config.show":
-		return func(c control.Call) error { _, err := w.ShowConfig(ctx, c); return err }
 	case "logs":
 		return func(c control.Call) error { _, err := w.Log(ctx, c); return err }
 	case "describe":
 		return func(c control.Call) error { return w.Describe(ctx, c) }
-	case "channels":
-		return func(c control.Call) error { _, err := w.Control.Channels(ctx, c); return err }
 	case "route.explain":
 		return func(c control.Call) error { _, _, _, err := w.Explain(ctx, c, routes.Facts{}, "tg"); return err }
 	case "files":
 		return func(c control.Call) error { _, err := w.Files(ctx, c, "", ""); return err }
 	case "files.remove":
 		return func(c control.Call) error { _, err := w.RemoveFile(ctx, c, "", "x", false); return err }
-	case "config.reload":
-		return func(c control.Call) error { return w.Reload(ctx, c) }
 	}
 	if do := w.doSession(t, verb); do != nil {
 		return do

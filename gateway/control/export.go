@@ -4,14 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"time"
 
 	"parley/gateway/transcript"
-	"parley/workspace"
-	"parley/workspace/clip"
 )
 
 // Export is a transcript as a document.
@@ -42,7 +36,7 @@ func (c *Control) ExportSession(ctx context.Context, call Call, key SessionWord,
 		return x, err
 	}
 	var b bytes.Buffer
-	if x.Lines, err = c.WriteExport(ctx, call, &b, ses, format); err != nil {
+	if x.Lines, err = transcript.WriteDocument(ctx, &b, ses, cmp.Or(ses.Name, ses.Key.Name, localTitle(ses.Key)), format, c.Store.Entries); err != nil {
 		return x, err
 	}
 	x.Data, x.Inline = b.Bytes(), b.Len() <= maxInline
@@ -50,70 +44,4 @@ func (c *Control) ExportSession(ctx context.Context, call Call, key SessionWord,
 		call.file, x.File = c.Outbox.Attach(call.Room, x.Data)
 	}
 	return x, c.answer(call, x)
-}
-
-// WriteExport writes one generation, that SessionOf found, as Markdown or as JSON lines inside one document. It returns
-// how many lines of the transcript there are.
-func (c *Control) WriteExport(ctx context.Context, _ Call, w io.Writer, ses workspace.Session, format string) (n int, err error) {
-	markdown := format == "" || format == "markdown" || format == "md"
-	if !markdown && format != "json" {
-		return 0, workspace.Say(workspace.ErrInvalid, "There is no format %q. Formats are markdown and json.", clip.Runes(format, 40))
-	}
-	head := fmt.Sprintf("{\"session\":%q,\"generation\":%d,\"created\":%q,\"items\":[", ses.Key.String(), ses.Gen, ses.Created.UTC().Format(time.RFC3339))
-	if markdown {
-		head = fmt.Sprintf("# %s\n\n`%s`, generation %d, begun %s\n", exportTitle(ses), ses.Key, ses.Gen, ses.Created.UTC().Format(time.RFC3339))
-	}
-	if _, err := io.WriteString(w, head); err != nil {
-		return 0, err
-	}
-	for after := int64(0); ; {
-		list, err := c.Store.Entries(ses.ID, after, 500)
-		if err != nil {
-			return n, err
-		}
-		if len(list) == 0 {
-			break
-		}
-		for _, e := range list {
-			after = e.N
-			line := transcript.LineOf(e)
-			if markdown {
-				_, err = io.WriteString(w, line.Markdown())
-			} else {
-				err = writeJSON(w, line, n > 0)
-			}
-			if err != nil {
-				return n, err
-			}
-			n++
-		}
-		if err := ctx.Err(); err != nil {
-			return n, err
-		}
-	}
-	if !markdown {
-		_, err = io.WriteString(w, "]}\n")
-	}
-	return n, err
-}
-
-func exportTitle(ses workspace.Session) string {
-	for _, s := range []string{ses.Name, ses.Key.Name, localTitle(ses.Key)} {
-		if s != "" {
-			return s
-		}
-	}
-	return "Conversation with " + string(ses.Agent)
-}
-
-func writeJSON(w io.Writer, line transcript.Line, comma bool) error {
-	b, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	if comma {
-		b = append([]byte(",\n"), b...)
-	}
-	_, err = w.Write(b)
-	return err
 }

@@ -200,3 +200,49 @@ func Moment(t time.Time) *time.Time {
 	t = t.UTC()
 	return &t
 }
+
+// RouteRow is a rule of the table of routes, or the fallback behind them all.
+type RouteRow struct {
+	Precedence int    `json:"precedence"`  // 1 is asked first
+	N          int    `json:"n,omitempty"` // position in the configuration, from 1
+	Rule       string `json:"rule"`        // as bindings name it
+	Match      Match  `json:"match"`
+	Agent      string `json:"agent"`
+	Session    string `json:"session,omitempty"` // a named one beside the room's first
+	// Fanout are further agents, each of which gets a copy.
+	Fanout   []string `json:"fanout,omitempty"`
+	Fallback bool     `json:"fallback"` // the default agent, where no rule matches: no assignment
+}
+
+// Match is what all must fit; what is not given fits everything.
+type Match struct {
+	Type    string   `json:"type,omitempty"`
+	Channel string   `json:"channel,omitempty"`
+	Server  string   `json:"server,omitempty"`
+	Roles   []string `json:"roles,omitempty"`
+	Team    string   `json:"team,omitempty"`
+	Kind    string   `json:"kind,omitempty"`
+	Peer    string   `json:"peer,omitempty"`
+	Thread  string   `json:"thread,omitempty"`
+}
+
+// Config is the configuration in force, with [secret] in place of every credential.
+type Config struct {
+	ConfigFile
+	YAML   string `json:"yaml"`
+	Values any    `json:"values"` // the same, parsed
+}
+
+// ConfigFile is how the configuration in force and its file stand to one another.
+type ConfigFile struct {
+	Path      string     `json:"path"`                 // the file; empty: there is none, all is default
+	Since     time.Time  `json:"since"`                // when what is in force was taken
+	Problem   string     `json:"problem,omitempty"`    // why what the file holds now is not in force; empty: it is
+	ProblemAt *time.Time `json:"problem_at,omitempty"` // when that was found
+	Waits     []string   `json:"waits,omitempty"`      // keys whose change waits for a restart
+}
+
+// Done says what was done, or begun.
+type Done struct {
+	Status string `json:"status"`
+}

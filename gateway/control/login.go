@@ -2,8 +2,11 @@ package control
 
 import (
 	"context"
+	"net/http"
 	"time"
 
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/gateway/transport"
 	"parley/workspace"
 )
@@ -17,26 +20,33 @@ const (
 	loginHold  = 25 * time.Second
 )
 
-// LoginChannel begins to link a channel, or joins the attempt that is under way, and returns with its first code. phone asks
-// for a code to type instead of one to scan.
-func (c *Control) LoginChannel(ctx context.Context, call Call, name, phone string) (Login, error) {
-	if err := c.may(call, "channel.login"); err != nil {
-		return Login{}, err
-	}
-	if _, err := c.channel(name); err != nil {
-		return Login{}, err
-	}
-	// Before the attempt: who gets the code may link, whatever becomes of us.
-	if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogin, map[string]any{"channel": name, "phone": phone != ""})); err != nil {
-		return Login{}, err
-	}
-	l, err := c.Logins.Begin(name, phone)
-	if err != nil || l.State != transport.LoginWaiting || l.QR+l.Code != "" {
-		return l, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, codeWithin)
-	defer cancel()
-	return c.Logins.Next(ctx, name, l.Step)
+// LoginIn names a channel to be linked.
+type LoginIn struct {
+	ByChannel
+	Phone string `json:"phone,omitempty" help:"*number* with country code, for a code to type; left out: a code to scan"`
+}
+
+// LoginChannel begins to link a channel, or joins the attempt that is under way, and returns with its first code.
+var LoginChannel = Verb[LoginIn, Login]{
+	Name: "channel.login", Help: "Begin to link one to an account, or join the attempt under way", Rights: rights.Owners,
+	HTTP: "POST /v1/channels/{name}/login", Status: http.StatusAccepted, Group: "channels",
+	Do: func(ctx context.Context, c *Control, call Call, in LoginIn) (Login, error) {
+		if _, err := c.channel(in.Name); err != nil {
+			return Login{}, err
+		}
+		// Before the attempt: who gets the code may link, whatever becomes of us.
+		what := map[string]any{"channel": in.Name, "phone": in.Phone != ""}
+		if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogin, what)); err != nil {
+			return Login{}, err
+		}
+		l, err := c.Logins.Begin(in.Name, in.Phone)
+		if err != nil || l.State != transport.LoginWaiting || l.QR+l.Code != "" {
+			return l, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, codeWithin)
+		defer cancel()
+		return c.Logins.Next(ctx, in.Name, l.Step)
+	},
 }
 
 // ChannelLogin is how far a login has come. It waits up to 25 seconds for a step behind after; less than 0: it does not.
@@ -53,29 +63,31 @@ func (c *Control) ChannelLogin(ctx context.Context, call Call, name string, afte
 }
 
 // CancelLogin ends an attempt, and returns when it has ended.
-func (c *Control) CancelLogin(ctx context.Context, call Call, name string) error {
-	if err := c.may(call, "channel.login"); err != nil {
-		return err
-	}
-	if _, err := c.channel(name); err != nil {
-		return err
-	}
-	return c.Logins.Cancel(ctx, name)
+var CancelLogin = Verb[ByChannel, struct{}]{
+	Name: "channel.login", Help: "Give a login up", Rights: rights.Owners,
+	HTTP: "DELETE /v1/channels/{name}/login", Status: http.StatusNoContent, Group: "channels",
+	Do: func(ctx context.Context, c *Control, _ Call, in ByChannel) (none struct{}, err error) {
+		if _, err := c.channel(in.Name); err != nil {
+			return none, err
+		}
+		return none, c.Logins.Cancel(ctx, in.Name)
+	},
 }
 
-// LogoutChannel unlinks a channel from its account.
-func (c *Control) LogoutChannel(ctx context.Context, call Call, name string) (Channel, error) {
-	if err := c.may(call, "channel.logout"); err != nil {
-		return Channel{}, err
-	}
-	if _, err := c.channel(name); err != nil {
-		return Channel{}, err
-	}
-	if err := c.Logins.Logout(ctx, name); err != nil {
-		return Channel{}, err
-	}
-	if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogout, map[string]any{"channel": name})); err != nil {
-		return Channel{}, err
-	}
-	return c.channel(name)
+var LogoutChannel = Verb[ByChannel, Channel]{
+	Name: "channel.logout", Help: "Unlink one from its account", Rights: rights.Owners,
+	HTTP: "POST /v1/channels/{name}/logout", Group: "channels", CLI: "channel logout <name>",
+	Do: func(ctx context.Context, c *Control, call Call, in ByChannel) (Channel, error) {
+		if _, err := c.channel(in.Name); err != nil {
+			return Channel{}, err
+		}
+		if err := c.Logins.Logout(ctx, in.Name); err != nil {
+			return Channel{}, err
+		}
+		if err := c.Store.Audit(c.auditRow(call, workspace.AuditChannelLogout, map[string]any{"channel": in.Name})); err != nil {
+			return Channel{}, err
+		}
+		return c.channel(in.Name)
+	},
+	Show: func(_ ByChannel, ch Channel) spec.Shown { return spec.Shown{Line: ch.Name + " is logged out"} },
 }

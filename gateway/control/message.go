@@ -197,11 +197,3 @@ func (c *Control) Explain(_ context.Context, call Call, f routes.Facts, channel 
 	}
 	return c.Intake.Explain(f, channel)
 }
-
-// Agents lists the configured agents.
-func (c *Control) Agents(_ context.Context, call Call) ([]Agent, error) {
-	if err := c.may(call, "run.read"); err != nil {
-		return nil, err
-	}
-	return c.agents(), nil
-}

@@ -4,49 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"parley/configs"
 	"parley/gateway/logbook"
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/routes"
 	"parley/workspace"
 	"parley/workspace/store"
 )
-
-// RouteRow is a rule of the table of routes, or the fallback behind them all.
-type RouteRow struct {
-	Precedence int    `json:"precedence"`  // 1 is asked first
-	N          int    `json:"n,omitempty"` // position in the configuration, from 1
-	Rule       string `json:"rule"`        // as bindings name it
-	Match      Match  `json:"match"`
-	Agent      string `json:"agent"`
-	Session    string `json:"session,omitempty"` // a named one beside the room's first
-	// Fanout are further agents, each of which gets a copy.
-	Fanout   []string `json:"fanout,omitempty"`
-	Fallback bool     `json:"fallback"` // the default agent, where no rule matches: no assignment
-}
-
-// Match is what all must fit; what is not given fits everything.
-type Match struct {
-	Type    string   `json:"type,omitempty"`
-	Channel string   `json:"channel,omitempty"`
-	Server  string   `json:"server,omitempty"`
-	Roles   []string `json:"roles,omitempty"`
-	Team    string   `json:"team,omitempty"`
-	Kind    string   `json:"kind,omitempty"`
-	Peer    string   `json:"peer,omitempty"`
-	Thread  string   `json:"thread,omitempty"`
-}
-
-// Routes lists the rules in the order in which they are asked, and last the fallback.
-func (c *Control) Routes(_ context.Context, call Call) ([]RouteRow, error) {
-	if err := c.may(call, "routes"); err != nil {
-		return nil, err
-	}
-	return c.routes(), nil
-}
 
 func (c *Control) routes() []RouteRow {
 	snap := c.Snapshot()
@@ -63,20 +34,12 @@ func (c *Control) routes() []RouteRow {
 	return append(out, RouteRow{Precedence: len(out) + 1, Rule: routes.Fallback, Agent: string(snap.Default), Fallback: true})
 }
 
-// Config is the configuration in force, with [secret] in place of every credential.
-type Config struct {
-	ConfigFile
-	YAML   string `json:"yaml"`
-	Values any    `json:"values"` // the same, parsed
-}
-
-// ConfigFile is how the configuration in force and its file stand to one another.
-type ConfigFile struct {
-	Path      string     `json:"path"`                 // the file; empty: there is none, all is default
-	Since     time.Time  `json:"since"`                // when what is in force was taken
-	Problem   string     `json:"problem,omitempty"`    // why what the file holds now is not in force; empty: it is
-	ProblemAt *time.Time `json:"problem_at,omitempty"` // when that was found
-	Waits     []string   `json:"waits,omitempty"`      // keys whose change waits for a restart
+// ListRoutes lists the rules in the order in which they are asked, and last the fallback.
+var ListRoutes = Verb[struct{}, spec.List[RouteRow]]{
+	Name: "routes", Help: "List the routes in the order in which they are asked", Rights: rights.Owners, HTTP: "GET /v1/routes", Group: "routes",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (spec.List[RouteRow], error) {
+		return spec.Whole(c.routes()), nil
+	},
 }
 
 // Process is what the running gateway tells of itself.
@@ -88,19 +51,29 @@ type Process struct {
 }
 
 // ShowConfig is what the gateway runs with.
-func (c *Control) ShowConfig(_ context.Context, call Call) (Config, error) {
-	if err := c.may(call, "config.show"); err != nil {
-		return Config{}, err
-	}
-	text, err := c.Snapshot().Config.Show()
-	if err != nil {
-		return Config{}, err
-	}
-	out := Config{ConfigFile: c.Process.ConfigFile(), YAML: string(text)}
-	if err := yaml.Unmarshal(text, &out.Values); err != nil {
-		return Config{}, fmt.Errorf("parse the configuration that is shown: %w", err)
-	}
-	return out, nil
+var ShowConfig = Verb[struct{}, Config]{
+	Name: "config.show", Help: "Show the configuration in force, without secrets", Rights: rights.Owners, HTTP: "GET /v1/config", Group: "gateway",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (Config, error) {
+		text, err := c.Snapshot().Config.Show()
+		if err != nil {
+			return Config{}, err
+		}
+		out := Config{ConfigFile: c.Process.ConfigFile(), YAML: string(text)}
+		if err := yaml.Unmarshal(text, &out.Values); err != nil {
+			return Config{}, fmt.Errorf("parse the configuration that is shown: %w", err)
+		}
+		return out, nil
+	},
+}
+
+// ReloadConfig reads the configuration again; a bad one changes nothing, and the log says why.
+var ReloadConfig = Verb[struct{}, Done]{
+	Name: "config.reload", Help: "Read the configuration again", Rights: rights.Owners,
+	HTTP: "POST /v1/config/reload", Status: http.StatusAccepted, Group: "gateway",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (Done, error) {
+		c.Process.Reload()
+		return Done{"reading again"}, nil
+	},
 }
 
 // Log is the newest part of the daemon's own log.
@@ -182,4 +155,18 @@ func (c *Control) Me(_ context.Context, call Call) (who workspace.Actor, agents 
 		return workspace.Actor{}, nil, 0, err
 	}
 	return call.Actor, append([]Agent{}, c.agents()...), c.Store.Epoch(), nil
+}
+
+var ListAgents = Verb[struct{}, spec.List[Agent]]{
+	Name: "run.read", Help: "List the configured agents", Rights: readSession, HTTP: "GET /v1/agents", Group: "agents", CLI: "agent list",
+	Do: func(_ context.Context, c *Control, _ Call, _ struct{}) (spec.List[Agent], error) {
+		return spec.Whole(c.agents()), nil
+	},
+	Show: func(_ struct{}, l spec.List[Agent]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "NAME", "MODELS", "DEFAULT"}}
+		for _, a := range l.Items {
+			s.Rows = append(s.Rows, []any{a.ID, a.Name, strings.Join(a.Models, ", "), a.Default})
+		}
+		return s
+	},
 }

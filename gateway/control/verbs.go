@@ -11,5 +11,7 @@ func Verbs() []Any {
 		ListSessions, ShowSession, CreateSession, RenameSession, DeleteSession, ForkSession, ListGenerations,
 		ListRuns, StopRun, StopAll, PauseRun, ResumeRun,
 		ListAudit, VerifyAudit,
+		ListChannels, ShowChannel, TestChannel, LoginChannel, CancelLogin, LogoutChannel,
+		ListRoutes, ListAgents, ShowConfig, ReloadConfig,
 	}
 }

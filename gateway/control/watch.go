@@ -244,12 +244,3 @@ func (c *Control) Backup(ctx context.Context, call Call, file string) (Saved, er
 	}
 	return s, err
 }
-
-// Reload reads the configuration again; a bad one changes nothing, and the log says why.
-func (c *Control) Reload(_ context.Context, call Call) error {
-	if err := c.may(call, "config.reload"); err != nil {
-		return err
-	}
-	c.Process.Reload()
-	return nil
-}

@@ -371,11 +371,6 @@ export type Login = {
   error?: string
 }
 
-export type LoginRequest = {
-  /** number with country code, for a code to type; left out: a code to scan */
-  phone?: string
-}
-
 export type Match = {
   type?: string
   channel?: string
