@@ -28,7 +28,7 @@ func (s askAbout) Decide(t tools.Subject, name string, args json.RawMessage) too
 	return v
 }
 
-// T11: a grant for the session holds for the same tool of the same person until the session begins anew; a network
+// T11: a grant for the session holds for the same tool of the same person until the session begins again; a network
 // without buttons is asked in words.
 func TestT11_ASessionGrantEndsWithTheSession(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func note(file, line string) {
 	}
 }
 
-// daemon is one process of ours.
+// daemon is one process of Parley.
 type daemon struct {
 	cmd    *exec.Cmd
 	began  time.Time

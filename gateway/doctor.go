@@ -106,7 +106,7 @@ func checkFolder(c *configs.Config) []Finding {
 	case err != nil:
 		return []Finding{bad("Check the folders above it.", "data directory: %v", err)}
 	case !info.IsDir():
-		return []Finding{bad("Name a folder in data_dir.", "data directory %s is no folder", c.DataDir)}
+		return []Finding{bad("Name a folder in data_dir.", "data directory %s is not a folder", c.DataDir)}
 	}
 	list := []Finding{good("data directory %s", c.DataDir)}
 	if err := canWrite(c.DataDir); err != nil {

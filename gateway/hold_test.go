@@ -293,7 +293,7 @@ func TestADomainsSystemIsAskedAndCallsBack(t *testing.T) {
 	r.stored("the approval", `SELECT state, via, external_ref FROM approvals`, "consumed|webhook|PAY-7")
 }
 
-// What a system answers at once counts whatever it calls its type; what is no answer is a no.
+// What a system answers at once counts whatever it calls its type; what is not an answer is a no.
 func TestADomainsSystemAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ mime, body, said, state string }{

@@ -44,7 +44,7 @@ func TestR05_DeadLetterIsListedRetriedAndDropped(t *testing.T) {
 		t.Errorf("parked: %+v, %v", list, err)
 	}
 	if _, err := control.ListLetters.Call(t.Context(), ctl, operator(), control.LettersIn{State: "sent"}); !errors.Is(err, workspace.ErrInvalid) {
-		t.Errorf("what was sent is no letter: %v", err)
+		t.Errorf("what was sent is not a letter: %v", err)
 	}
 	if _, err := control.RetryLetter.Call(t.Context(), ctl, operator(), control.ByID{ID: l.Short}); err != nil {
 		t.Fatal(err)

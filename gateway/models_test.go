@@ -8,7 +8,7 @@ import (
 	"parley/agentloop/llm/llmtest"
 )
 
-// again starts the gateway anew with a changed configuration.
+// again starts the gateway again with a changed configuration.
 func (r *rig) again(old, new string) {
 	r.t.Helper()
 	r.stop()

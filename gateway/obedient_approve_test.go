@@ -8,7 +8,7 @@ import (
 )
 
 // A command of the owner waits for a yes. Whatever anybody writes, names, edits, presses or has the model say, with the
-// approval's very id in it, is no yes but an owner's own.
+// approval's very id in it, is not a yes but an owner's own.
 func TestE51_T11_WordsOfApprovalFromElsewhereApproveNothing(t *testing.T) {
 	t.Parallel()
 	w := newObedientWorld(t, none)

@@ -8,7 +8,7 @@ import (
 	"parley/channels/telegram/telegramtest"
 )
 
-// What others said in a group is quoted by the next turn, also when the gateway was started anew in between.
+// What others said in a group is quoted by the next turn, also when the gateway was started again in between.
 func TestTurnQuotesWhatWasSaidBeforeARestart(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{})

@@ -175,7 +175,7 @@ func TestR07_IntakeStopsNearTheMemoryCeilingAndGoesOn(t *testing.T) {
 	r := newRig(t, setup{})
 	t.Cleanup(func() { debug.SetMemoryLimit(4 << 30) })
 	r.halt()
-	debug.FreeOSMemory() // what other tests left is no measure
+	debug.FreeOSMemory() // what other tests left is not a measure
 	base := inUse()
 	ballast := make([]byte, 256<<20)
 	for i := 0; i < len(ballast); i += 4096 {

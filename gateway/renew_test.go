@@ -51,7 +51,7 @@ func TestT07_ARotatedTokenCountsFromTheReloadOn(t *testing.T) {
 	r.seen("the other network", func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "echo: and here?"); return ok })
 	log := r.log.String()
 	if n := strings.Count(log, "channel reconnects"); n != 1 || r.s.View().Connected() != 1 {
-		t.Errorf("%d channels connected anew, Slack saw %d sockets", n, r.s.View().Connected())
+		t.Errorf("%d channels connected again, Slack saw %d sockets", n, r.s.View().Connected())
 	}
 	if got := len(r.tg.View().Sent(ana.ID)); got != 3 {
 		t.Errorf("%d answers: %q", got, texts(r.tg.View().Sent(ana.ID)))

@@ -102,7 +102,7 @@ func (c richChannel) History(_ context.Context, a channels.Address, most int) ([
 		list = c.n.past
 	})
 	if a.Thread == "" || most < 20 {
-		return nil, errors.New("asked for what is no thread")
+		return nil, errors.New("asked for what is not a thread")
 	}
 	return list, nil
 }

@@ -112,7 +112,7 @@ func (g *Gateway) SignInURL() string {
 	return g.URL() + g.api.SignInPath()
 }
 
-// handler is what the listener serves. It reads what can change by a reload anew for each request.
+// handler is what the listener serves. It reads what can change by a reload again for each request.
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live, Ended: ended{g.store}, TLS: c.Gateway.TLS.Cert != "", Version: g.opt.Version,
 		Control: g.control, Feed: g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,

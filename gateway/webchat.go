@@ -35,7 +35,7 @@ type desk struct{ g *Gateway }
 
 var _ webchat.Desk = desk{}
 
-// call is who a page speaks for; its rights are looked up anew, since a line lives long.
+// call is who a page speaks for; its rights are looked up again, since a line lives long.
 func (d desk) call(who webchat.Person) control.Call {
 	return control.Call{Actor: d.g.localActor(workspace.PersonID(who.ID)), Kind: channels.DM, Borrowed: true}
 }

@@ -48,7 +48,7 @@ func (w *waWorld) receipts(p program) (synced, all int) {
 			p.args[i] = "-yy"
 		}
 	}
-	w.net.NoReceipts() // of ours: each would be acknowledged, which looks the same
+	w.net.NoReceipts() // our own: each would be acknowledged, which looks the same
 	w.prog = p
 	w.boot()
 	w.until("the connection", 60*time.Second, func() bool { return w.net.Connected() == 1 })

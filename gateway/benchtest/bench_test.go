@@ -283,7 +283,7 @@ func (r *bench) resident(list []int) {
 }
 
 // networks reads the resident set after idling with every network in the configuration: Telegram, Slack and Discord are
-// connected, WebChat listens, and WhatsApp waits for a phone, since only a test's own build can be led to a server of ours.
+// connected, WebChat listens, and WhatsApp waits for a phone, since only a test's own build can be led to a server of its own.
 func (r *bench) networks() {
 	for round := range r.plays() {
 		for _, who := range r.gateways(round) {

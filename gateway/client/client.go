@@ -1,5 +1,5 @@
 // Package client speaks the gateway's HTTP API: for the command line, for tests, and for programs in Go. It knows
-// the wire only and imports nothing of ours. It starts no goroutine.
+// the wire only and imports nothing of Parley's. It starts no goroutine.
 package client
 
 import (
@@ -32,7 +32,7 @@ const maxReply = 64 << 20
 func New(base, token string) (*Client, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no http or https address", base)
+		return nil, fmt.Errorf("%q is not a http or https address", base)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the gateway's address takes no user, query or fragment: the token goes in a header")

@@ -32,7 +32,7 @@ func frames(t *testing.T, wire string) []Frame {
 	}
 }
 
-// The cases of the standard's own text (WHATWG HTML §9.2.6) and some of ours.
+// The cases of the standard's own text (WHATWG HTML §9.2.6) and some of our own.
 func TestFramesReadWhatTheStandardSays(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

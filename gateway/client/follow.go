@@ -11,7 +11,7 @@ import (
 )
 
 // FollowLogs hands over the lines of the daemon's log after line after, each as it comes, until the gateway stops, which
-// is no error, or each returns one; ErrEnough ends it well. 0 begins with the newest lines.
+// is not an error, or each returns one; ErrEnough ends it well. 0 begins with the newest lines.
 func (c *Client) FollowLogs(ctx context.Context, level string, after int64, each func(LogItem) error) error {
 	q := Query{"level": level}
 	if after > 0 {

@@ -156,7 +156,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: no plain sentence: %q", line, said)
 			}
 			if utf8.ValidString(line) && !utf8.ValidString(said) {
-				t.Errorf("%q: the sentence is no text: %q", line, said)
+				t.Errorf("%q: the sentence is not a text: %q", line, said)
 			}
 			if command.OrderOf(line) != command.Concurrent {
 				t.Errorf("%q cannot be read, and is not answered at once", line)

@@ -13,7 +13,7 @@ import (
 	"parley/workspace"
 )
 
-var update = flag.Bool("update", false, "write docs/commands.md anew")
+var update = flag.Bool("update", false, "write docs/commands.md again")
 
 const docsHead = `# Commands
 

@@ -14,7 +14,7 @@ func TestSettledTextOnlyGrows(t *testing.T) {
 	for end := range len(text) {
 		part := settled(text[:end])
 		if !strings.HasPrefix(text, part) {
-			t.Fatalf("%q is no beginning of the text", part)
+			t.Fatalf("%q is not a beginning of the text", part)
 		}
 		if !strings.HasPrefix(part, shown) && !strings.HasPrefix(shown, part) {
 			t.Fatalf("%q came after %q", part, shown)
