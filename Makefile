@@ -40,7 +40,9 @@ race: ## every test under the race detector, on SQLite and on PostgreSQL
 lint: ## gofmt, vet and staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w" $$unformatted; exit 1; }
 	$(GO) vet $(PKG)
+	$(GO) vet -tags sandboxweak ./tools/sandbox/...
 	$(GO) run $(LINTER) $(PKG)
+	$(GO) run $(LINTER) -tags sandboxweak ./tools/sandbox/...
 
 fuzz: ## each fuzz test for FUZZTIME (10s)
 	@mkdir -p bin; for p in $$($(GO) list $(PKG)); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

@@ -20,7 +20,7 @@ import (
 // every step behind that.
 type box struct {
 	n       *ns
-	weak    weakness
+	weak    switches
 	group   *group   // nil: no cgroup; its limits are the command's, and are set when it comes
 	reading *os.File // the command's output
 	control *net.UnixConn
@@ -71,7 +71,7 @@ func (b *box) open(h how) (err error) {
 		stdin = h.stdin
 	}
 	w := cell.Walls{UID: insideID, Weak: h.weak, Nice: niceFor(h.weak)}
-	if !h.weak.NoSeccomp {
+	if !h.weak.Has(cell.NoSeccomp) {
 		if w.Filter, err = b.n.filter(b.n.groups != nil); err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 // start starts init with its files.
 func (b *box) start(files []*os.File) (err error) {
 	attr := &os.ProcAttr{Dir: "/", Env: cell.Environ(), Files: files, Sys: b.attributes()}
-	if b.weak.KeepEnv {
+	if b.weak.Has(cell.KeepEnv) {
 		attr.Env = append(os.Environ(), attr.Env...)
 	}
 	launch := func() error {
@@ -134,8 +134,8 @@ func (b *box) start(files []*os.File) (err error) {
 }
 
 // niceFor is the niceness that a box is told to take; 0: it keeps the gateway's.
-func niceFor(weak weakness) int {
-	if weak.NoNice {
+func niceFor(weak switches) int {
+	if weak.Has(cell.NoNice) {
 		return 0
 	}
 	return niceness
@@ -219,13 +219,13 @@ func (b *box) attributes() *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	weak := b.weak
 	a.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	if !weak.HostPID {
+	if !weak.Has(cell.HostPID) {
 		a.Cloneflags |= syscall.CLONE_NEWPID
 	}
-	if !weak.HostNet {
+	if !weak.Has(cell.HostNet) {
 		a.Cloneflags |= syscall.CLONE_NEWNET
 	}
-	if !weak.HostIPC {
+	if !weak.Has(cell.HostIPC) {
 		a.Cloneflags |= syscall.CLONE_NEWIPC
 	}
 	uid, gid := os.Geteuid(), os.Getegid()

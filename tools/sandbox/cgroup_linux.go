@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // cgroups is where the gateway may make a control group for each call: below its own, never beside it unless it is root
@@ -237,12 +239,12 @@ func (g *cgroups) make() (*group, error) {
 }
 
 // limit gives the group the limits of a command.
-func (c *group) limit(l Limits, weak weakness) error {
+func (c *group) limit(l Limits, weak switches) error {
 	memory, tasks := strconv.FormatInt(l.Memory+extraMemory, 10), strconv.Itoa(l.Processes+extraTasks)
-	if weak.NoMemory {
+	if weak.Has(cell.NoMemory) {
 		memory = strconv.FormatInt(1<<40, 10)
 	}
-	if weak.NoProcesses {
+	if weak.Has(cell.NoProcesses) {
 		tasks = "max"
 	}
 	first, last := c.dirs[0], c.dirs[len(c.dirs)-1]

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // A whiteout is a character device, which an owner's folder would keep.
@@ -20,7 +22,7 @@ func TestE27_NoWhiteoutIsLeft(t *testing.T) {
 			return "a device is left; " + got
 		}
 		return got
-	}, []weakness{{NoSeccomp: true, NoLandlock: true}}})
+	}, []weakness{cell.NoSeccomp | cell.NoLandlock}})
 }
 
 // leaveWhiteout renames a file so that a device takes its place.

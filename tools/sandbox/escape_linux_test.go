@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley/tools/sandbox/internal/cell"
 	"parley/workspace/disk"
 )
 
@@ -29,12 +30,12 @@ func TestE08_FilesOfTheGatewayAreClosed(t *testing.T) {
 		defer f.Close()
 		w.how.inherit = []*os.File{f}
 		return said(w.hostile("files"))
-	}, []weakness{{KeepFDs: true}}})
+	}, []weakness{cell.KeepFDs}})
 }
 
 func TestE09_SecretsAreInNoEnvironment(t *testing.T) {
 	t.Parallel()
-	prove(t, escape{"E09", func(w *world) string { return said(w.hostile("environ")) }, []weakness{{KeepEnv: true}}})
+	prove(t, escape{"E09", func(w *world) string { return said(w.hostile("environ")) }, []weakness{cell.KeepEnv}})
 }
 
 func TestE10_TheGatewaysFilesCannotBeReached(t *testing.T) {
@@ -45,7 +46,7 @@ func TestE10_TheGatewaysFilesCannotBeReached(t *testing.T) {
 			line += "cat '" + filepath.Join(w.dir, name) + "'; "
 		}
 		line += "cat /agent/work/s2/note /agent/work/*/note ../s2/note /agent/work/s1/../s2/note; "
-		if !w.how.weak.HostRoot {
+		if !w.how.weak.Has(cell.HostRoot) {
 			line += "grep -rs " + canary + " / --exclude-dir=proc --exclude-dir=usr | head -c 999"
 		}
 		out := w.sh(line)
@@ -53,7 +54,7 @@ func TestE10_TheGatewaysFilesCannotBeReached(t *testing.T) {
 			return string(out.Output)
 		}
 		return ""
-	}, []weakness{{HostRoot: true}}})
+	}, []weakness{cell.HostRoot}})
 }
 
 func TestE12_ControlFilesCannotBeWritten(t *testing.T) {
@@ -62,7 +63,7 @@ func TestE12_ControlFilesCannotBeWritten(t *testing.T) {
 		w.sh(`cd /agent; echo evil >>AGENTS.md; : >SOUL.md; echo evil >/tmp/x; mv /tmp/x SOUL.md; cp /tmp/x AGENTS.md; rm -f AGENTS.md; truncate -s 0 AGENTS.md; ` +
 			`chmod 777 AGENTS.md; ln -f /work/own SOUL.md; mkdir -p skills; echo evil >skills/evil.md; echo evil >policy.yaml; touch HEARTBEAT.md`)
 		return changed(w)
-	}, []weakness{{RWControl: true}}})
+	}, []weakness{cell.RWControl}})
 }
 
 // changed says what of the agent's files is not as it was.
@@ -85,7 +86,7 @@ func TestE13_ControlFilesCannotBeReplacedByTheirFolder(t *testing.T) {
 		w.sh(`mv /agent/memory /agent/memory2; mkdir /agent/memory; echo evil >/agent/memory/MEMORY.md; mv /agent /agent2; mkdir /agent; echo evil >/agent/AGENTS.md; ` +
 			`mkdir -p /work/agent; mv /agent/memory /work/; echo evil >/agent/USER.md; ln -s /work/own /agent/TOOLS.md`)
 		return changed(w)
-	}, []weakness{{RWControl: true}}})
+	}, []weakness{cell.RWControl}})
 }
 
 func TestE14_WhatTheOperatorRunsCannotBeWritten(t *testing.T) {
@@ -115,7 +116,7 @@ func TestE14_WhatTheOperatorRunsCannotBeWritten(t *testing.T) {
 			return fmt.Sprint("the repository was changed: ", list, err)
 		}
 		return ""
-	}, []weakness{{RWSystem: true}}})
+	}, []weakness{cell.RWSystem}})
 }
 
 func TestE15_E17_TheHostsNetworkIsElsewhere(t *testing.T) {
@@ -128,7 +129,7 @@ func TestE15_E17_TheHostsNetworkIsElsewhere(t *testing.T) {
 			}
 			defer l.Close()
 			return said(w.hostile("dial", "tcp", l.Addr().String())) + said(w.hostile("dial", "tcp", "169.254.169.254:80")) + said(w.hostile("dial", "tcp", "[fd00:ec2::254]:80"))
-		}, []weakness{{HostNet: true}}})
+		}, []weakness{cell.HostNet}})
 	}
 }
 
@@ -144,7 +145,7 @@ func TestE20_SocketsOfTheHostHaveNoPath(t *testing.T) {
 		if err := os.Chmod(at, 0o777); err != nil {
 			w.Fatal(err)
 		}
-		if w.how.weak.HostRoot { // this program cannot be shown there; the host's shell and its path have to do
+		if w.how.weak.Has(cell.HostRoot) { // this program cannot be shown there; the host's shell and its path have to do
 			if out := w.sh("test -S '" + at + "' && echo " + escaped + "there"); said(out) != "" {
 				return said(out)
 			}
@@ -156,7 +157,7 @@ func TestE20_SocketsOfTheHostHaveNoPath(t *testing.T) {
 			}
 		}
 		return ""
-	}, []weakness{{HostRoot: true}}})
+	}, []weakness{cell.HostRoot}})
 }
 
 func TestE21_OddSocketsDoNotOpen(t *testing.T) {
@@ -168,7 +169,7 @@ func TestE21_OddSocketsDoNotOpen(t *testing.T) {
 		}
 		defer l.Close()
 		return said(w.hostile("sockets", l.Addr().String()))
-	}, []weakness{{NoSeccomp: true}, {HostNet: true, NoLandlock: true}}})
+	}, []weakness{cell.NoSeccomp, cell.HostNet | cell.NoLandlock}})
 }
 
 // victim is a process of the host that belongs to the very user that sandboxes have.
@@ -191,18 +192,18 @@ func victim(w *world) *os.Process {
 func TestE22_OtherProcessesAreOutOfReach(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E22", func(w *world) string {
-		if w.how.weak.Dumpable {
+		if w.how.weak.Has(cell.Dumpable) {
 			return said(w.hostile("init", "look"))
 		}
 		got := said(w.hostile("signal", strconv.Itoa(victim(w).Pid)))
-		if w.how.weak == (weakness{}) {
+		if w.how.weak == (switches{}) {
 			out := w.hostile("init")
 			if got += said(out); out.Code != 0 || out.Killed != "" {
 				got += fmt.Sprintf("init could be signalled: %+v", out)
 			}
 		}
 		return got
-	}, []weakness{{HostPID: true, NoLandlock: true, NoSeccomp: true}, {Dumpable: true, NoLandlock: true, NoSeccomp: true}}})
+	}, []weakness{cell.HostPID | cell.NoLandlock | cell.NoSeccomp, cell.Dumpable | cell.NoLandlock | cell.NoSeccomp}})
 }
 
 func TestE23_ProcessesOfTheHostAreNotSeen(t *testing.T) {
@@ -213,14 +214,14 @@ func TestE23_ProcessesOfTheHostAreNotSeen(t *testing.T) {
 			w.Fatal(err)
 		}
 		return said(w.hostile("processes", strconv.Itoa(os.Getpid()), strings.TrimSpace(string(comm))))
-	}, []weakness{{HostPID: true}}})
+	}, []weakness{cell.HostPID}})
 }
 
 func TestE24_NoMountsAndNoNamespaces(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E24", func(w *world) string {
 		return said(w.hostile("calls", "mount", "umount2", "pivot_root", "move_mount", "open_tree", "fsopen", "chroot", "setns", "unshare", "clone"))
-	}, []weakness{{NoSeccomp: true}}})
+	}, []weakness{cell.NoSeccomp}})
 }
 
 func TestE25_NoPrivilegeIsKeptOrGained(t *testing.T) {
@@ -230,7 +231,7 @@ func TestE25_NoPrivilegeIsKeptOrGained(t *testing.T) {
 			`grep -E '^(NoNewPrivs|CapEff|CapBnd):' /proc/self/status | tr -d '\t\n '; id -u`)
 		w.sh("cp /bin/sh s && chmod 4755 s; cp /bin/sh g && chmod g+s g; install -m 6755 /bin/sh i; umask 0; touch plain && chmod 755 plain; mkdir -m 2777 d; true")
 		for _, name := range list(w.work) {
-			if info, err := os.Lstat(filepath.Join(w.work, name)); err == nil && info.Mode().IsRegular() && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 && !w.how.weak.KeepCaps {
+			if info, err := os.Lstat(filepath.Join(w.work, name)); err == nil && info.Mode().IsRegular() && info.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0 && !w.how.weak.Has(cell.KeepCaps) {
 				return name + " has " + info.Mode().String() + " on the host"
 			}
 		}
@@ -239,7 +240,7 @@ func TestE25_NoPrivilegeIsKeptOrGained(t *testing.T) {
 			got = s
 		}
 		return got
-	}, []weakness{{NoSeccomp: true}, {KeepCaps: true}, {NoNewPrivOff: true, NoSeccomp: true, NoLandlock: true, KeepCaps: true}}})
+	}, []weakness{cell.NoSeccomp, cell.KeepCaps, cell.NoNewPrivOff | cell.NoSeccomp | cell.NoLandlock | cell.KeepCaps}})
 }
 
 func TestE26_TheKernelsOddCallsAreRefused(t *testing.T) {
@@ -247,7 +248,7 @@ func TestE26_TheKernelsOddCallsAreRefused(t *testing.T) {
 	prove(t, escape{"E26", func(w *world) string {
 		return said(w.hostile("calls", "keyctl", "add_key", "request_key", "bpf", "perf", "io_uring", "userfaultfd", "init_module", "finit_module", "delete_module", "kexec",
 			"swapon", "personality", "clock_settime", "syslog", "memfd_secret", "fcntl", "inotify", "quotactl", "fanotify", "a call of the future", "x32", "kcmp"))
-	}, []weakness{{NoSeccomp: true}}})
+	}, []weakness{cell.NoSeccomp}})
 }
 
 func TestE27_DevicesAndHandlesAreOutOfReach(t *testing.T) {
@@ -257,7 +258,7 @@ func TestE27_DevicesAndHandlesAreOutOfReach(t *testing.T) {
 		devices := []string{"/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/loop0", "/dev/loop-control",
 			"/dev/tty", "/dev/console", "/dev/ptmx", "/dev/vsock", "/dev/vhost-vsock", "/dev/userfaultfd", "/dev/uinput", "/dev/rtc0", "/proc/kcore", "/proc/kmsg", "/sys/kernel/debug"}
 		return got + said(w.hostile(append([]string{"open"}, devices...)...))
-	}, []weakness{{NoSeccomp: true}}})
+	}, []weakness{cell.NoSeccomp}})
 }
 
 func TestE28_KernelSettingsCannotBeWritten(t *testing.T) {
@@ -266,7 +267,7 @@ func TestE28_KernelSettingsCannotBeWritten(t *testing.T) {
 		return said(w.hostile("write", "/proc/sys/kernel/core_pattern", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/user/max_user_namespaces",
 			"/proc/sys/vm/drop_caches", "/proc/sys/fs/binfmt_misc/register", "/proc/self/oom_score_adj", "/proc/self/uid_map", "/proc/1/oom_score_adj", "/sys/fs/cgroup/release_agent",
 			"/sys/fs/cgroup/memory/release_agent", "/sys/fs/cgroup/cgroup.procs", "/sys/kernel/uevent_helper", "/proc/self/clear_refs", "/proc/self/coredump_filter"))
-	}, []weakness{{KeepCaps: true, NoLandlock: true}}})
+	}, []weakness{cell.KeepCaps | cell.NoLandlock}})
 }
 
 func TestE29_SharedMemoryOfTheHostIsElsewhere(t *testing.T) {
@@ -289,7 +290,7 @@ func TestE29_SharedMemoryOfTheHostIsElsewhere(t *testing.T) {
 			f.Close()
 		}
 		return said(w.hostile("shm", strconv.Itoa(key)))
-	}, []weakness{{HostIPC: true, NoSeccomp: true}}})
+	}, []weakness{cell.HostIPC | cell.NoSeccomp}})
 }
 
 func TestE30_TerminalsTakeNoTypingFromInside(t *testing.T) {
@@ -297,19 +298,19 @@ func TestE30_TerminalsTakeNoTypingFromInside(t *testing.T) {
 	prove(t, escape{"E30", func(w *world) string {
 		out := w.sh("tty && echo " + escaped + "a terminal; echo x >/dev/tty && echo " + escaped + "a controlling terminal; ps -o tty= -p $$ 2>/dev/null")
 		return said(out) + said(w.hostile("calls", "type", "paste"))
-	}, []weakness{{NoSeccomp: true}}})
+	}, []weakness{cell.NoSeccomp}})
 }
 
 func TestE31_ForkBombIsBounded(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E31", func(w *world) string {
 		tries := "1500"
-		if w.how.weak.NoProcesses {
+		if w.how.weak.Has(cell.NoProcesses) {
 			tries = "300"
 		}
 		w.command.Limits.Memory = 1 << 30
 		return said(w.hostile("forks", tries))
-	}, []weakness{{NoProcesses: true}}})
+	}, []weakness{cell.NoProcesses}})
 }
 
 func TestE32_MemoryBombIsKilled(t *testing.T) {
@@ -324,7 +325,7 @@ func TestE32_MemoryBombIsKilled(t *testing.T) {
 				}
 				w.Logf("%+v", out)
 				return ""
-			}, []weakness{{NoMemory: true}}})
+			}, []weakness{cell.NoMemory}})
 		})
 	}
 }
@@ -343,7 +344,7 @@ func TestE67_KernelMemoryIsCounted(t *testing.T) {
 	} {
 		var weak []weakness
 		if name == "sockets" { // other processes of the user may have taken what there is of pipes: then there is nothing to escape with
-			weak = []weakness{{NoMemory: true}}
+			weak = []weakness{cell.NoMemory}
 		}
 		t.Run(name, func(t *testing.T) {
 			prove(t, escape{"E67", func(w *world) string {
@@ -369,7 +370,7 @@ func TestE67_FilesInMemoryCount(t *testing.T) {
 			return ""
 		}
 		return said(out)
-	}, []weakness{{NoMemory: true}}})
+	}, []weakness{cell.NoMemory}})
 }
 
 // E67: buffers keep the size that they are counted with, and honest programs that ask for more run all the same.
@@ -391,7 +392,7 @@ func TestE33_MemoryFoldersHaveASize(t *testing.T) {
 		w.command.Limits.Memory = 128 << 20 // a quarter of it is /tmp, an eighth /dev/shm
 		w.command.Limits.Disk = 1 << 30
 		return said(w.hostile("fill", "/tmp", "50", "1", "34")) + said(w.hostile("fill", "/dev/shm", "50", "1", "18")) + said(w.hostile("fill", "/tmp", "9000", "0", "4100"))
-	}, []weakness{{NoTmpSize: true}}})
+	}, []weakness{cell.NoTmpSize}})
 }
 
 func TestE34_WorkFolderFillIsStopped(t *testing.T) {
@@ -418,12 +419,12 @@ func TestE34_WorkFolderFillIsStopped(t *testing.T) {
 			}
 		}
 		return ""
-	}, []weakness{{NoDisk: true}}})
+	}, []weakness{cell.NoDisk}})
 }
 
 func TestE35_OpenFilesAreBounded(t *testing.T) {
 	t.Parallel()
-	prove(t, escape{"E35", func(w *world) string { return said(w.hostile("opens")) }, []weakness{{NoFiles: true}}})
+	prove(t, escape{"E35", func(w *world) string { return said(w.hostile("opens")) }, []weakness{cell.NoFiles}})
 }
 
 func TestE36_SpinningStandsBackAndEnds(t *testing.T) {
@@ -447,7 +448,7 @@ func TestE36_SpinningStandsBackAndEnds(t *testing.T) {
 			return "it is told to keep the niceness of the gateway"
 		}
 		return ""
-	}, []weakness{{NoNice: true}, {NoTimeout: true}}})
+	}, []weakness{cell.NoNice, cell.NoTimeout}})
 }
 
 // standsBack says that this test runs at a niceness that would be enough for a command.
@@ -470,7 +471,7 @@ func TestE37_DaemonsEndWithTheirCall(t *testing.T) {
 			return fmt.Sprint(len(left), " processes are left")
 		}
 		return ""
-	}, []weakness{{HostPID: true}}})
+	}, []weakness{cell.HostPID}})
 }
 
 // gatewayToKill runs one command in a spare, with another spare beside it whose process it tells, until it is killed: work
@@ -479,7 +480,9 @@ func gatewayToKill() {
 	n := newNS(Config{Backend: "ns"}, Deps{})
 	n.look()
 	h := how{}
-	h.weak.NoParent = os.Args[3] == "weak"
+	if os.Args[3] == "weak" {
+		h.weak = cell.Weaken(cell.NoParent)
+	}
 	n.refill(h)
 	n.spares.work.Wait()
 	first := n.take(context.Background(), h)
@@ -497,7 +500,7 @@ func TestE38_NothingOutlivesAKilledGateway(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E38", func(w *world) string {
 		mark, how := unique(w), "strong"
-		if w.how.weak.NoParent {
+		if w.how.weak.Has(cell.NoParent) {
 			how = "weak"
 		}
 		defer end(w, mark)
@@ -539,7 +542,7 @@ func TestE38_NothingOutlivesAKilledGateway(t *testing.T) {
 			}
 		}
 		return ""
-	}, []weakness{{NoParent: true}}})
+	}, []weakness{cell.NoParent}})
 }
 
 func TestE40_FloodIsCutAndCostsNoMemory(t *testing.T) {
@@ -553,7 +556,7 @@ func TestE40_FloodIsCutAndCostsNoMemory(t *testing.T) {
 		if len(out.Output) > 66<<10 || grown > 8<<20+raceMemory {
 			return fmt.Sprintf("%d bytes of output, memory grew by %d MiB", len(out.Output), grown>>20)
 		}
-		if w.how.weak == (weakness{}) {
+		if w.how.weak == (switches{}) {
 			info, err := os.Stat(filepath.Join(w.work, filepath.FromSlash(out.OutputFile)))
 			if err != nil || out.OutputFile == "" || info.Size() > maxKept || info.Size() < 64<<10 || info.Size() != out.OutputKept {
 				w.Errorf("the rest is in %q: %v %v", out.OutputFile, info, err)
@@ -563,7 +566,7 @@ func TestE40_FloodIsCutAndCostsNoMemory(t *testing.T) {
 			return "it wrote after its end"
 		}
 		return ""
-	}, []weakness{{NoCut: true}}})
+	}, []weakness{cell.NoCut}})
 }
 
 func residentSelf(t testing.TB) int64 {
@@ -595,20 +598,20 @@ func TestE42_EndsInTime(t *testing.T) {
 			}
 		}
 		return ""
-	}, []weakness{{NoTimeout: true}, {NoReap: true, NoTimeout: true}}})
+	}, []weakness{cell.NoTimeout, cell.NoReap | cell.NoTimeout}})
 }
 
 func TestE43_NothingIsAskedFor(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E43", func(w *world) string {
-		if w.how.weak.NoTimeout { // the launcher that passes on what it reads from itself
+		if w.how.weak.Has(cell.NoTimeout) { // the launcher that passes on what it reads from itself
 			r, keep, err := os.Pipe()
 			if err != nil {
 				w.Fatal(err)
 			}
 			defer keep.Close()
 			defer r.Close()
-			w.how.stdin, w.how.weak.NoTimeout = r, false
+			w.how.stdin, w.how.weak = r, switches{}
 		}
 		w.command.Limits.Timeout = 15 * time.Second
 		if w.how.stdin != nil {
@@ -621,14 +624,13 @@ func TestE43_NothingIsAskedFor(t *testing.T) {
 			}
 		}
 		return ""
-	}, []weakness{{NoTimeout: true}}})
+	}, []weakness{cell.NoTimeout}})
 }
 
 // gatewayWithoutSpaces forbids user namespaces to itself and tries a sandbox.
 func gatewayWithoutSpaces() {
 	err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 	n := newNS(Config{Backend: "ns"}, Deps{})
-	n.weak.SkipProbe = len(os.Args) > 1
 	r := n.Probe(context.Background())
 	_, rerr := n.Run(context.Background(), Command{Line: "true", Work: os.TempDir()})
 	fmt.Println(r.Tier, r.Reasons, rerr, err)
@@ -637,21 +639,25 @@ func gatewayWithoutSpaces() {
 func TestE54_WithoutDefencesThereIsNoExec(t *testing.T) {
 	t.Parallel()
 	prove(t, escape{"E54", func(w *world) string {
-		skip := w.how.weak.SkipProbe
 		for name, weak := range map[string]weakness{
-			"seccomp": {NoSeccomp: true}, "the namespaces of the network": {HostNet: true, NoLandlock: true}, "the view of files": {HostRoot: true}, "the read-only agent": {RWControl: true},
-			"the namespace of processes": {HostPID: true}, "the dropped capabilities": {KeepCaps: true}, "the limit of files": {NoFiles: true},
+			"seccomp": cell.NoSeccomp, "the namespaces of the network": cell.HostNet | cell.NoLandlock, "the view of files": cell.HostRoot, "the read-only agent": cell.RWControl,
+			"the namespace of processes": cell.HostPID, "the dropped capabilities": cell.KeepCaps, "the limit of files": cell.NoFiles,
 		} {
-			weak.SkipProbe = skip
+			if !cell.CanWeaken {
+				break // every launcher here is whole
+			}
+			if w.how.weak.Has(cell.SkipProbe) {
+				weak |= cell.SkipProbe
+			}
 			n := newNS(Config{Backend: "ns"}, Deps{})
-			n.weak = weak
+			n.weak = cell.Weaken(weak)
 			r := n.Probe(w.Context())
 			if _, err := n.Run(w.Context(), Command{Line: "true", Work: w.work}); r.Tier != TierNone || err == nil || len(r.Reasons) == 0 {
 				return fmt.Sprintf("without %s the tier is %s", name, r.Tier)
 			}
 		}
 		return noSpaces(w)
-	}, []weakness{{SkipProbe: true}}})
+	}, []weakness{cell.SkipProbe}})
 }
 
 // noSpaces tries a machine without user namespaces: a namespace of its own in which there may be no more.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 // traces is what calls could leave on the host, by kind.
@@ -49,7 +51,7 @@ func settle(n *ns) {
 func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 	prove(t, escape{"E39", func(w *world) string {
 		calls := 60
-		if n, err := strconv.Atoi(os.Getenv("PARLEY_CALLS")); err == nil && w.how.weak == (weakness{}) {
+		if n, err := strconv.Atoi(os.Getenv("PARLEY_CALLS")); err == nil && w.how.weak == (switches{}) {
 			calls = n // .ci/escapes makes it a thousand
 		}
 		w.sh("true") // what is made once is made now
@@ -83,7 +85,7 @@ func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 			}
 			return got == ""
 		}
-		if w.how.weak.NoCleanup {
+		if w.how.weak.Has(cell.NoCleanup) {
 			quiet()
 			cleanAfter(w)
 			return got
@@ -93,7 +95,7 @@ func TestE39_ThousandCallsLeaveNothing(t *testing.T) {
 			return fmt.Sprint("the work folder holds ", left)
 		}
 		return got
-	}, []weakness{{NoCleanup: true}}})
+	}, []weakness{cell.NoCleanup}})
 }
 
 // cleanAfter removes the groups that a launcher which does not clean up has left.

@@ -26,7 +26,7 @@ type ns struct {
 	maps   mapper
 	disk   *disk.Rule
 	calls  atomic.Uint64
-	weak   weakness // tests alone
+	weak   switches // tests alone
 	spares spares
 
 	filters [2]func() ([]byte, error) // made once: without a cgroup, with one

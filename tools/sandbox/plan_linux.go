@@ -35,7 +35,7 @@ var (
 // caller's to close, also after an error.
 func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
 	s := &cell.Spec{Processes: c.Limits.Processes}
-	if h.weak.NoProcesses {
+	if h.weak.Has(cell.NoProcesses) {
 		s.Processes = 0
 	}
 	if s.Argv = c.Argv; len(s.Argv) == 0 {
@@ -59,7 +59,7 @@ func (n *ns) plan(c *Command, h how) (*cell.Spec, []*os.File, error) {
 	if s.Env, err = environ(c.Env, s); err != nil {
 		return nil, files, err
 	}
-	if h.weak.KeepEnv {
+	if h.weak.Has(cell.KeepEnv) {
 		s.Env = append(s.Env, os.Environ()...)
 	}
 	s.Tmp, s.Shm = min(c.Limits.Memory/4, 256<<20), min(c.Limits.Memory/8, 64<<20)
@@ -122,7 +122,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 		if !filepath.IsAbs(host) || filepath.Clean(host) != host || host == "/" {
 			return fmt.Errorf("%w: %s is not an absolute clean path of a folder", ErrRefused, as)
 		}
-		if !n.root || h.weak.HostRoot {
+		if !n.root || h.weak.Has(cell.HostRoot) {
 			s.Mounts = append(s.Mounts, cell.Mount{Host: host, As: as, RW: rw})
 			return nil
 		}
@@ -138,7 +138,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 		return files, err
 	}
 	if c.Control != "" {
-		if err := show(c.Control, ControlPath, h.weak.RWControl); err != nil {
+		if err := show(c.Control, ControlPath, h.weak.Has(cell.RWControl)); err != nil {
 			return files, err
 		}
 		s.Covers = append(s.Covers, ControlPath+"/work")
@@ -171,7 +171,7 @@ func (n *ns) folders(c *Command, s *cell.Spec, h how) (files []*os.File, err err
 			return files, fmt.Errorf("show this program to itself: %w", err)
 		}
 	}
-	if !h.weak.HostRoot {
+	if !h.weak.Has(cell.HostRoot) {
 		n.coverHidden(s, c)
 	}
 	return files, nil
@@ -236,21 +236,21 @@ func environ(add []string, s *cell.Spec) ([]string, error) {
 }
 
 // rlimits bounds each process. Without a cgroup they bound memory too: each process by itself, and all together by the watch.
-func rlimits(l Limits, bounded bool, weak weakness) []cell.Rlimit {
+func rlimits(l Limits, bounded bool, weak switches) []cell.Rlimit {
 	list := []cell.Rlimit{
 		{Resource: unix.RLIMIT_CORE, Value: 0}, {Resource: unix.RLIMIT_MEMLOCK, Value: 64 << 10}, {Resource: unix.RLIMIT_MSGQUEUE, Value: 0}, {Resource: unix.RLIMIT_NICE, Value: 0}, {Resource: unix.RLIMIT_RTPRIO, Value: 0},
 		{Resource: unix.RLIMIT_SIGPENDING, Value: 1024},
 	}
-	if !weak.NoTimeout {
+	if !weak.Has(cell.NoTimeout) {
 		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_CPU, Value: uint64(l.Timeout.Seconds()*4) + 60})
 	}
-	if !weak.NoFiles {
+	if !weak.Has(cell.NoFiles) {
 		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_NOFILE, Value: 512})
 	}
-	if !weak.NoDisk {
+	if !weak.Has(cell.NoDisk) {
 		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_FSIZE, Value: uint64(l.Disk)})
 	}
-	if !bounded && !weak.NoMemory {
+	if !bounded && !weak.Has(cell.NoMemory) {
 		list = append(list, cell.Rlimit{Resource: unix.RLIMIT_DATA, Value: uint64(max(l.Memory, 192<<20))}, cell.Rlimit{Resource: unix.RLIMIT_AS, Value: uint64(max(8*l.Memory, 8<<30))})
 	}
 	return list

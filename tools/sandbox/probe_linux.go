@@ -35,7 +35,7 @@ func (n *ns) Probe(ctx context.Context) Report {
 	if err != nil {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
-	if len(r.Reasons) == 0 || n.weak.SkipProbe {
+	if len(r.Reasons) == 0 || n.weak.Has(cell.SkipProbe) {
 		r.Tier, r.Reasons = TierNS, n.weaker()
 	}
 	n.mu.Lock()

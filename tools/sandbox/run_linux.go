@@ -24,7 +24,7 @@ import (
 // how a call is run: what only Probe and the tests of this package choose.
 type how struct {
 	self    string     // show this program there
-	weak    weakness   // tests alone
+	weak    switches   // tests alone
 	trial   bool       // the self-test, which writes next to nothing and must not fail for want of space
 	inherit []*os.File // tests alone: more files for init
 	stdin   *os.File   // tests alone: in place of nothing
@@ -86,7 +86,7 @@ func (n *ns) guarded(ctx context.Context, c Command, h how) (out Outcome, err er
 	var closed []Closed
 	for i, m := range c.Folders {
 		switch {
-		case !m.RW || h.weak.RWSystem:
+		case !m.RW || h.weak.Has(cell.RWSystem):
 			continue
 		case m.Guard == nil:
 			return out, fmt.Errorf("%w: nothing guards the folder %s", ErrRefused, m.As)
@@ -143,7 +143,7 @@ func (n *ns) begin(ctx context.Context, c Command, h how) (out Outcome, err erro
 
 // once runs the command in its box.
 func (k *call) once(ctx context.Context, files []*os.File) (out Outcome, err error) {
-	if !k.how.weak.NoCleanup {
+	if !k.how.weak.Has(cell.NoCleanup) {
 		defer k.cleanUp()
 	}
 	if err := k.open(); err != nil {
@@ -197,7 +197,7 @@ func (k *call) open() (err error) {
 		_ = tree.HealPath(filepath.Join(k.c.Work, outputDir), tree.Write) // where it is not there, it is made
 		return openSpill(k.work, name, k.n.disk, k.c.Work)
 	})
-	k.out.whole = k.how.weak.NoCut
+	k.out.whole = k.how.weak.Has(cell.NoCut)
 	return nil
 }
 
@@ -316,7 +316,7 @@ func (k *call) follow(ctx context.Context, messages <-chan message, background *
 				return nil
 			case m.kind == cell.SaidReady:
 				ready = true
-				if !k.how.weak.NoTimeout {
+				if !k.how.weak.Has(cell.NoTimeout) {
 					limit.Reset(k.c.Limits.Timeout)
 				} else {
 					limit.Stop()

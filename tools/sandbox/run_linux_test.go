@@ -261,7 +261,7 @@ func TestCgroupsOfVersion2AreFoundWhereTheyAreDelegated(t *testing.T) {
 	}
 	c, err := g.make()
 	if err == nil {
-		err = c.limit(DefaultLimits(), weakness{})
+		err = c.limit(DefaultLimits(), switches{})
 	}
 	if err != nil {
 		t.Fatal(err)

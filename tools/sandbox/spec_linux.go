@@ -15,8 +15,8 @@ import (
 // roleProbe is the program name under which a process of Parley's is the self-test, inside.
 const roleProbe = "parley-sandbox-probe"
 
-// weakness is set by the tests of this package alone.
-type weakness = cell.Weakness
+// switches are set by the tests of this package alone, and hold nothing in a program that is not built for them.
+type switches = cell.Switches
 
 // sendSpec gives init its spec and the files that belong to it.
 func sendSpec(c *net.UnixConn, s *cell.Spec, fds []int) error {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley/tools/sandbox/internal/cell"
 )
 
 const (
@@ -25,7 +27,7 @@ func (k *call) watch(ctx context.Context, files []*os.File, background *sync.Wai
 	}
 	proc := files[0]
 	kernel := &kernelMemory{proc: proc, mem: files[1:3]}
-	if k.how.weak.HostRoot {
+	if k.how.weak.Has(cell.HostRoot) {
 		kernel.mem = nil // they are the host's
 	}
 	if len(files) > 3 {
@@ -45,7 +47,7 @@ func (k *call) watch(ctx context.Context, files []*os.File, background *sync.Wai
 				k.alarm("memory")
 				return
 			}
-			if k.box.group == nil && !k.how.weak.NoMemory && rest <= 0 {
+			if k.box.group == nil && !k.how.weak.Has(cell.NoMemory) && rest <= 0 {
 				began := time.Now()
 				held := resident(proc, k.c.Limits.Memory)
 				if held+kernel.holds(held, k.c.Limits.Memory) > k.c.Limits.Memory {
@@ -55,7 +57,7 @@ func (k *call) watch(ctx context.Context, files []*os.File, background *sync.Wai
 				rest = int(10 * time.Since(began) / tick) // a tenth of a processor at most
 			}
 			for _, t := range k.trees {
-				if why := t.over(k.c.Limits); why != "" && !k.how.weak.NoDisk {
+				if why := t.over(k.c.Limits); why != "" && !k.how.weak.Has(cell.NoDisk) {
 					k.alarm(why)
 					return
 				}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley/tools/sandbox/internal/cell"
 	"parley/workspace/disk"
 )
 
@@ -60,7 +61,7 @@ func (k *call) openTrees() error {
 			t.base = disk.Measure(t.dir, smallTree, true)
 			t.measured = !t.base.More
 		}
-		if t.measured && !k.how.weak.NoDisk {
+		if t.measured && !k.how.weak.Has(cell.NoDisk) {
 			if err := rule.Full(t.base); err != nil {
 				return err
 			}
@@ -71,7 +72,7 @@ func (k *call) openTrees() error {
 
 // guard has the command stopped when the disk fills, or refuses to begin it.
 func (k *call) guard() (err error) {
-	if k.how.weak.NoDisk || k.how.trial {
+	if k.how.weak.Has(cell.NoDisk) || k.how.trial {
 		return nil
 	}
 	var dirs []*os.File

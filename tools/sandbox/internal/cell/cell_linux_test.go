@@ -67,9 +67,7 @@ func TestWhatIsSentArrives(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := &Walls{UID: rapid.Int().Draw(t, "uid"), Nice: rapid.Int().Draw(t, "nice"), Filter: rapid.SliceOfN(rapid.Byte(), 1, 80).Draw(t, "filter")}
-		for _, f := range l.Weak.flags() {
-			*f = rapid.Bool().Draw(t, "weak")
-		}
+		l.Weak = Weaken(Weakness(rapid.Uint64Max(uint64(allWeaknesses)).Draw(t, "weak")))
 		for _, m := range []struct{ sent, got fielded }{{l, &Walls{}}, {rooms().Draw(t, "spec"), &Spec{}}} {
 			msg := message('x', m.sent)
 			if err := parse(msg[5:], m.got); err != nil || !reflect.DeepEqual(m.got, m.sent) {
@@ -85,17 +83,6 @@ func TestWhatIsSentArrives(t *testing.T) {
 
 func TestEveryFieldIsOnTheWire(t *testing.T) {
 	t.Parallel()
-	var w Weakness
-	v := reflect.ValueOf(&w).Elem()
-	flags := w.flags()
-	if len(flags) != v.NumField() {
-		t.Fatalf("%d flags of %d fields", len(flags), v.NumField())
-	}
-	for i, f := range flags {
-		if f != v.Field(i).Addr().Interface() {
-			t.Errorf("flag %d is not %s", i, v.Type().Field(i).Name)
-		}
-	}
 	for _, empty := range []fielded{&Walls{}, &Spec{}} {
 		kind := reflect.TypeOf(empty).Elem()
 		for i := range kind.NumField() { // a field that is not on the wire changes nothing there
@@ -115,6 +102,21 @@ func TestEveryFieldIsOnTheWire(t *testing.T) {
 				t.Errorf("%s is not on the wire", kind.Field(i).Name)
 			}
 		}
+	}
+}
+
+func TestSwitchesAreOnTheWireOnlyWhereTheyAreBuilt(t *testing.T) {
+	t.Parallel()
+	w := Weaken(allWeaknesses)
+	all, none := (&Walls{Weak: w}).Message(), (&Walls{}).Message()
+	if CanWeaken {
+		if !w.Has(KeepFDs) || !w.Has(SkipProbe) || w == (Switches{}) || reflect.DeepEqual(all, none) {
+			t.Errorf("a launcher cannot be broken: %+v", w)
+		}
+		return
+	}
+	if size := unsafe.Sizeof(w); size != 0 || w.Has(allWeaknesses) || !reflect.DeepEqual(all, none) {
+		t.Errorf("switches of %d bytes: %+v", size, w)
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *inside) build() (step string, err error) {
 	if err := syscall.Sethostname([]byte("sandbox")); err != nil {
 		return "name the host", err
 	}
-	if !c.Weak.HostRoot {
+	if !c.Weak.Has(HostRoot) {
 		if step, err := buildRoot(&c.Walls); err != nil {
 			return step, err
 		}
@@ -118,13 +118,13 @@ func (c *inside) build() (step string, err error) {
 
 // prepare adds what this command has of its own: its folders, its limits, its way to the proxy.
 func (c *inside) prepare(fds []int) (step string, err error) {
-	if !c.Weak.HostRoot {
+	if !c.Weak.Has(HostRoot) {
 		if step, err := c.furnish(fds); err != nil {
 			return step, err
 		}
 	}
 	// a second fence behind the filter: no user namespace in here
-	if fd, err := syscall.Open("/proc/sys/user/max_user_namespaces", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil && !c.Weak.NoSeccomp {
+	if fd, err := syscall.Open("/proc/sys/user/max_user_namespaces", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil && !c.Weak.Has(NoSeccomp) {
 		_, _ = syscall.Write(fd, []byte("0")) // best effort: the filter refuses them too
 	}
 	proc, err := syscall.Open("/proc", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
@@ -167,7 +167,7 @@ func (c *inside) limit() (step string, err error) {
 // closeOthers closes every descriptor behind the control socket. The runtime has none of its own there: nothing has run yet
 // that would have started its poller.
 func (c *inside) closeOthers() error {
-	if c.Weak.KeepFDs {
+	if c.Weak.Has(KeepFDs) {
 		return nil
 	}
 	_, err := sys(sysCloseRange, ControlFD+1, 0xffffffff, 0)
@@ -188,17 +188,17 @@ func (c *inside) lock(rules int, locked <-chan error) (step string, err error) {
 	if c.Nice != 0 {
 		_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, c.Nice) // best effort; higher is always allowed
 	}
-	if !c.Weak.KeepCaps {
+	if !c.Weak.Has(KeepCaps) {
 		head, none := capHeader{version: capVersion3}, [2]capData{}
 		// The threads that do nothing need nothing either; a program that is linked with C does not let go of theirs.
 		_, _, _ = syscall.AllThreadsSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&none)), 0)
 	}
-	if !c.Weak.Dumpable {
+	if !c.Weak.Has(Dumpable) {
 		if err := prctl(prSetDumpable, 0); err != nil {
 			return "become undumpable", err
 		}
 	}
-	if !c.Weak.NoSeccomp {
+	if !c.Weak.Has(NoSeccomp) {
 		if err := restrictCalls(c.Filter); err != nil {
 			return "filter system calls", err
 		}
@@ -208,7 +208,7 @@ func (c *inside) lock(rules int, locked <-chan error) (step string, err error) {
 
 // rules makes what Landlock allows.
 func (c *inside) rules() (int, error) {
-	if c.Weak.NoLandlock {
+	if c.Weak.Has(NoLandlock) {
 		return -1, nil
 	}
 	abi := LandlockABI()
@@ -220,17 +220,17 @@ func (c *inside) rules() (int, error) {
 
 // lockThread is the part of lock that counts for one thread: both threads of init that do anything go through it.
 func (c *inside) lockThread(rules int) error {
-	if !c.Weak.KeepCaps {
+	if !c.Weak.Has(KeepCaps) {
 		if err := dropCaps(); err != nil {
 			return wrap("capabilities", err)
 		}
 	}
-	if !c.Weak.NoNewPrivOff {
+	if !c.Weak.Has(NoNewPrivOff) {
 		if err := prctl(prNoNewPrivs, 1); err != nil {
 			return wrap("no_new_privs", err)
 		}
 	}
-	if c.Weak.NoLandlock {
+	if c.Weak.Has(NoLandlock) {
 		return nil
 	}
 	if _, err := sys(sysLandlockRestrictSelf, uintptr(rules), 0); err != nil {
@@ -241,7 +241,7 @@ func (c *inside) lockThread(rules int) error {
 
 // grants lists what Landlock allows.
 func (c *inside) grants() []grant {
-	if c.Weak.HostRoot || c.Weak.RWSystem {
+	if c.Weak.Has(HostRoot) || c.Weak.Has(RWSystem) {
 		return []grant{{"/", mayAll}}
 	}
 	list := []grant{{"/", mayRead}, {"/tmp", mayMake}, {"/dev/shm", mayMake}}
@@ -342,7 +342,7 @@ func (c *inside) reap(rules int, watch <-chan int, locked chan<- error) {
 	for {
 		wait := tick // the kernel writes what is left into it
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&polled)), 2, uintptr(unsafe.Pointer(&wait)), 0, 0, 0)
-		if polled[0].revents != 0 && !c.Weak.NoParent {
+		if polled[0].revents != 0 && !c.Weak.Has(NoParent) {
 			leave(1) // the gateway has ended
 		}
 		for {
@@ -359,7 +359,7 @@ func (c *inside) reap(rules int, watch <-chan int, locked chan<- error) {
 			}
 			put32(message[5:], status)
 			_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, ControlFD, uintptr(unsafe.Pointer(&message)), uintptr(len(message)))
-			if !c.Weak.NoReap {
+			if !c.Weak.Has(NoReap) {
 				leave(0)
 			}
 			ended, polled[1].fd = true, -1

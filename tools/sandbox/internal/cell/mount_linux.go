@@ -153,7 +153,7 @@ func buildRoot(w *Walls) (step string, err error) {
 			return "show /" + t.at, err
 		}
 	}
-	if w.Weak.HostPID {
+	if w.Weak.Has(HostPID) {
 		return "", nil
 	}
 	for _, name := range hidden() {
@@ -197,10 +197,10 @@ func (c *inside) furnish(fds []int) (step string, err error) {
 // system opens what every command sees of the host.
 func system(w *Walls) (trees []tree, err error) {
 	attr := uint64(attrRO | attrSafe)
-	if w.Weak.RWSystem {
+	if w.Weak.Has(RWSystem) {
 		attr = attrSafe
 	}
-	if w.Weak.NoNewPrivOff {
+	if w.Weak.Has(NoNewPrivOff) {
 		attr &^= mountNoSuid
 	}
 	for _, d := range systemDirs() {
@@ -361,7 +361,7 @@ func (c *inside) memoryFolders() error {
 		if at == "dev/shm" {
 			attr |= mountNoExec
 		}
-		if c.Weak.NoTmpSize {
+		if c.Weak.Has(NoTmpSize) {
 			options = options[:1]
 		}
 		fd, err := fresh("tmpfs", attr, options...)
@@ -429,7 +429,7 @@ func writeFile(name, text string) error {
 
 // openProc makes the /proc that shows the processes of this sandbox.
 func openProc(w *Walls) (tree, error) {
-	if w.Weak.HostPID {
+	if w.Weak.Has(HostPID) {
 		fd, _, err := open("/proc", 0)
 		return tree{fd: fd, at: "proc"}, err
 	}
@@ -473,7 +473,7 @@ func turn(w *Walls) (step string, err error) {
 	if err := syscall.Chdir("/"); err != nil {
 		return "enter the root", err
 	}
-	if w.Weak.RWSystem {
+	if w.Weak.Has(RWSystem) {
 		return "", nil
 	}
 	if err := setAttr(atFDCWD, "/", 0, attrRO); err != nil {
@@ -484,7 +484,7 @@ func turn(w *Walls) (step string, err error) {
 
 // loopback brings up lo in the sandbox's own network, for programs that talk to themselves.
 func loopback(w *Walls) error {
-	if w.Weak.HostNet {
+	if w.Weak.Has(HostNet) {
 		return nil
 	}
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
@@ -500,7 +500,7 @@ func loopback(w *Walls) error {
 // boundSockets keeps the buffers of TCP as small as those of other sockets: here it talks over the loopback alone. Best effort: a kernel
 // that does not let a network have its own keeps the machine's.
 func boundSockets(w *Walls) {
-	if w.Weak.HostNet || w.Weak.HostRoot {
+	if w.Weak.Has(HostNet) || w.Weak.Has(HostRoot) {
 		return
 	}
 	for _, name := range []string{"tcp_rmem", "tcp_wmem"} {

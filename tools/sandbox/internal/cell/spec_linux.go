@@ -20,8 +20,8 @@ const ControlFD = 3
 type Walls struct {
 	UID    int // inside
 	Nice   int
-	Filter []byte // of system calls: struct sock_filter, one after the other
-	Weak   Weakness
+	Filter []byte   // of system calls: struct sock_filter, one after the other
+	Weak   Switches // empty in the program that ships
 }
 
 // Spec is the rest: what to show, what to allow, what to run. The gateway makes both; nothing that a model writes is in them
@@ -60,43 +60,6 @@ type Pin struct {
 type Rlimit struct {
 	Resource int
 	Value    uint64
-}
-
-// Weakness switches one defence off each. It is set by the tests of package sandbox alone: they show that an attempt which is
-// refused succeeds without its defence, so that the refusal is the defence's work.
-type Weakness struct {
-	KeepFDs      bool // inherited file descriptors reach the command
-	KeepEnv      bool // so does the gateway's environment
-	HostRoot     bool // the host's file system stays visible
-	RWControl    bool // the agent's files can be written
-	RWSystem     bool // so can /usr where its owner may, and what git would run
-	HostNet      bool
-	HostPID      bool
-	HostIPC      bool
-	NoSeccomp    bool
-	NoLandlock   bool
-	KeepCaps     bool
-	NoNewPrivOff bool
-	Dumpable     bool // init can be looked into
-	NoProcesses  bool
-	NoMemory     bool
-	NoTmpSize    bool
-	NoDisk       bool
-	NoFiles      bool // of RLIMIT_NOFILE
-	NoNice       bool
-	NoTimeout    bool
-	NoReap       bool // init stays until the last process has ended by itself
-	NoParent     bool // init does not end with the gateway
-	NoCleanup    bool // what a call needs is left behind
-	NoCut        bool // output is kept whole
-	SkipProbe    bool // whatever the self-test finds is taken for good
-}
-
-// flags lists every field, for the wire.
-func (w *Weakness) flags() []*bool {
-	return []*bool{&w.KeepFDs, &w.KeepEnv, &w.HostRoot, &w.RWControl, &w.RWSystem, &w.HostNet, &w.HostPID, &w.HostIPC, &w.NoSeccomp, &w.NoLandlock,
-		&w.KeepCaps, &w.NoNewPrivOff, &w.Dumpable, &w.NoProcesses, &w.NoMemory, &w.NoTmpSize, &w.NoDisk, &w.NoFiles, &w.NoNice, &w.NoTimeout,
-		&w.NoReap, &w.NoParent, &w.NoCleanup, &w.NoCut, &w.SkipProbe}
 }
 
 // Messages of init to the gateway.
@@ -160,9 +123,7 @@ func (l *Walls) fields(w wire) {
 	whole(w, &l.UID)
 	whole(w, &l.Nice)
 	w.bytes(&l.Filter)
-	for _, f := range l.Weak.flags() {
-		flag(w, f)
-	}
+	l.Weak.fields(w)
 }
 
 func (s *Spec) fields(w wire) {
