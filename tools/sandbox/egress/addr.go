@@ -26,14 +26,14 @@ func special() []netip.Prefix {
 
 // judgeAddr says why an address may not be dialled; empty: it may. own are those of this machine.
 func (p *Proxy) judgeAddr(a netip.Addr, own map[netip.Addr]bool) string {
-	if a.Zone() != "" && !p.off.addr {
+	if a.Zone() != "" && !p.off.has(checkAddress) {
 		return ReasonAddress
 	}
 	a = a.Unmap()
-	if own[a] && !p.off.own {
+	if own[a] && !p.off.has(checkOwn) {
 		return ReasonOwn
 	}
-	if p.off.addr {
+	if p.off.has(checkAddress) {
 		return ""
 	}
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Is6() && (!global6().Contains(a) || isatap(a)) {

@@ -48,10 +48,10 @@ func parseList(entries []string) (list, error) {
 }
 
 func (l list) has(to target, o off) bool {
-	if l.exact[to] || o.allow {
+	if l.exact[to] || o.has(checkList) {
 		return true
 	}
-	if o.port {
+	if o.has(checkPort) {
 		for known := range l.exact {
 			if known.host == to.host {
 				return true
@@ -60,10 +60,10 @@ func (l list) has(to target, o off) bool {
 	}
 	for _, b := range l.below {
 		suffix := b.host
-		if o.suffix {
+		if o.has(checkSuffix) {
 			suffix = suffix[1:]
 		}
-		if (b.port == to.port || o.port) && len(to.host) > len(suffix) && strings.HasSuffix(to.host, suffix) {
+		if (b.port == to.port || o.has(checkPort)) && len(to.host) > len(suffix) && strings.HasSuffix(to.host, suffix) {
 			return true
 		}
 	}
@@ -84,7 +84,7 @@ func (p *Proxy) judgeName(to target) string {
 // judgeHost says why something is not a name of a host; empty: it is one. Addresses are refused in every form that some
 // resolver takes for one: whatever ends in a number is an address (WHATWG URL, 3.5).
 func judgeHost(host string, o off) string {
-	if !o.literal {
+	if !o.has(checkLiteral) {
 		if _, err := netip.ParseAddr(host); err == nil || strings.ContainsAny(host, "[]:%") || endsInNumber(host) {
 			return ReasonLiteral
 		}
@@ -98,7 +98,7 @@ func judgeHost(host string, o off) string {
 		}
 		for i := range len(label) {
 			c := label[i]
-			if o.literal && c == ':' {
+			if o.has(checkLiteral) && c == ':' {
 				continue
 			}
 			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {

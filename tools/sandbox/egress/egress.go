@@ -67,12 +67,7 @@ type Proxy struct {
 	loud     *rate.Limiter              // of the log
 	http     *http.Transport
 	special  []netip.Prefix
-	off      off
-}
-
-// off switches defences off, for the tests that show that each is needed.
-type off struct {
-	bytes, userinfo, literal, ascii, host, suffix, port, allow, addr, own, pin, late, connections bool
+	off      off // empty in the program that ships
 }
 
 // New makes a proxy for hosts given as name:port, where *.name is any name below. resolver nil: the machine's own.
@@ -137,7 +132,7 @@ func (p *Proxy) ServeListener(ctx context.Context, l net.Listener) error {
 		select {
 		case places <- struct{}{}:
 		default:
-			if !p.off.connections {
+			if !p.off.has(boundConnections) {
 				p.refuse(target{}, ReasonBusy)
 				answer(conn, http.StatusServiceUnavailable, ReasonBusy, false)
 				continue
@@ -188,7 +183,7 @@ func (p *Proxy) serve(ctx context.Context, conn net.Conn) {
 
 // admit says which addresses may be dialled for a target, or why none.
 func (p *Proxy) admit(ctx context.Context, to target) (addresses, string) {
-	if p.off.late { // broken: names that are refused are looked up all the same
+	if p.off.has(checkBeforeLookup) { // broken: names that are refused are looked up all the same
 		_, _ = p.lookup(ctx, to.host)
 	}
 	if reason := p.judgeName(to); reason != "" {
@@ -228,7 +223,7 @@ type addresses struct {
 func (p *Proxy) dial(ctx context.Context, to addresses) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Limits.Dial)
 	defer cancel()
-	if p.off.pin { // broken: asks again
+	if p.off.has(pinAddress) { // broken: asks again
 		again, err := p.lookup(ctx, to.host)
 		if err != nil {
 			return nil, err

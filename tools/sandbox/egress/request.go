@@ -77,7 +77,7 @@ func (p *Proxy) readRequest(in *bufio.Reader) (request, error) {
 // parse reads a whole head, the empty line included. It is stricter than RFC 9112 wherever that leaves room: what two
 // servers could read differently is refused.
 func (p *Proxy) parse(head []byte) (r request, err error) {
-	if !p.off.bytes {
+	if !p.off.has(checkBytes) {
 		if reason := judgeBytes(head); reason != "" {
 			return r, bad(reason)
 		}
@@ -93,7 +93,7 @@ func (p *Proxy) parse(head []byte) (r request, err error) {
 		return r, err
 	}
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		if !p.off.userinfo {
+		if !p.off.has(checkUserinfo) {
 			return r, bad(ReasonUser)
 		}
 		authority = authority[i+1:]
@@ -105,7 +105,7 @@ func (p *Proxy) parse(head []byte) (r request, err error) {
 	if !ok {
 		return r, bad(ReasonForm)
 	}
-	if p.off.ascii { // broken: letters that look alike are folded
+	if p.off.has(checkASCII) { // broken: letters that look alike are folded
 		host, _ = idna.Lookup.ToASCII(host)
 	}
 	r.to = target{strings.ToLower(host), port}
@@ -117,7 +117,7 @@ func (p *Proxy) parse(head []byte) (r request, err error) {
 	if r.header, err = fields(rest); err != nil {
 		return r, err
 	}
-	if !p.off.host && !r.hostAgrees(authority, words[2]) {
+	if !p.off.has(checkHost) && !r.hostAgrees(authority, words[2]) {
 		return r, bad(ReasonHost)
 	}
 	return r, r.body()
