@@ -256,6 +256,67 @@ func TestSourcesLeaveKeptFilesToTheirStore(t *testing.T) {
 	}
 }
 
+// forTests are the fields by which a test ends or weakens what runs: store and gateway by name, the sandbox's start in its package.
+// Code hands them on to the field of the same name, and gives them no value of its own, so that no configuration reaches them.
+var forTests = []string{"Synchronous", "Point", "inherit", "stdin"}
+
+func TestSourcesOnlyHandOnWhatIsForTests(t *testing.T) {
+	t.Parallel()
+	handed := 0
+	err := sources(func(name, text string) error {
+		own, other, err := givenForTests(name, text)
+		for _, what := range own {
+			t.Errorf("%s gives %s a value, which is for tests", name, what)
+		}
+		handed += other
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if handed == 0 {
+		t.Error("nobody hands any of them on: are they called otherwise now?")
+	}
+	for text, want := range map[string]int{"o.Point = f": 1, "_ = O{Synchronous: s}": 1, "_ = O{Synchronous: o.Point}": 1, "_ = O{Point: o.Point}": 0, "o.Other = o.Point": 0} {
+		if own, _, err := givenForTests("x.go", "package p\nfunc g() {"+text+"}"); err != nil || len(own) != want {
+			t.Errorf("%s: %q, %v; want %d", text, own, err, want)
+		}
+	}
+}
+
+// givenForTests names the fields that a file sets, and counts those that it hands on.
+func givenForTests(file, text string) (own []string, handed int, err error) {
+	if !strings.HasSuffix(file, ".go") {
+		return nil, 0, nil
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, 0, err
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.KeyValueExpr:
+			key, ok := n.Key.(*ast.Ident)
+			if !ok || !slices.Contains(forTests, key.Name) {
+				break
+			}
+			if from, ok := n.Value.(*ast.SelectorExpr); ok && from.Sel.Name == key.Name {
+				handed++
+			} else {
+				own = append(own, key.Name)
+			}
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				if to, ok := left.(*ast.SelectorExpr); ok && slices.Contains(forTests, to.Sel.Name) {
+					own = append(own, to.Sel.Name)
+				}
+			}
+		}
+		return true
+	})
+	return own, handed, nil
+}
+
 // sources gives each file of code outside tests, without the parts of it that only tests use.
 func sources(each func(name, text string) error) error {
 	return fs.WalkDir(os.DirFS(".."), ".", func(name string, d fs.DirEntry, err error) error {
