@@ -187,6 +187,13 @@ func TestOptionsAreCheckedByName(t *testing.T) {
 	if err := (&Options{Version: "2.3000.1032642223"}).Validate(); err != nil {
 		t.Error(err)
 	}
+	o = Options{RootKey: strings.Repeat("5a", 32)}
+	if err := o.Validate(); err == nil || !strings.Contains(err.Error(), "root_key") {
+		t.Errorf("another key for WhatsApp's own servers: %v", err)
+	}
+	if o.APIURL = "http://127.0.0.1:8081"; o.Validate() != nil {
+		t.Error(o.Validate())
+	}
 	for id, fine := range map[string]bool{"4915123456789": true, "+4915123456789": true, "120363041234567890@g.us": true, "190000000000033@lid": true,
 		"0151234567": false, "Ana": false, "4915123456789 ": false} {
 		if got := (&Options{}).CheckID(id) == nil; got != fine {

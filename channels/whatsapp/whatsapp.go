@@ -164,6 +164,9 @@ func (o *Options) validate() (base *url.URL, err error) {
 		if raw, err := hex.DecodeString(o.RootKey); err != nil || len(raw) != 32 {
 			wrong("root_key", "must be 64 hex digits")
 		}
+		if o.APIURL == "" { // it would take the place of the key that WhatsApp's own servers prove themselves by
+			wrong("root_key", "is the key of another server, which api_url names")
+		}
 	}
 	return base, errors.Join(problems...)
 }
