@@ -13,11 +13,11 @@ import (
 func BenchmarkStream(b *testing.B) {
 	srv := httptest.NewServer(llmtest.New(llmtest.Sequence(llmtest.Reply{Text: strings.Repeat("a short answer ", 7)})))
 	defer srv.Close()
-	m, err := New(Options{Model: "m", BaseURL: srv.URL, HTTP: client(b)})
+	m, err := New(Options{Model: "m", BaseURL: srv.URL, HTTP: llmtest.Client(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := llm.Request{System: strings.Repeat("You are helpful. ", 500), Volatile: "Monday", Tools: tools(), Messages: []llm.Message{user("hi")}}
+	req := llm.Request{System: strings.Repeat("You are helpful. ", 500), Volatile: "Monday", Tools: tools(), Messages: []llm.Message{llmtest.User("hi")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.Stream(b.Context(), req, func(llm.Delta) {}); err != nil {
@@ -27,13 +27,13 @@ func BenchmarkStream(b *testing.B) {
 }
 
 func BenchmarkBody(b *testing.B) {
-	m, err := New(Options{Model: "m", HTTP: client(b)})
+	m, err := New(Options{Model: "m", HTTP: llmtest.Client(b)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	req := llm.Request{System: strings.Repeat("You are helpful. ", 1000), Volatile: "Monday", Tools: tools()}
 	for range 20 {
-		req.Messages = append(req.Messages, user("a question of some length, as people write them"))
+		req.Messages = append(req.Messages, llmtest.User("a question of some length, as people write them"))
 		req.Messages = append(req.Messages, toolTurn()...)
 	}
 	b.ReportAllocs()

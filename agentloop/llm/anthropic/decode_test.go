@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/agentloop/llm"
+	"parley/agentloop/llm/llmtest"
 	"parley/agentloop/llm/wire"
 	"parley/workspace"
 )
@@ -123,16 +124,7 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			return
 		}
-		ids := map[string]bool{}
-		for _, c := range r.ToolCalls() {
-			if c.CallID == "" || ids[c.CallID] || c.Name == "" || !json.Valid(c.Args) {
-				t.Fatalf("call %+v", c)
-			}
-			ids[c.CallID] = true
-			if raw := c.Args[0] == '{'; raw == c.Error {
-				t.Fatalf("arguments %s, error %v", c.Args, c.Error)
-			}
-		}
+		llmtest.CheckCalls(t, r)
 		for _, c := range r.Content {
 			if len(c.Opaque) > 0 && !json.Valid(c.Opaque) {
 				t.Fatalf("opaque %s", c.Opaque)

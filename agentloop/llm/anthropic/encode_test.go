@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -64,48 +62,10 @@ func blobs(ref string) ([]byte, error) {
 	return nil, errors.New("gone")
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	var pretty strings.Builder
-	var v any
-	if err := json.Unmarshal(got, &v); err != nil {
-		t.Fatalf("body is no JSON: %v\n%s", err, got)
-	}
-	e := json.NewEncoder(&pretty)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", name+".json")
-	if *update {
-		if err := os.WriteFile(path, []byte(pretty.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pretty.String() != string(want) {
-		t.Errorf("%s differs (-update writes it):\n%s", path, pretty.String())
-	}
-}
-
-// sent is the body that reaches the server for req.
-func sent(t *testing.T, srv *llmtest.Server, m *Model, req llm.Request) string {
-	t.Helper()
-	if _, err := m.Stream(t.Context(), req, nil); err != nil {
-		t.Fatal(err)
-	}
-	b := srv.Bodies()
-	return b[len(b)-1]
-}
-
 // long is a request with everything in it.
 func long() llm.Request {
 	req := llm.Request{System: "You are\thelpful.\n", Volatile: "It is Monday.", Tools: tools(), MaxTokens: 100, CacheKey: "agent:a:telegram:1"}
-	req.Messages = append([]llm.Message{user("old"), user("older")}, toolTurn()...)
+	req.Messages = append([]llm.Message{llmtest.User("old"), llmtest.User("older")}, toolTurn()...)
 	req.Messages = append(req.Messages, says(text(" ")), says(text("It says \"line\".")), says(workspace.Content{Kind: workspace.Reasoning, Text: "nothing said"}),
 		llm.Message{Role: llm.User, Content: []workspace.Content{text("what is this?"),
 			{Kind: workspace.Image, Name: "cat.jpg", MIME: "image/jpeg", Blob: "png"}, {Kind: workspace.Image, Name: "gone.jpg", MIME: "image/jpeg", Blob: "gone"},
@@ -118,23 +78,13 @@ func TestRequestBody(t *testing.T) {
 	t.Parallel()
 	srv, m := serve(t, llmtest.Echo)
 	m.o.Blobs = blobs
-	golden(t, "plain", []byte(sent(t, srv, m, long())))
+	llmtest.Golden(t, "plain", []byte(llmtest.Sent(t, srv, m, long())), *update)
 	m.learned.Store(uint32(noCache | sightless))
-	golden(t, "quirks", []byte(sent(t, srv, m, long())))
+	llmtest.Golden(t, "quirks", []byte(llmtest.Sent(t, srv, m, long())), *update)
 	m.learned.Store(0)
-	golden(t, "empty", []byte(sent(t, srv, m, llm.Request{Volatile: "now"})))
+	llmtest.Golden(t, "empty", []byte(llmtest.Sent(t, srv, m, llm.Request{Volatile: "now"})), *update)
 	// The wrap-up of a turn names no tools any more, and the model speaks first and last.
-	golden(t, "wrapup", []byte(sent(t, srv, m, llm.Request{Messages: append(toolTurn(), says(text("Done. ")))})))
-}
-
-func TestFilesWithoutABlobStoreAreNamed(t *testing.T) {
-	t.Parallel()
-	srv, m := serve(t, llmtest.Echo)
-	b := sent(t, srv, m, llm.Request{Messages: []llm.Message{{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Image, Name: "cat.jpg", Blob: "png"},
-		{Kind: workspace.FileRef, Name: "a.pdf", MIME: pdf, Blob: "pdf"}}}}})
-	if !strings.Contains(b, "cat.jpg") || !strings.Contains(b, "a.pdf") || strings.Contains(b, "base64") {
-		t.Error(b)
-	}
+	llmtest.Golden(t, "wrapup", []byte(llmtest.Sent(t, srv, m, llm.Request{Messages: append(toolTurn(), says(text("Done. ")))})), *update)
 }
 
 // unmarked is a body without its breakpoints.
@@ -179,8 +129,8 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 	var past string // what the turn before wrote
 	for turn := range 6 {
 		req.Volatile = "Volatile " + strings.Repeat("x", turn)
-		req.Messages = append(req.Messages, user("question"))
-		body := sent(t, srv, m, req)
+		req.Messages = append(req.Messages, llmtest.User("question"))
+		body := llmtest.Sent(t, srv, m, req)
 		stable, _, found := strings.Cut(unmarked(body), mark)
 		if !found || !strings.HasPrefix(stable, before) {
 			t.Fatalf("turn %d changed the prefix:\n%s\n%s", turn, before, body)
@@ -194,7 +144,7 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 		round := body
 		for n := range 3 {
 			req.Messages = append(req.Messages, toolTurn()...)
-			again := sent(t, srv, m, req)
+			again := llmtest.Sent(t, srv, m, req)
 			if !strings.HasPrefix(unmarked(again), strings.TrimSuffix(unmarked(round), `]}]}`)) {
 				t.Fatalf("turn %d: round %d does not go on from the one before:\n%s\n%s", turn, n, round, again)
 			}
@@ -206,8 +156,8 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 			round = again
 		}
 		// A message that is steered in moves nothing.
-		req.Messages = append(req.Messages, user("by the way"))
-		if again := sent(t, srv, m, req); !strings.HasPrefix(unmarked(again), strings.TrimSuffix(unmarked(round), `]}]}`)) {
+		req.Messages = append(req.Messages, llmtest.User("by the way"))
+		if again := llmtest.Sent(t, srv, m, req); !strings.HasPrefix(unmarked(again), strings.TrimSuffix(unmarked(round), `]}]}`)) {
 			t.Fatalf("turn %d: steering changed what stood before:\n%s\n%s", turn, round, again)
 		}
 		req.Messages = append(req.Messages, says(text("done")))
@@ -222,7 +172,7 @@ func TestThinkingGoesBackOnlyWhereItWas(t *testing.T) {
 		b := srv.Bodies()[srv.Count()-1]
 		return strings.Count(b, `"type":"thinking"`) + strings.Count(b, `"type":"redacted_thinking"`)
 	}
-	req := llm.Request{System: "Sys", Volatile: "Monday", Tools: tools(), Messages: []llm.Message{user("hello"), says(text("hi")), user("what is it?")}}
+	req := llm.Request{System: "Sys", Volatile: "Monday", Tools: tools(), Messages: []llm.Message{llmtest.User("hello"), says(text("hi")), llmtest.User("what is it?")}}
 	for round := range 3 {
 		r, err := m.Stream(t.Context(), req, nil)
 		if err != nil || len(r.Content) != 3 || r.Content[0].Text != "let me look" || len(r.Content[0].Opaque) == 0 || r.Content[1].Text != "" {
@@ -254,7 +204,7 @@ func TestThinkingGoesBackOnlyWhereItWas(t *testing.T) {
 		"history":         func(r *llm.Request, _ *Model) { r.Messages = r.Messages[2:] },
 		"another account": func(_ *llm.Request, m *Model) { m.account = "other" },
 	} {
-		changed, other := req, open(t, srv, nil)
+		changed, other := req, open(t, srv)
 		change(&changed, other)
 		if b := string(other.write(changed, 0).body()); strings.Contains(b, `thinking"`) || strings.Contains(b, "let me look") {
 			t.Errorf("%s changed, and thinking goes back: %s", name, b)
@@ -264,7 +214,7 @@ func TestThinkingGoesBackOnlyWhereItWas(t *testing.T) {
 	if err != nil || blocks() != 6 {
 		t.Fatalf("%+v, %v; %d blocks were sent", r, err, blocks())
 	}
-	req.Messages = append(req.Messages, says(r.Content...), user("thanks"))
+	req.Messages = append(req.Messages, says(r.Content...), llmtest.User("thanks"))
 	req.Volatile = "Tuesday"
 	if _, err := m.Stream(t.Context(), req, nil); err != nil || blocks() != 0 {
 		t.Fatalf("%v; %d blocks of the turn before were sent", err, blocks())
@@ -282,7 +232,7 @@ func TestFourBreakpointsAtMost(t *testing.T) {
 		for range rapid.IntRange(0, 12).Draw(rt, "messages") {
 			switch rapid.IntRange(0, 5).Draw(rt, "kind") {
 			case 0:
-				req.Messages = append(req.Messages, user(rapid.SampledFrom([]string{"", " ", "question", "\xff"}).Draw(rt, "text")))
+				req.Messages = append(req.Messages, llmtest.User(rapid.SampledFrom([]string{"", " ", "question", "\xff"}).Draw(rt, "text")))
 			case 1:
 				req.Messages = append(req.Messages, says(text(rapid.SampledFrom([]string{"", "\n", "answer"}).Draw(rt, "text"))))
 			case 2:

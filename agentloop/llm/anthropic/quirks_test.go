@@ -25,15 +25,11 @@ func TestWhatAServerRefusesIsLeftOut(t *testing.T) {
 		word, says string
 		twice      int // calls that two requests make
 	}{
-		"cache":       {`"cache_control"`, "tools.0.cache_control: Extra inputs are not permitted", 3},
-		"blind model": {`"base64"`, "This model does not support image input", 3},
-		"bad image":   {`"base64"`, "messages.0.content.1.image.source.base64: Could not process image", 4},
-		"limit":       {`"max_tokens":8192`, "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for m", 3},
+		"cache": {`"cache_control"`, "tools.0.cache_control: Extra inputs are not permitted", 3},
+		"limit": {`"max_tokens":8192`, "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for m", 3},
 	} {
 		srv, m := serve(t, picky(c.word, c.says))
-		m.o.Blobs = blobs
-		req := ask("hi")
-		req.Messages[0].Content = append(req.Messages[0].Content, workspace.Content{Kind: workspace.Image, Name: "cat.png", Blob: "png"})
+		req := llmtest.Ask("hi")
 		for range 2 {
 			if r, err := m.Stream(t.Context(), req, nil); err != nil || r.Content[0].Text != "fine" {
 				t.Errorf("%s: %+v, %v", name, r, err)
@@ -55,7 +51,7 @@ func TestRefusedThinkingIsLeftOut(t *testing.T) {
 		}
 		return script(r)
 	})
-	req := llm.Request{Tools: tools(), Messages: []llm.Message{user("hi")}}
+	req := llm.Request{Tools: tools(), Messages: []llm.Message{llmtest.User("hi")}}
 	r, err := m.Stream(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,9 +65,9 @@ func TestRefusedThinkingIsLeftOut(t *testing.T) {
 func TestRefusalsThatTeachNothingAreFinal(t *testing.T) {
 	t.Parallel()
 	for _, says := range []string{"messages.0: bad", "Could not process image", "max_tokens: 8192 > 9000", "max_tokens: 5 > 99999999999999999999", "max_tokens: 5 > 0", "cache_control of an unknown kind"} {
-		srv, m := serve(t, always(refusal(400, "invalid_request_error", says)))
-		_, err := m.Stream(t.Context(), ask("hi"), nil)
-		kindOf(t, err, llm.Rejected)
+		srv, m := serve(t, llmtest.Sequence(refusal(400, "invalid_request_error", says)))
+		_, err := m.Stream(t.Context(), llmtest.Ask("hi"), nil)
+		llmtest.KindOf(t, err, llm.Rejected)
 		want := 1
 		if strings.HasPrefix(says, "cache_control") {
 			want = 2 // once more, without

@@ -82,7 +82,7 @@ func TestALevelOfThinkingIsSentAsTheModelTakesIt(t *testing.T) {
 			var sent []thought
 			_, m := serve(t, thinker(&sent, c.refuse))
 			m.o.Model = c.model
-			req := ask("hi")
+			req := llmtest.Ask("hi")
 			req.Think = c.level
 			for range 2 {
 				if r, err := m.Stream(t.Context(), req, nil); err != nil || r.Content[0].Text != "fine" {

@@ -2,7 +2,7 @@
 // Anthropic's Messages over HTTP, streamed and whole, answers from a script and can fail in every way that real
 // servers do. What it is asked in Anthropic's format it checks as strictly as Anthropic does. It is not a model
 // and keeps no conversation: a script sees one request and says one reply. The server starts no goroutine beyond
-// net/http's own; Start's listener lives until the test ends.
+// net/http's own; Start's listener lives until the test ends. Suite is what every adapter promises, checked against it.
 //
 // In a load driver: http.Serve(listener, llmtest.New(llmtest.Echo)).
 package llmtest

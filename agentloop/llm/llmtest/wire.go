@@ -153,7 +153,7 @@ func usage(req *Request, r Reply) string {
 	}
 	return `{"prompt_tokens":` + strconv.Itoa(u.Prompt) + `,"completion_tokens":` + strconv.Itoa(u.Completion) +
 		`,"total_tokens":` + strconv.Itoa(u.Prompt+u.Completion) +
-		`,"prompt_tokens_details":{"cached_tokens":` + strconv.Itoa(u.Cached) +
+		`,"prompt_tokens_details":{"cached_tokens":` + strconv.Itoa(u.Cached) + `,"cache_write_tokens":` + strconv.Itoa(u.Written) +
 		`},"completion_tokens_details":{"reasoning_tokens":` + strconv.Itoa(u.Reasoning) + `}}`
 }
 

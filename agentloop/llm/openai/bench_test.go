@@ -19,7 +19,7 @@ func BenchmarkStream(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := llm.Request{System: strings.Repeat("You are helpful. ", 500), Volatile: "Monday", Tools: tools(), Messages: []llm.Message{user("hi")}}
+	req := llm.Request{System: strings.Repeat("You are helpful. ", 500), Volatile: "Monday", Tools: tools(), Messages: []llm.Message{llmtest.User("hi")}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := m.Stream(b.Context(), req, func(llm.Delta) {}); err != nil {
@@ -32,7 +32,7 @@ func BenchmarkBody(b *testing.B) {
 	m := &Model{o: Options{Model: "m"}, prefixes: wire.Prefixes{Encode: encodePrefix}}
 	req := llm.Request{System: strings.Repeat("You are helpful. ", 1000), Volatile: "Monday", Tools: tools()}
 	for range 20 {
-		req.Messages = append(req.Messages, user("a question of some length, as people write them"))
+		req.Messages = append(req.Messages, llmtest.User("a question of some length, as people write them"))
 		req.Messages = append(req.Messages, toolTurn()...)
 	}
 	b.ReportAllocs()

@@ -53,7 +53,7 @@ func TestALevelOfThinkingIsAsNearAsTheServerHasIt(t *testing.T) {
 			script, sent := server(c.lacks, c.field)
 			_, m := serve(t, script)
 			for range 2 { // what was learnt is not tried again
-				if r, err := m.Stream(t.Context(), llm.Request{Think: c.level, Messages: []llm.Message{user("hi")}}, nil); err != nil || r.Content[0].Text != "fine" {
+				if r, err := m.Stream(t.Context(), llm.Request{Think: c.level, Messages: []llm.Message{llmtest.User("hi")}}, nil); err != nil || r.Content[0].Text != "fine" {
 					t.Fatalf("%+v, %v", r, err)
 				}
 			}

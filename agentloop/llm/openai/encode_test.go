@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,48 +40,10 @@ func toolTurn() []llm.Message {
 	}
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	var pretty strings.Builder
-	var v any
-	if err := json.Unmarshal(got, &v); err != nil {
-		t.Fatalf("body is no JSON: %v\n%s", err, got)
-	}
-	e := json.NewEncoder(&pretty)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join("testdata", name+".json")
-	if *update {
-		if err := os.WriteFile(path, []byte(pretty.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pretty.String() != string(want) {
-		t.Errorf("%s differs (-update writes it):\n%s", path, pretty.String())
-	}
-}
-
-// sent is the body that reaches the server for req.
-func sent(t *testing.T, srv *llmtest.Server, m *Model, req llm.Request) string {
-	t.Helper()
-	if _, err := m.Stream(t.Context(), req, nil); err != nil {
-		t.Fatal(err)
-	}
-	b := srv.Bodies()
-	return b[len(b)-1]
-}
-
 func TestRequestBody(t *testing.T) {
 	t.Parallel()
 	req := llm.Request{System: "You are\thelpful.\n", Volatile: "It is Monday.", Tools: tools(), MaxTokens: 100, CacheKey: "agent:a:telegram:1"}
-	req.Messages = append([]llm.Message{user("old"), user("older")}, toolTurn()...)
+	req.Messages = append([]llm.Message{llmtest.User("old"), llmtest.User("older")}, toolTurn()...)
 	req.Messages = append(req.Messages, llm.Message{Role: llm.Assistant, Content: []workspace.Content{{Kind: workspace.Reasoning, Text: "nothing said"}}},
 		llm.Message{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Text, Text: "what is this?"},
 			{Kind: workspace.Image, Name: "cat.jpg", MIME: "image/jpeg", Blob: "b2"}, {Kind: workspace.Image, Name: "gone.jpg", MIME: "image/jpeg", Blob: "gone"},
@@ -95,22 +55,13 @@ func TestRequestBody(t *testing.T) {
 		}
 		return []byte(ref), nil
 	}
-	golden(t, "plain", []byte(sent(t, srv, m, req)))
+	llmtest.Golden(t, "plain", []byte(llmtest.Sent(t, srv, m, req)), *update)
 	m.learned.Store(uint32(noUsage | completionTokens | oneSystem | wantsReasoning | shortIDs))
-	golden(t, "quirks", m.body(req, quirk(m.learned.Load())))
-	golden(t, "empty", m.body(llm.Request{Volatile: "now"}, 0))
+	llmtest.Golden(t, "quirks", m.body(req, quirk(m.learned.Load())), *update)
+	llmtest.Golden(t, "empty", m.body(llm.Request{Volatile: "now"}, 0), *update)
 	m.official = true
 	if b := string(m.body(req, 0)); !strings.Contains(b, `"prompt_cache_key":"`) || strings.Contains(b, "telegram:1") {
 		t.Error("the cache key is absent or tells the session")
-	}
-}
-
-func TestImagesWithoutABlobStoreAreNamed(t *testing.T) {
-	t.Parallel()
-	_, m := serve(t, llmtest.Echo)
-	b := string(m.body(llm.Request{Messages: []llm.Message{{Role: llm.User, Content: []workspace.Content{{Kind: workspace.Image, Name: "cat.jpg"}}}}}, 0))
-	if !strings.Contains(b, "cat.jpg") || strings.Contains(b, "image_url") {
-		t.Error(b)
 	}
 }
 
@@ -123,8 +74,8 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 	var before string
 	for turn := range 6 {
 		req.Volatile = "Volatile " + strings.Repeat("x", turn)
-		req.Messages = append(req.Messages, user("question"))
-		body := sent(t, srv, m, req)
+		req.Messages = append(req.Messages, llmtest.User("question"))
+		body := llmtest.Sent(t, srv, m, req)
 		stable, _, found := strings.Cut(body, mark)
 		if !found {
 			t.Fatalf("no volatile message in %s", body)
@@ -135,7 +86,7 @@ func TestPrefixIsByteStableOverTurns(t *testing.T) {
 		before = stable
 		// Within the turn everything before the tools' results stays, the volatile message included.
 		req.Messages = append(req.Messages, toolTurn()...)
-		again := sent(t, srv, m, req)
+		again := llmtest.Sent(t, srv, m, req)
 		if !strings.HasPrefix(again, strings.TrimSuffix(body, "]}")) {
 			t.Fatalf("turn %d: the second call does not go on from the first:\n%s\n%s", turn, body, again)
 		}

@@ -35,7 +35,7 @@ func TestHabitsOfServersAreLearntOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			srv, m := serve(t, picky(c.word, c.says))
-			req := llm.Request{System: "s", Volatile: "now", MaxTokens: 5, Messages: append(toolTurn(), user("hi"))}
+			req := llm.Request{System: "s", Volatile: "now", MaxTokens: 5, Messages: append(toolTurn(), llmtest.User("hi"))}
 			for range 2 {
 				if r, err := m.Stream(t.Context(), req, nil); err != nil || r.Content[0].Text != "fine" {
 					t.Fatalf("%+v, %v", r, err)
@@ -72,8 +72,8 @@ func TestRefusalAfterAGuessKeepsItsReason(t *testing.T) {
 		}
 		return llmtest.Reply{Status: 400, ErrorBody: `{"error":"second reason"}`}
 	})
-	_, err := m.Stream(t.Context(), ask("hi"), nil)
-	if e := kindOf(t, err, llm.Rejected); !strings.Contains(e.Error(), "first reason") || srv.Count() != 2 || m.learned.Load() != 0 {
+	_, err := m.Stream(t.Context(), llmtest.Ask("hi"), nil)
+	if e := llmtest.KindOf(t, err, llm.Rejected); !strings.Contains(e.Error(), "first reason") || srv.Count() != 2 || m.learned.Load() != 0 {
 		t.Errorf("%v after %d requests, learnt %b", err, srv.Count(), m.learned.Load())
 	}
 }
@@ -82,8 +82,8 @@ func TestProvenServerIsNotGuessedAt(t *testing.T) {
 	t.Parallel()
 	srv, m := serve(t, llmtest.Sequence(llmtest.Reply{Text: "a"}, llmtest.Failing(400)))
 	for range 2 {
-		if _, err := m.Stream(t.Context(), ask("hi"), nil); err != nil {
-			kindOf(t, err, llm.Rejected)
+		if _, err := m.Stream(t.Context(), llmtest.Ask("hi"), nil); err != nil {
+			llmtest.KindOf(t, err, llm.Rejected)
 		}
 	}
 	if srv.Count() != 2 {
@@ -95,17 +95,17 @@ func TestThoughtSignatureGoesBackToItsServerOnly(t *testing.T) {
 	t.Parallel()
 	raw := []string{`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"exec","arguments":"{}"},"extra_content":{"google":{"thought_signature":"sig"}}}]},"finish_reason":"stop"}]}`}
 	srv, m := serve(t, llmtest.Sequence(llmtest.Reply{Raw: raw}, llmtest.Reply{Text: "ok"}))
-	r, err := m.Stream(t.Context(), ask("hi"), nil)
+	r, err := m.Stream(t.Context(), llmtest.Ask("hi"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := llm.Request{Messages: []llm.Message{user("hi"), {Role: llm.Assistant, Content: r.Content},
+	next := llm.Request{Messages: []llm.Message{llmtest.User("hi"), {Role: llm.Assistant, Content: r.Content},
 		{Role: llm.ToolRole, Content: []workspace.Content{{Kind: workspace.ToolResult, CallID: "c1", Text: "done"}}}}}
-	if b := sent(t, srv, m, next); !strings.Contains(b, `"extra_content":{"google":{"thought_signature":"sig"}}`) {
+	if b := llmtest.Sent(t, srv, m, next); !strings.Contains(b, `"extra_content":{"google":{"thought_signature":"sig"}}`) {
 		t.Error(b)
 	}
 	other, m2 := serve(t, llmtest.Echo)
-	if b := sent(t, other, m2, next); strings.Contains(b, "sig") {
+	if b := llmtest.Sent(t, other, m2, next); strings.Contains(b, "sig") {
 		t.Error(b)
 	}
 }
