@@ -324,6 +324,8 @@ func (ts *talks) play(t *testing.T, n int) {
 		k.edit(remark, forUs("remark for you"))
 		count("an edit that adds the mention", "kind = 'edit' AND state = 'answered' AND text LIKE '%remark for you'", 1)
 	}
+	sent := fmt.Sprintf(`FROM parts p JOIN outbound o ON o.id = p.outbound_id JOIN rooms r ON r.id = o.room_id WHERE r.peer = '%s' AND r.thread = '%s'`, k.peer, k.thread)
+	r.stored(k.name+": what is not sent yet", "SELECT count(*) "+sent+" AND p.state IN ('ready', 'sending', 'live')", "0")
 	ts.judge(t, k, mark, where)
 }
 
