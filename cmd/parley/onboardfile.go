@@ -86,7 +86,7 @@ func (o *onboard) write(now time.Time) error {
 	}
 	opt.Path = o.file
 	if _, err := configs.Parse([]byte(text), opt); err != nil {
-		return fmt.Errorf("what would be written is no good configuration: %w", err)
+		return fmt.Errorf("what would be written is not a good configuration: %w", err)
 	}
 	kept, err := replaceFile(o.file, text, stamp)
 	if err != nil {

@@ -157,9 +157,9 @@ func (o *onboard) address() (string, error) {
 			return strings.TrimRight(base, "/"), nil
 		}
 		if o.ask == nil || o.baseURL != "" {
-			return "", &misuseError{fmt.Errorf("%q is no http or https address", base)}
+			return "", &misuseError{fmt.Errorf("%q is not a http or https address", base)}
 		}
-		fmt.Fprintln(o.out, "That is no http or https address, such as https://openrouter.ai/api/v1.")
+		fmt.Fprintln(o.out, "That is not a http or https address, such as https://openrouter.ai/api/v1.")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestCommandsAreThoseOfTheRightsTable(t *testing.T) {
 	}
 	for _, c := range listed {
 		if !slices.Contains(have, c) {
-			t.Errorf("docs/rights.md names %s, which is no command", c)
+			t.Errorf("docs/rights.md names %s, which is not a command", c)
 		}
 	}
 }

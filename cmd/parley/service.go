@@ -98,7 +98,7 @@ func (s *service) unit() (string, error) {
 		return "", errors.New("service needs systemd, which only Linux has: run parley gateway under what this system has")
 	}
 	if s.name == "" || strings.ContainsAny(s.name, "/ @%\n") {
-		return "", &misuseError{fmt.Errorf("%q is no name for a unit", s.name)}
+		return "", &misuseError{fmt.Errorf("%q is not a name for a unit", s.name)}
 	}
 	dir, err := userFolder("XDG_CONFIG_HOME", ".config")
 	return filepath.Join(dir, "systemd", "user", s.name+".service"), err

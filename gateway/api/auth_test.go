@@ -122,7 +122,7 @@ func TestT04_WrongTokensAreLimitedOnLoopbackToo(t *testing.T) {
 		t.Errorf("the right one: %d", a.StatusCode)
 	}
 	if a := r.ask("GET", "/v1/agents", "", func(q *http.Request) { q.Header.Del("Authorization") }); a.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a token: %d, since it is no guess", a.StatusCode)
+		t.Errorf("without a token: %d, since it is not a guess", a.StatusCode)
 	}
 	if a := r.ask("GET", "/healthz", "", nil); a.StatusCode != http.StatusOK {
 		t.Errorf("liveness: %d", a.StatusCode)

@@ -59,7 +59,7 @@ type itemData struct {
 }
 
 // delta is text that an item grew by. Put it over what the part has from offset on, counted in UTF-16 code units:
-// then a delta that comes twice does no harm, and offset 0 begins anew.
+// then a delta that comes twice does no harm, and offset 0 begins again.
 type delta struct {
 	ItemID string `json:"item_id"`
 	Part   int    `json:"part"`

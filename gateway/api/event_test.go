@@ -81,7 +81,7 @@ func TestLiveEventsTellWhatIsUnderWay(t *testing.T) {
 		}
 	}
 	if d := of(agentloop.Event{Type: agentloop.EventDiscard})[0].Data.(delta); d.Offset != 0 || d.Text != "" || d.ItemID != "R:3" {
-		t.Errorf("what is asked again begins anew: %+v", d)
+		t.Errorf("what is asked again begins again: %+v", d)
 	}
 }
 

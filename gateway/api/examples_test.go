@@ -64,7 +64,7 @@ func like(at string, want, have any) error {
 	case map[string]any:
 		h, ok := have.(map[string]any)
 		if !ok {
-			return fmt.Errorf("%s is no object but %v", at, have)
+			return fmt.Errorf("%s is not an object but %v", at, have)
 		}
 		for name, v := range w {
 			if _, there := h[name]; !there {
@@ -77,7 +77,7 @@ func like(at string, want, have any) error {
 	case []any:
 		h, ok := have.([]any)
 		if !ok || len(w) > 0 && len(h) == 0 {
-			return fmt.Errorf("%s is no list with something in it but %v", at, have)
+			return fmt.Errorf("%s is not a list with something in it but %v", at, have)
 		}
 		if len(w) > 0 {
 			return like(at+"[0]", w[0], h[0])

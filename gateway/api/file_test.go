@@ -23,7 +23,7 @@ func (r *rig) upload(name, kind, data string) map[string]any {
 
 const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
 
-// A stranger's file never becomes a page of ours, whatever it says it is; what it is is read from its bytes.
+// A stranger's file never becomes a page of Parley's, whatever it says it is; what it is is read from its bytes.
 func TestFilesComeBackHarmless(t *testing.T) {
 	t.Parallel()
 	r := start(t, setup{})

@@ -23,7 +23,7 @@ func (h hiding) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hides says whether answers of a route are text of our own: files are as they are, and the live line is no answer.
+// hides says whether answers of a route are text of our own: files are as they are, and the live line is not an answer.
 func (rt route) hides() bool {
 	switch rt.pattern {
 	case "", "GET /v1/files/{ref}", "POST /v1/backup", "GET /v1/live":

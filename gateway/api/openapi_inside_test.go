@@ -26,7 +26,7 @@ import (
 	"parley/workspace"
 )
 
-var update = flag.Bool("update", false, "write openapi.json and the page's types anew")
+var update = flag.Bool("update", false, "write openapi.json and the page's types again")
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
@@ -74,7 +74,7 @@ func TestOpenAPIIsWhatTheHandlersSpeak(t *testing.T) {
 		delete(ops, rt.pattern)
 	}
 	for pattern := range ops {
-		t.Errorf("%s is no endpoint", pattern)
+		t.Errorf("%s is not an endpoint", pattern)
 	}
 	doc := describe(t)
 	body, err := json.MarshalIndent(doc, "", " ")

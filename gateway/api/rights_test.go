@@ -41,7 +41,7 @@ func TestEndpointsAreThoseOfTheRightsTable(t *testing.T) {
 	}
 	for way := range nobody {
 		if strings.Contains(way, " /v1/") && !slices.Contains(have, way) {
-			t.Errorf("the table names %s, which is no endpoint", way)
+			t.Errorf("the table names %s, which is not an endpoint", way)
 		}
 	}
 }

@@ -169,7 +169,7 @@ func TestT02_LiveLineWantsOurHostAndOrigin(t *testing.T) {
 		"a rebound name":               {http.Header{"Cookie": {cookie}, "Host": {"evil.test" + port}, "Origin": {"http://evil.test" + port}}, 421},
 		"a rebound name with a token":  {http.Header{"Authorization": {bearer}, "Host": {"evil.test" + port}}, 421},
 		"our name with another's port": {http.Header{"Cookie": {cookie}, "Host": {"127.0.0.1:1"}, "Origin": {"http://127.0.0.1:1"}}, 421},
-		"another address of ours":      {http.Header{"Cookie": {cookie}, "Host": {"127.0.0.2" + port}, "Origin": {"http://127.0.0.2" + port}}, 421},
+		"another address of Parley's":  {http.Header{"Cookie": {cookie}, "Host": {"127.0.0.2" + port}, "Origin": {"http://127.0.0.2" + port}}, 421},
 	} {
 		_, res, err := r.dial(try.h)
 		got := 0

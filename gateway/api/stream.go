@@ -153,7 +153,7 @@ func (s *server) newStream(out sink, source source, cursor int64) *stream {
 func (st *stream) run(ctx context.Context, key string) error {
 	sub, snapshot := st.s.opt.Feed.Watch(key, st.buffer)
 	defer sub.Close()
-	st.begun = "" // the snapshot begins anew
+	st.begun = "" // the snapshot begins again
 	ended, err := st.catchUp(ctx)
 	if err == nil && !ended {
 		err = st.tellCaught()

@@ -309,7 +309,7 @@ func (c *Control) answer(call Call, value any) error {
 	return err
 }
 
-// Refuse ends a command that could not be done with one plain sentence. It is no error unless it cannot be stored.
+// Refuse ends a command that could not be done with one plain sentence. It is not an error unless it cannot be stored.
 func (c *Control) Refuse(call Call, sentence string) error {
 	if call.Input == nil {
 		return nil

@@ -81,10 +81,10 @@ func TestVerbsCanBeRendered(t *testing.T) {
 		}
 		for _, name := range append(strings.FieldsFunc(s.Path, func(r rune) bool { return r == '{' || r == '}' || r == '/' }), strings.Fields(s.CLI)...) {
 			if strings.Contains(s.Path, "{"+name+"}") && !named[name] {
-				t.Errorf("%s: %s is no field", s.Name, name)
+				t.Errorf("%s: %s is not a field", s.Name, name)
 			}
 			if in := strings.Trim(name, "<>[]"); in != name && !named[in] {
-				t.Errorf("%s: %s is no field", s.Name, name)
+				t.Errorf("%s: %s is not a field", s.Name, name)
 			}
 		}
 	}

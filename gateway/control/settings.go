@@ -101,7 +101,7 @@ func (c *Control) Setting(_ context.Context, call Call, name, value string) (Set
 		value = values[0]
 	}
 	if !slices.Contains(values, value) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no value of %s: %s.", clip.Runes(value, 32), name, strings.Join(values, ", "))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is not a value of %s: %s.", clip.Runes(value, 32), name, strings.Join(values, ", "))
 	}
 	v.Value, v.Changed = value, true
 	if value == values[0] {
@@ -151,7 +151,7 @@ func (c *Control) Think(_ context.Context, call Call, level string) (Setting, er
 		return v, c.answer(call, v)
 	}
 	if level != "default" && !slices.Contains(llm.ThinkLevels(), level) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no level: %s or default.", clip.Runes(level, 32), strings.Join(llm.ThinkLevels(), ", "))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is not a level: %s or default.", clip.Runes(level, 32), strings.Join(llm.ThinkLevels(), ", "))
 	}
 	v.Value, v.Changed = level, true
 	if level == "default" {
@@ -361,7 +361,7 @@ func (c *Control) Activation(_ context.Context, call Call, value string) (Settin
 		return v, c.answer(call, v)
 	}
 	if !slices.Contains([]string{routes.ActivateMention, routes.ActivateAlways, "default"}, value) {
-		return v, workspace.Say(workspace.ErrInvalid, "“%s” is no activation: mention, always or default.", clip.Runes(value, 32))
+		return v, workspace.Say(workspace.ErrInvalid, "“%s” is not an activation: mention, always or default.", clip.Runes(value, 32))
 	}
 	v.Value, v.Changed = value, true
 	if value == "default" {

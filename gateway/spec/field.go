@@ -116,7 +116,7 @@ func (f Field) Set(in any, text string) error {
 	return nil
 }
 
-// Get is a field's value as HTTP's path and query have it, and whether it was given: what is no pointer is left out when it
+// Get is a field's value as HTTP's path and query have it, and whether it was given: what is not a pointer is left out when it
 // is zero.
 func (f Field) Get(in any) (text string, given bool) {
 	v := reflect.ValueOf(in).Elem().FieldByIndex(f.index)
