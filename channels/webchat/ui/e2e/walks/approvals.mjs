@@ -6,7 +6,7 @@ const main = page => page.getByRole('main')
 const question = page => page.getByRole('article', { name: 'Approval: exec' })
 
 // ready waits until the sandbox has been tried: before that there is no exec.
-const ready = w => until('the sandbox to be tried', async () => /sandbox is proven/.test(w.log))
+const ready = w => until('the sandbox to be tried', async () => /sandbox self-test passed/.test(w.log))
 
 // commands makes a model that runs one command and says what came of it.
 const commands = command => async (ask, say) => {

@@ -96,7 +96,7 @@ export default {
     const ask = dialog(page).getByRole('button', { name: 'Get a code to type' })
     await number.fill('call me')
     await ask.click()
-    await dialog(page).getByText('is no phone number with its country code').waitFor()
+    await dialog(page).getByText('is not a phone number with its country code').waitFor()
     await number.fill('+49 151 99 99 99 99')
     await ask.click()
     await dialog(page).getByText('WhatsApp does not know the number').waitFor()

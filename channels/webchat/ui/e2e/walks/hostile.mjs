@@ -7,7 +7,7 @@ const dialog = page => page.getByRole('dialog', { name: 'It waits for you' })
 const allow = { name: 'Allow once' }, deny = { name: 'Deny' }
 
 // ready waits until the sandbox has been tried: before that there is no exec.
-const ready = w => until('the sandbox to be tried', async () => /sandbox is proven/.test(w.log))
+const ready = w => until('the sandbox to be tried', async () => /sandbox self-test passed/.test(w.log))
 
 // commands makes a model that runs what it is asked to, once.
 const commands = async (ask, say) => { ask.round === 0 ? say.call('exec', { command: ask.text }) : say('Done.') }

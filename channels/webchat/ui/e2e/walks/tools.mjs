@@ -15,7 +15,7 @@ const rounds = list => async (ask, say) => {
 }
 
 // ready waits until the sandbox has been tried: before that there is no exec.
-const ready = w => until('the sandbox to be tried', async () => /sandbox is proven|command execution disabled/.test(w.log))
+const ready = w => until('the sandbox to be tried', async () => /sandbox self-test passed|command execution disabled/.test(w.log))
 
 // unfold shows every step.
 async function unfold(page) {
