@@ -8,7 +8,7 @@ import (
 )
 
 // keep is how long a goroutine waits for its next function.
-const keep = time.Second
+const keep = 100 * time.Millisecond
 
 // Pool keeps goroutines. Safe for concurrent use.
 //
