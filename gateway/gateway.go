@@ -44,6 +44,7 @@ import (
 	"parley/workspace/disk"
 	"parley/workspace/folder"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // Options of a Gateway.
@@ -360,7 +361,7 @@ func (g *Gateway) run(c *configs.Config) {
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
 	wg.Go(func() { g.snapshots.Discover(ctx) })
 	wg.Go(func() {
-		defer guard(g.log, "sandbox probe")
+		defer workers.Guard(g.log, "sandbox probe")
 		g.sandbox.Try(ctx)
 	})
 	alone("kept files", g.missBlobs)
@@ -370,13 +371,6 @@ func (g *Gateway) run(c *configs.Config) {
 		wg.Wait()
 		return nil
 	})
-}
-
-// guard, deferred, keeps a panic from taking the whole gateway down: what it happened in fails, and it is logged.
-func guard(log *slog.Logger, what string) {
-	if p := recover(); p != nil {
-		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
-	}
 }
 
 // Addr is where HTTP listens.

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"parley/gateway/live"
 	"parley/workspace"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // Store is the units and readers of the store that questions need. *store.Store has them.
@@ -87,11 +87,7 @@ func (q *Questions) begin(f func(ctx context.Context)) {
 		return
 	}
 	q.wg.Go(func() {
-		defer func() {
-			if p := recover(); p != nil {
-				q.opt.Log.Error("panic", "in", "approval", "panic", p, "stack", string(debug.Stack()))
-			}
-		}()
+		defer workers.Guard(q.opt.Log, "approval")
 		f(q.base)
 	})
 }

@@ -9,7 +9,6 @@ package delivery
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -273,16 +272,9 @@ func (d *Outbox) Address(id workspace.RoomID) (channels.Address, error) {
 // Go runs a last call to a network beside the rooms; Drain waits for it, so it must be bounded.
 func (d *Outbox) Go(f func()) {
 	d.others.Go(func() {
-		defer d.guard()
+		defer workers.Guard(d.Log, "delivery")
 		f()
 	})
-}
-
-// guard, deferred, keeps a panic in rendering or in an adapter from taking the whole gateway down.
-func (d *Outbox) guard() {
-	if p := recover(); p != nil {
-		d.Log.Error("panic", "in", "delivery", "panic", p, "stack", string(debug.Stack()))
-	}
 }
 
 // idle is closed when no room sends.

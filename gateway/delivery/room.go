@@ -9,6 +9,7 @@ import (
 	"parley/channels"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/workers"
 )
 
 // room is one conversation's queue. Its fields are guarded by Outbox.mu, but for what only its goroutine uses.
@@ -136,7 +137,7 @@ func (d *Outbox) over() bool {
 
 // safely is do; after a panic in rendering or an adapter the answer stays as it is stored, and the room goes on.
 func (d *Outbox) safely(ctx context.Context, r *room, j *Job) (there bool) {
-	defer d.guard()
+	defer workers.Guard(d.Log, "delivery")
 	there = true
 	return d.do(ctx, r, j)
 }

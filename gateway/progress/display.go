@@ -6,8 +6,6 @@ package progress
 
 import (
 	"context"
-	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // Store is the one unit that is used: it stores a placeholder. *store.Store has it.
@@ -58,7 +57,7 @@ func (d *Display) Typing(ctx context.Context, room workspace.RoomID, after time.
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer guard(c.Log, "typing")
+		defer workers.Guard(c.Log, "typing")
 		for wait := after; channels.Sleep(ctx, wait); wait = c.Traits.TypingEvery {
 			if err := typer.ShowTyping(ctx, addr); err != nil {
 				c.Log.Debug("typing cannot be shown", "err", err)
@@ -68,12 +67,5 @@ func (d *Display) Typing(ctx context.Context, room workspace.RoomID, after time.
 	return func() {
 		cancel()
 		wg.Wait()
-	}
-}
-
-// guard, deferred, keeps a panic in an adapter from taking the whole gateway down.
-func guard(log *slog.Logger, what string) {
-	if p := recover(); p != nil {
-		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
 	}
 }

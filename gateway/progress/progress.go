@@ -18,6 +18,7 @@ import (
 	"parley/gateway/transport"
 	"parley/workspace"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // longestSilence is how long a turn may show nothing.
@@ -149,7 +150,7 @@ func (p *Progress) Stop() Answer {
 // show is the goroutine.
 func (p *Progress) show(ctx context.Context) {
 	defer close(p.done)
-	defer guard(p.turn.Channel.Log, "progress")
+	defer workers.Guard(p.turn.Channel.Log, "progress")
 	defer p.acknowledge(ctx)()
 	typer, canType := channels.As[channels.Typer](p.turn.Channel.Adapter)
 	editor, canEdit := channels.As[channels.Editor](p.turn.Channel.Adapter)

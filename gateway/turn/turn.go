@@ -29,6 +29,7 @@ import (
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
+	"parley/workspace/workers"
 )
 
 // Options of Turns; all of them are needed.
@@ -87,7 +88,7 @@ func (u until) Deadline() (time.Time, bool) { return u.end, true }
 
 // Turn runs one turn of a session to its committed end, or until it is suspended.
 func (ts *Turns) Turn(whole context.Context, t *lane.Turn) {
-	defer guard(ts.Log, "turn") // a run that it leaves behind is ended by the sweep
+	defer workers.Guard(ts.Log, "turn") // a run that it leaves behind is ended by the sweep
 	rec, err := ts.begin(whole, t)
 	if err != nil {
 		ts.unbegun(t, err)
@@ -158,15 +159,8 @@ func (r *recorder) attempt(ctx context.Context) (err error) {
 
 // Command runs a command in its place in the order.
 func (ts *Turns) Command(ctx context.Context, _ string, in workspace.Input) {
-	defer guard(ts.Log, "command")
+	defer workers.Guard(ts.Log, "command")
 	ts.Commands(ctx, in)
-}
-
-// guard, deferred, keeps a panic from taking the whole gateway down: one turn or command fails, and is logged.
-func guard(log *slog.Logger, what string) {
-	if p := recover(); p != nil {
-		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
-	}
 }
 
 // Late ends an edit or delete whose turn has ended: what was answered is only noted.

@@ -3,6 +3,8 @@
 package workers
 
 import (
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -52,4 +54,11 @@ func (p *Pool) work(f func()) {
 func (p *Pool) Close() {
 	p.once.Do(func() { close(p.shut) })
 	p.wg.Wait()
+}
+
+// Guard, deferred, keeps a panic from ending the process: what it happened in fails, and it is logged.
+func Guard(log *slog.Logger, what string) {
+	if p := recover(); p != nil {
+		log.Error("panic", "in", what, "panic", p, "stack", string(debug.Stack()))
+	}
 }

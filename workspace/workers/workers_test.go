@@ -1,7 +1,9 @@
 package workers
 
 import (
+	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,5 +64,17 @@ func TestCloseWaitsForWhatRuns(t *testing.T) {
 	defer mu.Unlock()
 	if !ended {
 		t.Error("Close returned before the function did")
+	}
+}
+
+func TestAGuardedPanicIsLoggedAndEndsNothing(t *testing.T) {
+	t.Parallel()
+	var told strings.Builder
+	func() {
+		defer Guard(slog.New(slog.NewTextHandler(&told, nil)), "a test")
+		panic("oh")
+	}()
+	if got := told.String(); !strings.Contains(got, `in="a test" panic=oh stack=`) {
+		t.Error(got)
 	}
 }
