@@ -264,29 +264,19 @@ func (s *Store) approvals(where string, args ...any) ([]workspace.Approval, erro
 
 // Approval reads one.
 func (s *Store) Approval(id workspace.ApprovalID) (workspace.Approval, error) {
-	return firstApproval(s.approvals(`id = ?`, string(id)))
+	return first(s.approvals(`id = ?`, string(id)))
 }
 
 // ApprovalOf reads the one that a call was asked about by.
 func (s *Store) ApprovalOf(run workspace.RunID, call string) (workspace.Approval, error) {
-	return firstApproval(s.approvals(`run_id = ? AND call_id = ?`, string(run), call))
-}
-
-func firstApproval(list []workspace.Approval, err error) (workspace.Approval, error) {
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Approval{}, err
-	}
-	return list[0], nil
+	return first(s.approvals(`run_id = ? AND call_id = ?`, string(run), call))
 }
 
 // ApprovalAskedBy reads the one that a message asks about.
 func (s *Store) ApprovalAskedBy(o workspace.Outbound) (workspace.Approval, error) {
 	list, err := s.RunApprovals(o.RunID)
 	list = slices.DeleteFunc(list, func(ap workspace.Approval) bool { return ap.QuestionKey(o.RoomID) != o.Key })
-	return firstApproval(list, err)
+	return first(list, err)
 }
 
 // RunApprovals lists what a run has asked, oldest first.

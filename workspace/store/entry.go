@@ -174,14 +174,7 @@ func (s *Store) LastEntries(session workspace.SessionID, limit int) ([]workspace
 
 // InputEntry reads the transcript's line of one input.
 func (s *Store) InputEntry(id workspace.InputID) (workspace.Entry, error) {
-	list, err := s.entries(`SELECT `+entryRead+` WHERE e.input_id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Entry{}, err
-	}
-	return list[0], nil
+	return first(s.entries(`SELECT `+entryRead+` WHERE e.input_id = ?`, string(id)))
 }
 
 // RunEntries lists the transcript's lines of one run, in order.

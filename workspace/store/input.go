@@ -124,26 +124,12 @@ func (s *Store) inputs(where string, args ...any) ([]workspace.Input, error) {
 
 // Input reads one input.
 func (s *Store) Input(id workspace.InputID) (workspace.Input, error) {
-	list, err := s.inputs(`id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		return workspace.Input{}, workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Input{}, err
-	}
-	return list[0], nil
+	return first(s.inputs(`id = ?`, string(id)))
 }
 
 // InputByKey reads one input by its key.
 func (s *Store) InputByKey(source, account, key string) (workspace.Input, error) {
-	list, err := s.inputs(`source = ? AND account = ? AND key = ?`, source, account, key)
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Input{}, err
-	}
-	return list[0], nil
+	return first(s.inputs(`source = ? AND account = ? AND key = ?`, source, account, key))
 }
 
 // InputHandle is what the answer to an input may go through, as channels.ReplyHandle packs it; empty: nothing. It is a

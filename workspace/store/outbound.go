@@ -227,14 +227,7 @@ func (s *Store) OutboundByKey(key string) (workspace.Outbound, error) {
 
 // OutboundByID finds an outbound.
 func (s *Store) OutboundByID(id workspace.OutboundID) (workspace.Outbound, error) {
-	list, err := s.outbounds(`o.id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Outbound{}, err
-	}
-	return list[0], nil
+	return first(s.outbounds(`o.id = ?`, string(id)))
 }
 
 // OutboundOfRun is the answer of a run; workspace.ErrNotFound: it has none that is sent anywhere.

@@ -126,14 +126,7 @@ func (s *Store) Humans(after workspace.PersonID, limit int) ([]Human, error) {
 
 // Human reads one person.
 func (s *Store) Human(id workspace.PersonID) (Human, error) {
-	list, err := s.humans(`id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return Human{}, err
-	}
-	return list[0], nil
+	return first(s.humans(`id = ?`, string(id)))
 }
 
 func (s *Store) humans(where string, args ...any) ([]Human, error) {

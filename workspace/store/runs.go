@@ -55,14 +55,7 @@ func (s *Store) runs(where string, args ...any) ([]workspace.Run, error) {
 
 // Run reads one run.
 func (s *Store) Run(id workspace.RunID) (workspace.Run, error) {
-	list, err := s.runs(`id = ?`, string(id))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Run{}, err
-	}
-	return list[0], nil
+	return first(s.runs(`id = ?`, string(id)))
 }
 
 // LiveRuns lists runs that hold their session.
@@ -74,26 +67,12 @@ func (s *Store) LiveRuns() ([]workspace.Run, error) {
 
 // LiveRun is the run that holds a session.
 func (s *Store) LiveRun(session workspace.SessionID) (workspace.Run, error) {
-	list, err := s.runs(`session_id = ? AND `+liveRun, string(session))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Run{}, err
-	}
-	return list[0], nil
+	return first(s.runs(`session_id = ? AND `+liveRun, string(session)))
 }
 
 // LastRun is the newest run of a session.
 func (s *Store) LastRun(session workspace.SessionID) (workspace.Run, error) {
-	list, err := s.runs(`id = (SELECT run_id FROM entries WHERE session_id = ? AND run_id <> '' ORDER BY n DESC LIMIT 1)`, string(session))
-	if err == nil && len(list) == 0 {
-		err = workspace.ErrNotFound
-	}
-	if err != nil {
-		return workspace.Run{}, err
-	}
-	return list[0], nil
+	return first(s.runs(`id = (SELECT run_id FROM entries WHERE session_id = ? AND run_id <> '' ORDER BY n DESC LIMIT 1)`, string(session)))
 }
 
 // RunRow is a run with whose it is.

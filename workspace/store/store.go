@@ -289,3 +289,14 @@ func hereOnly(name string) bool { return strings.HasPrefix(name, "folders/") }
 func Restore(ctx context.Context, file, dataDir string) (Manifest, error) {
 	return engine.Restore(ctx, file, dataDir, verifyRows)
 }
+
+// first is the one row that was asked for; workspace.ErrNotFound: there is none.
+func first[T any](list []T, err error) (one T, _ error) {
+	if err == nil && len(list) == 0 {
+		err = workspace.ErrNotFound
+	}
+	if err != nil {
+		return one, err
+	}
+	return list[0], nil
+}
