@@ -150,9 +150,9 @@ func TestATurnIsCarriedOutByAnyRunner(t *testing.T) {
 	}
 }
 
-// A wake-up may be lost: behind it stands the scan, which finds that the question of a held turn has its answer.
-func TestALostWakeUpIsMadeGoodByTheScan(t *testing.T) {
-	t.Parallel()
+// askedPuppet is a gateway whose owner, Ana, is asked about a call of list_dir, and the id of the question.
+func askedPuppet(t *testing.T) (*puppet, *Gateway, string) {
+	t.Helper()
 	p := newPuppet(t, "a")
 	g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
 	g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
@@ -160,7 +160,13 @@ func TestALostWakeUpIsMadeGoodByTheScan(t *testing.T) {
 	if got := p.next(); !strings.Contains(got, "Answer yes or no") {
 		t.Fatalf("heard %q", got)
 	}
-	id := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)[0]
+	return p, g, query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)[0]
+}
+
+// A wake-up may be lost: behind it stands the scan, which finds that the question of a held turn has its answer.
+func TestALostWakeUpIsMadeGoodByTheScan(t *testing.T) {
+	t.Parallel()
+	p, g, id := askedPuppet(t)
 	if _, _, err := g.store.Decide(store.Verdict{ID: workspace.ApprovalID(id), To: workspace.ApprovalApproved, By: "ana", Via: "cli"}); err != nil {
 		t.Fatal(err)
 	}
@@ -186,14 +192,7 @@ func TestAPressOfAnEarlierVersionIsDone(t *testing.T) {
 	for name, kind := range map[string]channels.Kind{"a button": channels.KindButton, "a quoted yes": channels.KindMessage} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPuppet(t, "a")
-			g := startPuppets(t, "{dm: open}", `people: [{id: ana, name: Ana, role: owner, accounts: [{channel: a, user: "7"}]}]`, nil, p)
-			g.snapshot().Loop.Tools = askAbout{g.snapshot().Loop.Tools, "list_dir"}
-			p.hear(p.says("7", "1", "tool"))
-			if got := p.next(); !strings.Contains(got, "Answer yes or no") {
-				t.Fatalf("heard %q", got)
-			}
-			id := query(t, g, `SELECT id FROM approvals WHERE state = 'pending'`)[0]
+			p, g, id := askedPuppet(t)
 			in, err := g.store.Input(workspace.InputID(query(t, g, `SELECT id FROM inputs WHERE text = 'tool'`)[0]))
 			if err != nil {
 				t.Fatal(err)
