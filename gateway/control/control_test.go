@@ -174,7 +174,7 @@ func (w *world) call(who workspace.PersonID, role workspace.Role, kind channels.
 // mine is a new local session of whoever calls.
 func (w *world) mine(t *testing.T, c control.Call) string {
 	t.Helper()
-	key := workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: rights.LocalName(c.Actor, w.Store.IDs().New())}
+	key := rights.LocalKey(c.Actor, "a", w.Store.IDs().New())
 	if _, err := w.Store.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key}}}); err != nil {
 		t.Fatal(err)
 	}

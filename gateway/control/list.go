@@ -166,7 +166,7 @@ func (c *Control) keyOf(call Call, word SessionWord) (workspace.Key, error) {
 			}
 			agent, name = string(id), text
 		}
-		return workspace.Key{Agent: workspace.AgentID(agent), Scope: workspace.ScopeLocal, Local: rights.LocalName(call.Actor, name)}, nil
+		return rights.LocalKey(call.Actor, workspace.AgentID(agent), name), nil
 	}
 	k, err := workspace.ParseKey(text)
 	if err != nil {

@@ -64,7 +64,7 @@ func (c *Control) create(call Call, n NewLocal) (workspace.Session, error) {
 		if i > 1 {
 			local += "-" + strconv.Itoa(i)
 		}
-		key := workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: rights.LocalName(call.Actor, local)}
+		key := rights.LocalKey(call.Actor, agent, local)
 		did, err := c.Store.RunCommand(store.Command{Changes: []store.Change{store.Create{Key: key, Name: name, Origin: origin}}})
 		if errors.Is(err, workspace.ErrConflict) && i < 100 {
 			continue

@@ -56,7 +56,7 @@ func (r *Receiver) LocalKey(who workspace.Actor, agent workspace.AgentID, sessio
 	if session == "" {
 		session = "main"
 	}
-	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: rights.LocalName(who, session)}, nil
+	return rights.LocalKey(who, agent, session), nil
 }
 
 // Explain is what would become of a made-up event on a channel: what the gate says, which route it takes and why. Nothing is stored.

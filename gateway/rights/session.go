@@ -15,13 +15,13 @@ func Reaches(who workspace.Actor, k workspace.Key) bool {
 	return own || who.Role.AtLeast(workspace.Owner)
 }
 
-// LocalName is the name of a local session as its key holds it: owners share theirs, everybody else's carry their person,
-// whose id holds no colon.
-func LocalName(who workspace.Actor, name string) string {
-	if who.Role.AtLeast(workspace.Owner) {
-		return name
+// LocalKey is the key of a local session by its name: owners share theirs, everybody else's carry their person, whose id
+// holds no colon.
+func LocalKey(who workspace.Actor, agent workspace.AgentID, name string) workspace.Key {
+	if !who.Role.AtLeast(workspace.Owner) {
+		name = string(who.Person) + ":" + name
 	}
-	return string(who.Person) + ":" + name
+	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: name}
 }
 
 // ReachesFrom says whether a session is one that the actor may see, and be led to, from a chat whose route leads to home: their own,

@@ -10,7 +10,7 @@ import (
 func TestT16_LocalSessionsBelongToTheirPerson(t *testing.T) {
 	t.Parallel()
 	key := func(who workspace.Actor) workspace.Key {
-		return workspace.Key{Agent: "a", Scope: workspace.ScopeLocal, Local: rights.LocalName(who, "main")}
+		return rights.LocalKey(who, "a", "main")
 	}
 	owner := workspace.Actor{Person: "boss", Role: workspace.Owner}
 	ana, ann := workspace.Actor{Person: "an", Role: workspace.Member}, workspace.Actor{Person: "an.n", Role: workspace.Member}
