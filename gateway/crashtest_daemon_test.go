@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,15 +178,22 @@ func (p program) start(t *testing.T, log *logBuffer, over func(), env ...string)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	d.began = time.Now()
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	started := make(chan error)
 	go func() { // ends with the process
+		runtime.LockOSThread() // Pdeathsig is of the thread that forks, and some threads of this process end: prctl(2)
+		defer runtime.UnlockOSThread()
+		err := d.cmd.Start()
+		if started <- err; err != nil {
+			return
+		}
 		_ = d.cmd.Wait() // a killed one says so in its state
 		d.code = d.cmd.ProcessState.ExitCode()
 		close(d.exited)
 		over()
 	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 
