@@ -16,7 +16,7 @@ import (
 //	a part that was sending   unknown: it may have been sent
 //	a part that is ready      sent, once its channel is ready
 func (g *Gateway) recoverAll() error {
-	undelivered, err := g.store.Undelivered()
+	undelivered, err := g.store.OpenOutbound()
 	if err != nil {
 		return fmt.Errorf("read undelivered answers: %w", err)
 	}

@@ -5,7 +5,7 @@ func Verbs() []Any {
 	return []Any{
 		ListPairings, ApprovePairing, DenyPairing,
 		ListPeople, ShowPerson,
-		ListLetters, RetryLetter, DropLetter,
+		ListUndelivered, RetryUndelivered, DropUndelivered,
 		SumUsage,
 		ListFolders, AcceptHeld,
 		ListSessions, ShowSession, CreateSession, RenameSession, DeleteSession, ForkSession, ListGenerations,

@@ -461,7 +461,7 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	if newest, err := s.Newest("discord", chat.Addr.Account); err != nil || newest[chat.Addr.Peer] != "m:2" {
 		t.Errorf("newest messages of rooms: %v %v", newest, err)
 	}
-	if left, err := s.Undelivered(); err != nil || len(left) != 4 || left[2].InputID != asked || left[3].InputID != "" {
+	if left, err := s.OpenOutbound(); err != nil || len(left) != 4 || left[2].InputID != asked || left[3].InputID != "" {
 		t.Errorf("what is not sent yet: %+v %v", left, err)
 	}
 	if err := s.Close(); err != nil {

@@ -215,8 +215,8 @@ func (s *Store) outbounds(where string, args ...any) ([]workspace.Outbound, erro
 	return out, err
 }
 
-// Undelivered lists outbound with parts that are neither sent, cancelled nor dead, in the order of their rooms.
-func (s *Store) Undelivered() ([]workspace.Outbound, error) {
+// OpenOutbound lists outbound with parts that are neither sent, cancelled nor dead, in the order of their rooms.
+func (s *Store) OpenOutbound() ([]workspace.Outbound, error) {
 	return s.outbounds(`o.id IN (SELECT outbound_id FROM parts WHERE ` + openPart + ` AND state <> 'dead') ORDER BY o.room_id, o.n`)
 }
 

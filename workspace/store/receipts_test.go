@@ -54,7 +54,7 @@ func TestR05_ReceiptOutlivesAKill(t *testing.T) {
 	if !again.Crashed() {
 		t.Error("a kill does not count as a crash")
 	}
-	open, err := again.Undelivered()
+	open, err := again.OpenOutbound()
 	if err != nil || len(open) != 0 {
 		t.Errorf("undelivered after the start: %+v %v", open, err)
 	}

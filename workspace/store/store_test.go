@@ -103,7 +103,7 @@ func TestPlainMessageTakesTwoWaitedCommitsAndNineStatements(t *testing.T) {
 	if got := entries[5].Body.Plain(); got != "ping 2" {
 		t.Errorf("user text %q", got)
 	}
-	if und, err := s.Undelivered(); err != nil || len(und) != 0 {
+	if und, err := s.OpenOutbound(); err != nil || len(und) != 0 {
 		t.Errorf("undelivered: %v %v", und, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestR01_WhatWasAcknowledgedIsThereAfterACrash(t *testing.T) {
 		if err != nil || r.Tries != 2 || r.Epoch != again.Epoch() {
 			t.Errorf("resumed: %+v %v", r, err)
 		}
-		und, err := again.Undelivered()
+		und, err := again.OpenOutbound()
 		if err != nil || len(und) != 1 || und[0].Text != "done" || und[0].Parts[0].State != workspace.PartSending {
 			t.Fatalf("undelivered: %+v %v", und, err)
 		}

@@ -10,7 +10,7 @@ import (
 
 // deliver moves the first open part a step: it is sent, refused, or nothing is known of it.
 func (w *world) deliver(int) string {
-	und, err := w.s.Undelivered()
+	und, err := w.s.OpenOutbound()
 	w.must("undelivered", err)
 	for _, o := range und {
 		for _, p := range o.Parts {
@@ -87,7 +87,7 @@ func (w *world) resolve(p workspace.Part) {
 }
 
 func (w *world) dead(int) string {
-	und, err := w.s.Undelivered()
+	und, err := w.s.OpenOutbound()
 	w.must("undelivered", err)
 	for _, o := range und {
 		for _, p := range o.Parts {
@@ -194,7 +194,7 @@ func (w *world) settle() {
 		}
 	}
 	for range 1000 {
-		und, err := w.s.Undelivered()
+		und, err := w.s.OpenOutbound()
 		w.must("undelivered", err)
 		moved := false
 		for _, o := range und {

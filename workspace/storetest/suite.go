@@ -64,11 +64,11 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"AStreamedAnswerIsFoundAgain", streamedAgain},
 		{"ADeadPartEndsTheRest", deadPart},
 		{"WhatEndedIsNotSteeredIn", steerGone},
-		{"ADeadLetterIsRetriedWhole", letterRetried},
+		{"ADeadLetterIsRetriedWhole", deadRetried},
 		{"ADoubtIsKeptAndMarksARetry", doubtKept},
-		{"WhatLiesIsRetriedOrDropped", letterEdges},
-		{"LettersComeInPages", lettersInPages},
-		{"LateAnswersAreResumed", lettersResumed},
+		{"WhatIsUndeliveredIsRetriedOrDropped", undeliveredEdges},
+		{"UndeliveredAnswersComeInPages", undeliveredInPages},
+		{"LateAnswersAreResumed", lateResumed},
 		{"OddTextStays", oddText},
 		{"ATranscriptIsKeptOnce", transcriptKept},
 		{"AnEditReplacesTheFileThatWaits", editedFile},
@@ -112,13 +112,13 @@ func answeredOnce(t *testing.T, s *store.Store) {
 	if f.Answer == nil || len(f.Answer.Parts) != 1 || f.Answer.Parts[0].State != workspace.PartSending || f.Answer.BodyRef == "" {
 		t.Fatalf("answer: %+v", f.Answer)
 	}
-	und, err := s.Undelivered()
+	und, err := s.OpenOutbound()
 	if err != nil || len(und) != 1 || und[0].Text != "pong" || und[0].RoomID != a.Input.RoomID || len(und[0].Parts) != 1 {
 		t.Fatalf("undelivered: %+v %v", und, err)
 	}
 	s.Receipt(store.Move{Part: f.Answer.Parts[0], To: workspace.PartSent, Remote: "77"})
 	barrier(t, s)
-	if und, err := s.Undelivered(); err != nil || len(und) != 0 {
+	if und, err := s.OpenOutbound(); err != nil || len(und) != 0 {
 		t.Errorf("after the receipt: %+v %v", und, err)
 	}
 	got, err := s.OutboundOfRun(a.Begun.Run.ID)
@@ -208,7 +208,7 @@ func manyAtOnce(t *testing.T, s *store.Store) {
 			}
 		}
 	}
-	if und, err := s.Undelivered(); err != nil || len(und) != 0 {
+	if und, err := s.OpenOutbound(); err != nil || len(und) != 0 {
 		t.Errorf("undelivered: %d %v", len(und), err)
 	}
 }

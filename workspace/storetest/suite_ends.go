@@ -37,7 +37,7 @@ func stopWins(t *testing.T, s *store.Store) {
 	if in := input(t, s, two.Input.ID); in.State != workspace.InputStopped {
 		t.Errorf("its input is %s", in.State)
 	}
-	if und, err := s.Undelivered(); err != nil || len(und) != 2 || und[0].ID != done.Answer.ID {
+	if und, err := s.OpenOutbound(); err != nil || len(und) != 2 || und[0].ID != done.Answer.ID {
 		t.Errorf("undelivered: %+v %v", und, err)
 	}
 }
@@ -212,7 +212,7 @@ func deadPart(t *testing.T, s *store.Store) {
 			t.Errorf("part %d is %s, want %s", i, p.State, want[i])
 		}
 	}
-	if und, err := s.Undelivered(); err != nil || len(und) != 1 || und[0].Key != "dead" {
+	if und, err := s.OpenOutbound(); err != nil || len(und) != 1 || und[0].Key != "dead" {
 		t.Errorf("undelivered: %+v %v", und, err)
 	}
 }

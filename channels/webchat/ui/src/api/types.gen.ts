@@ -308,27 +308,6 @@ export type ItemData = {
   item: Item
 }
 
-export type Letter = {
-  id: string
-  short: string
-  /** of its first part that lies */
-  state: string
-  error?: string
-  /** network:account:kind:peer */
-  room: string
-  title?: string
-  kind: string
-  run_id?: string
-  text: string
-  /** all of it */
-  parts: number
-  /** of them */
-  sent: number
-  /** of the part that lies */
-  tries: number
-  created: string
-}
-
 export type LogItem = {
   /** from 1 since the start */
   n: number
@@ -859,6 +838,27 @@ export type Trouble = {
   next_try?: string
   /** the server asked for this wait */
   stated?: boolean
+}
+
+export type Undelivered = {
+  id: string
+  short: string
+  /** of its first undelivered part */
+  state: string
+  error?: string
+  /** network:account:kind:peer */
+  room: string
+  title?: string
+  kind: string
+  run_id?: string
+  text: string
+  /** all of it */
+  parts: number
+  /** of them */
+  sent: number
+  /** of the undelivered part */
+  tries: number
+  created: string
 }
 
 export type Usage = {

@@ -6,7 +6,7 @@ import type { List } from '../api/types'
 import { useAct, useApi } from '../api/use'
 import { Button } from '../ui/button'
 import { Pairings } from '../needs/pairings'
-import { Letters } from '../needs/letters'
+import { UndeliveredAnswers } from '../needs/undelivered'
 import { shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
@@ -32,7 +32,7 @@ export function ChannelsPage() {
         </Empty>
       )}
       <Section title="People who want to be let in"><Pairings /></Section>
-      <Section title="Answers that did not arrive"><Letters /></Section>
+      <Section title="Answers that did not arrive"><UndeliveredAnswers /></Section>
     </Page>
   )
 }

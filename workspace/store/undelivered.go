@@ -1,4 +1,4 @@
-// Dead letters: answers that were not delivered, sent after all or dropped.
+// Undelivered answers, sent after all or dropped.
 
 package store
 
@@ -8,9 +8,9 @@ import (
 	"parley/workspace"
 )
 
-// Letters lists dead letters, which an operator sends or drops: answers with a part in one of the states, the newest first,
+// OutboundIn lists what an operator sends or drops: answers with a part in one of the states, the newest first,
 // those with a smaller id than after; empty: from the newest on.
-func (s *Store) Letters(states []workspace.PartState, after workspace.OutboundID, limit int) ([]workspace.Outbound, error) {
+func (s *Store) OutboundIn(states []workspace.PartState, after workspace.OutboundID, limit int) ([]workspace.Outbound, error) {
 	var args []any
 	for _, st := range states {
 		args = append(args, string(st))

@@ -1,3 +1,5 @@
+// Answers that did not arrive: late ones resumed by their room, all of them listed, sent after all or dropped.
+
 package control
 
 import (
@@ -14,7 +16,7 @@ import (
 	"parley/workspace/store"
 )
 
-// Resumed is how many parked messages are answered now.
+// Resumed is how many stale messages are answered now.
 type Resumed struct {
 	Messages int `json:"messages"`
 	Answers  int `json:"answers"` // late ones, sent now
@@ -78,11 +80,11 @@ func (c *Control) lateAnswers(call Call) (ids store.Unpark, err error) {
 	return ids, nil
 }
 
-// Letter is an answer that lies: dead, in doubt, or set aside because of its age.
-type Letter struct {
+// Undelivered is an answer that did not arrive: a dead letter, in doubt, or set aside because of its age.
+type Undelivered struct {
 	ID      workspace.OutboundID   `json:"id"`
 	Short   string                 `json:"short"`
-	State   workspace.PartState    `json:"state"` // of its first part that lies
+	State   workspace.PartState    `json:"state"` // of its first undelivered part
 	Error   string                 `json:"error,omitempty"`
 	Room    string                 `json:"room"` // network:account:kind:peer
 	Title   string                 `json:"title,omitempty"`
@@ -91,37 +93,37 @@ type Letter struct {
 	Text    string                 `json:"text"`
 	Parts   int                    `json:"parts"` // all of it
 	Sent    int                    `json:"sent"`  // of them
-	Tries   int                    `json:"tries"` // of the part that lies
+	Tries   int                    `json:"tries"` // of the undelivered part
 	Created time.Time              `json:"created"`
 }
 
-// lying are the states that Letters lists, the worst first.
-func lying() []workspace.PartState {
+// undeliveredStates are those that ListUndelivered lists, the worst first.
+func undeliveredStates() []workspace.PartState {
 	return []workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}
 }
 
-// LettersIn asks for a page of them.
-type LettersIn struct {
+// UndeliveredIn asks for a page of them.
+type UndeliveredIn struct {
 	State workspace.PartState `query:"state" help:"only those in this *state*" enum:"dead,unknown,parked"`
 	spec.Page
 }
 
-var ListLetters = Verb[LettersIn, spec.List[Letter]]{
+var ListUndelivered = Verb[UndeliveredIn, spec.List[Undelivered]]{
 	Name: "outbound.list", Help: "List answers that are dead, in doubt (unknown) or too late (parked), the newest first", Rights: rights.Owners,
 	HTTP: "GET /v1/outbound", Group: "outbound", CLI: "outbound list",
-	Do: func(_ context.Context, c *Control, _ Call, in LettersIn) (spec.List[Letter], error) {
-		states := lying()
+	Do: func(_ context.Context, c *Control, _ Call, in UndeliveredIn) (spec.List[Undelivered], error) {
+		states := undeliveredStates()
 		if in.State != "" {
 			states = []workspace.PartState{in.State}
 		}
-		found, err := c.Store.Letters(states, workspace.OutboundID(in.After), in.Limit+1)
-		list := make([]Letter, 0, len(found))
+		found, err := c.Store.OutboundIn(states, workspace.OutboundID(in.After), in.Limit+1)
+		list := make([]Undelivered, 0, len(found))
 		for _, o := range found {
-			list = append(list, c.letter(o))
+			list = append(list, c.undelivered(o))
 		}
-		return spec.PageOf(list, in.Limit, func(l Letter) string { return string(l.ID) }), err
+		return spec.PageOf(list, in.Limit, func(l Undelivered) string { return string(l.ID) }), err
 	},
-	Show: func(_ LettersIn, l spec.List[Letter]) spec.Shown {
+	Show: func(_ UndeliveredIn, l spec.List[Undelivered]) spec.Shown {
 		s := spec.Shown{Heads: []string{"ID", "STATE", "ROOM", "MADE", "ANSWER", "WHY"}, Next: l.Next}
 		for _, x := range l.Items {
 			s.Rows = append(s.Rows, []any{x.Short, x.State, x.Room, x.Created, spec.Brief{Text: x.Text, Columns: 40}, x.Error})
@@ -130,13 +132,13 @@ var ListLetters = Verb[LettersIn, spec.List[Letter]]{
 	},
 }
 
-func (c *Control) letter(o workspace.Outbound) Letter {
-	l := Letter{ID: o.ID, Short: workspace.Short(o.ID), Kind: o.Kind, RunID: o.RunID, Text: o.Text, Parts: len(o.Parts), Created: o.Created}
+func (c *Control) undelivered(o workspace.Outbound) Undelivered {
+	l := Undelivered{ID: o.ID, Short: workspace.Short(o.ID), Kind: o.Kind, RunID: o.RunID, Text: o.Text, Parts: len(o.Parts), Created: o.Created}
 	for _, p := range o.Parts {
 		if p.State == workspace.PartSent {
 			l.Sent++
 		}
-		if l.State == "" && slices.Contains(lying(), p.State) {
+		if l.State == "" && slices.Contains(undeliveredStates(), p.State) {
 			l.State, l.Error, l.Tries = p.State, p.Why(), p.Tries
 		}
 	}
@@ -146,43 +148,43 @@ func (c *Control) letter(o workspace.Outbound) Letter {
 	return l
 }
 
-// RetryLetter sends from the part that lies on. What may have been sent says so.
-var RetryLetter = Verb[ByID, Letter]{
+// RetryUndelivered sends from the undelivered part on. What may have been sent says so.
+var RetryUndelivered = Verb[ByID, Undelivered]{
 	Name: "outbound.retry", Help: "Send an answer after all; one that may have been sent says so", Rights: rights.Owners,
 	HTTP: "POST /v1/outbound/{id}/retry", Group: "outbound", CLI: "outbound retry <id>",
-	Do: func(_ context.Context, c *Control, _ Call, in ByID) (Letter, error) {
-		l, err := c.findLetter(in.ID)
+	Do: func(_ context.Context, c *Control, _ Call, in ByID) (Undelivered, error) {
+		l, err := c.findUndelivered(in.ID)
 		if err != nil {
-			return Letter{}, err
+			return Undelivered{}, err
 		}
 		o, err := c.Store.Retry(l.ID)
 		if err != nil {
-			return Letter{}, moved(err)
+			return Undelivered{}, moved(err)
 		}
 		c.Outbox.PushAll([]workspace.Outbound{o})
 		l.State, l.Error = workspace.PartReady, ""
 		return l, nil
 	},
-	Show: func(_ ByID, l Letter) spec.Shown {
+	Show: func(_ ByID, l Undelivered) spec.Shown {
 		return spec.Shown{Line: "answer " + l.Short + " to " + l.Room + " goes out now"}
 	},
 }
 
-var DropLetter = Verb[ByID, Letter]{
+var DropUndelivered = Verb[ByID, Undelivered]{
 	Name: "outbound.drop", Help: "End an answer for good", Rights: rights.Owners,
 	HTTP: "POST /v1/outbound/{id}/drop", Group: "outbound", CLI: "outbound drop <id>",
-	Do: func(_ context.Context, c *Control, call Call, in ByID) (Letter, error) {
-		l, err := c.findLetter(in.ID)
+	Do: func(_ context.Context, c *Control, call Call, in ByID) (Undelivered, error) {
+		l, err := c.findUndelivered(in.ID)
 		if err != nil {
-			return Letter{}, err
+			return Undelivered{}, err
 		}
 		if err := c.Store.Drop(l.ID, "dropped by "+string(call.Actor.Person)); err != nil {
-			return Letter{}, moved(err)
+			return Undelivered{}, moved(err)
 		}
 		l.State = workspace.PartCancelled
 		return l, nil
 	},
-	Show: func(_ ByID, l Letter) spec.Shown {
+	Show: func(_ ByID, l Undelivered) spec.Shown {
 		return spec.Shown{Line: "answer " + l.Short + " to " + l.Room + " is dropped"}
 	},
 }
@@ -194,29 +196,29 @@ func moved(err error) error {
 	return err
 }
 
-// lettersSought is how many of the newest a short id is looked for among.
-const lettersSought = 1000
+// undeliveredSought is how many of the newest a short id is looked for among.
+const undeliveredSought = 1000
 
-// findLetter finds by id, whole or short.
-func (c *Control) findLetter(which string) (Letter, error) {
-	found, err := c.Store.Letters(lying(), "", lettersSought)
+// findUndelivered finds by id, whole or short.
+func (c *Control) findUndelivered(which string) (Undelivered, error) {
+	found, err := c.Store.OutboundIn(undeliveredStates(), "", undeliveredSought)
 	if err != nil {
-		return Letter{}, err
+		return Undelivered{}, err
 	}
 	var hits []workspace.Outbound
 	for _, o := range found {
 		switch {
 		case strings.EqualFold(string(o.ID), which):
-			return c.letter(o), nil
+			return c.undelivered(o), nil
 		case strings.EqualFold(workspace.Short(o.ID), which):
 			hits = append(hits, o)
 		}
 	}
 	switch len(hits) {
 	case 0:
-		return Letter{}, workspace.Say(workspace.ErrNotFound, "There is no answer %q that lies.", which)
+		return Undelivered{}, workspace.Say(workspace.ErrNotFound, "There is no undelivered answer %q.", which)
 	case 1:
-		return c.letter(hits[0]), nil
+		return c.undelivered(hits[0]), nil
 	}
-	return Letter{}, workspace.Say(workspace.ErrInvalid, "%d answers are called %q. Use the whole id.", len(hits), which)
+	return Undelivered{}, workspace.Say(workspace.ErrInvalid, "%d answers are called %q. Use the whole id.", len(hits), which)
 }

@@ -25,7 +25,7 @@ func partStates(t *testing.T, s *store.Store, key string) (list []workspace.Part
 }
 
 // A dead answer is retried from the part that died on, with all that was cancelled behind it, as often as one likes.
-func letterRetried(t *testing.T, s *store.Store) {
+func deadRetried(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	n := Notice(workspace.InputKey("in", "long"), room, "one two three")
 	n.NotAfter, n.InputID = time.UnixMilli(5), "in"
@@ -133,7 +133,7 @@ func doubtKept(t *testing.T, s *store.Store) {
 }
 
 // Every state of a part: what is undelivered can be listed, retried and dropped, and nothing else.
-func letterEdges(t *testing.T, s *store.Store) {
+func undeliveredEdges(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	in := func(key string, path ...store.Move) workspace.Outbound {
 		t.Helper()
@@ -160,7 +160,7 @@ func letterEdges(t *testing.T, s *store.Store) {
 		"unknown": {[]store.Move{sending, unknown}, true}, "dead": {[]store.Move{{To: workspace.PartDead}}, true}, "parked": {[]store.Move{{To: workspace.PartParked}}, true},
 	} {
 		retried, dropped := in(name+" retried", c.path...), in(name+" dropped", c.path...)
-		if list, err := s.Letters([]workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}, "", 100); err != nil ||
+		if list, err := s.OutboundIn([]workspace.PartState{workspace.PartDead, workspace.PartUnknown, workspace.PartParked}, "", 100); err != nil ||
 			slices.ContainsFunc(list, func(o workspace.Outbound) bool { return o.ID == retried.ID }) != c.undelivered {
 			t.Errorf("%s: listed %v, %v", name, !c.undelivered, err)
 		}
@@ -178,7 +178,7 @@ func letterEdges(t *testing.T, s *store.Store) {
 	}
 }
 
-func lettersInPages(t *testing.T, s *store.Store) {
+func undeliveredInPages(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	var all []workspace.OutboundID
 	for i := range 5 {
@@ -195,7 +195,7 @@ func lettersInPages(t *testing.T, s *store.Store) {
 	slices.Reverse(all)
 	var got []workspace.OutboundID
 	for after := workspace.OutboundID(""); ; after = got[len(got)-1] {
-		page, err := s.Letters([]workspace.PartState{workspace.PartDead}, after, 2)
+		page, err := s.OutboundIn([]workspace.PartState{workspace.PartDead}, after, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +215,7 @@ func lettersInPages(t *testing.T, s *store.Store) {
 }
 
 // /resume takes late answers up in the command's commit; those that are parked no more are passed over.
-func lettersResumed(t *testing.T, s *store.Store) {
+func lateResumed(t *testing.T, s *store.Store) {
 	c := NewChat(1)
 	room := accept(t, s, c.Message(s, "m", "x")).Input.RoomID
 	var ids []workspace.OutboundID
