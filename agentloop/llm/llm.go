@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"parley/workspace"
@@ -127,6 +128,18 @@ type Response struct {
 	// counts them in: the three are priced apart and their sum is the prompt. CostUSD is nil when it is unpriced.
 	Usage workspace.Usage
 	Model string // what answered, as configured
+}
+
+// Settled is what an adapter returns of what it has read. A model that refuses, or is filtered, has called nothing, whatever it had
+// begun to write; one that ends with calls has stopped for them.
+func (r Response) Settled() Response {
+	if r.Stop == StopFiltered {
+		r.Content = slices.DeleteFunc(r.Content, func(c workspace.Content) bool { return c.Kind == workspace.ToolCall })
+	}
+	if r.Stop == StopEnd && len(r.ToolCalls()) > 0 {
+		r.Stop = StopToolCalls
+	}
+	return r
 }
 
 // ToolCalls of the response in order.

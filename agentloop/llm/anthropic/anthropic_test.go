@@ -37,16 +37,6 @@ func says(content ...workspace.Content) llm.Message {
 
 func text(s string) workspace.Content { return workspace.Content{Kind: workspace.Text, Text: s} }
 
-func TestRefusalIsExplainedAndCallsNothing(t *testing.T) {
-	t.Parallel()
-	_, m := serve(t, llmtest.Sequence(llmtest.Reply{Refusal: "I can't help with that.", Calls: []llmtest.Call{{Name: "exec", Args: `{"command":"x"}`}}}))
-	shown := ""
-	r, err := m.Stream(t.Context(), llmtest.Ask("hi"), func(d llm.Delta) { shown += d.Text })
-	if err != nil || r.Stop != llm.StopFiltered || len(r.Content) != 1 || r.Content[0].Text != "I can't help with that." || shown != r.Content[0].Text {
-		t.Errorf("%+v, %v, shown %q", r, err, shown)
-	}
-}
-
 func TestBaseURLWithAndWithoutVersion(t *testing.T) {
 	t.Parallel()
 	accounts := map[string]string{} // by endpoint: two ways to write one address are one account

@@ -232,8 +232,8 @@ func (a *answer) response(from origin, taken map[string]bool) llm.Response {
 		r.Usage.OutputTokens = max(r.Usage.OutputTokens, a.room.Tokens())
 	}
 	for i, b := range a.blocks {
-		if b.Type == "tool_use" && (r.Stop == llm.StopFiltered || r.Stop == llm.StopLength && i == len(a.blocks)-1 && !b.whole()) {
-			continue // begun, and withheld or cut
+		if b.Type == "tool_use" && r.Stop == llm.StopLength && i == len(a.blocks)-1 && !b.whole() {
+			continue // begun, and cut
 		}
 		if c, ok := b.content(from, taken); ok {
 			r.Content = append(r.Content, c)
@@ -244,10 +244,7 @@ func (a *answer) response(from origin, taken map[string]bool) llm.Response {
 		r.Content = append(r.Content, workspace.Content{Kind: workspace.Text, Text: text})
 		a.delta(llm.Delta{Text: text})
 	}
-	if r.Stop == llm.StopEnd && len(r.ToolCalls()) > 0 {
-		r.Stop = llm.StopToolCalls
-	}
-	return r
+	return r.Settled()
 }
 
 // stop maps the reasons; pause_turn comes only with tools of the server, which we never name.

@@ -60,7 +60,7 @@ var promises = map[string]func(*rig){
 	"a cut stream leaves no half call":              dropsHalfACall,
 	"the length limit drops the unfinished call":    dropsUnfinishedCall,
 	"empty answers are answers":                     takesEmptyAnswers,
-	"a refusal is filtered text":                    showsRefusals,
+	"a refusal is filtered text, and calls nothing": showsRefusals,
 	"every reason to stop is known":                 knowsStopReasons,
 	"a silent server times out":                     timesOut,
 	"a slow stream is not silent":                   waitsForSlowStreams,

@@ -181,11 +181,16 @@ func takesEmptyAnswers(r *rig) {
 
 func showsRefusals(r *rig) {
 	const refusal = "I can't help with that."
-	_, m := r.serve(Sequence(Reply{Refusal: refusal}), nil)
-	shown := ""
-	resp, err := m.Stream(r.Context(), Ask("hi"), func(d llm.Delta) { shown += d.Text })
-	if err != nil || resp.Stop != llm.StopFiltered || len(resp.Content) != 1 || resp.Content[0].Text != refusal || shown != refusal {
-		r.Errorf("%+v, %v, shown %q", resp, err, shown)
+	for _, reply := range []Reply{{Refusal: refusal}, {Refusal: refusal, Calls: []Call{{Name: "exec", Args: `{"command":"x"}`}}}} {
+		for _, whole := range []bool{false, true} {
+			reply.Whole = whole
+			_, m := r.serve(Sequence(reply), nil)
+			shown := ""
+			resp, err := m.Stream(r.Context(), Ask("hi"), func(d llm.Delta) { shown += d.Text })
+			if err != nil || resp.Stop != llm.StopFiltered || len(resp.Content) != 1 || resp.Content[0].Text != refusal || shown != refusal {
+				r.Errorf("whole %v, %d calls: %+v, %v, shown %q", whole, len(reply.Calls), resp, err, shown)
+			}
+		}
 	}
 }
 

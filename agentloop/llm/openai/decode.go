@@ -282,10 +282,7 @@ func (a *answer) response(account string, taken map[string]bool) llm.Response {
 		}
 		r.Content = append(r.Content, c.content(account, taken))
 	}
-	if r.Stop == llm.StopEnd && len(r.ToolCalls()) > 0 {
-		r.Stop = llm.StopToolCalls
-	}
-	return r
+	return r.Settled()
 }
 
 func (a *answer) stop() llm.Stop {
