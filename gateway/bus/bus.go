@@ -3,8 +3,8 @@
 // are in this process.
 //
 // It is never the record. Who is woken reads the store, and behind the wake-ups stands a scan of it, so that a lost one costs
-// a few seconds; who watches and falls behind begins again from the store; and what a lease lets do is written under the
-// epoch that the store compares.
+// a few seconds; who watches and falls behind begins again from the store; and what a lease lets do is written under
+// an epoch: today the one of the process, which the store compares.
 //
 // It starts no goroutine.
 package bus

@@ -1,10 +1,14 @@
+// Leases: what one process alone may do.
+
 package bus
 
 import "context"
 
 // Lease lets its holder do what one process alone may do.
 type Lease struct {
-	// Epoch stands in what is written under the lease; the store refuses what comes under an older one.
+	// Epoch is the holder's boot in the store: what is written under the lease is to be refused under an older one. Within one
+	// process nobody asks for it: all that it writes stands under the store's own epoch, which the store compares with the database's,
+	// so that a process that is not the newest writes nothing. It is for a bus whose holders have one store between them.
 	Epoch int64
 
 	bus  *Bus
