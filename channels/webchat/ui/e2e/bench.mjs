@@ -36,7 +36,7 @@ const seen = (page, text) => page.evaluate(text => new Promise(ok => {
   await send(page, 'Begin')
   await answered(page, 'the answer.')
   const crowd = await w.page({ context: page.context() })
-  await crowd.goto(`${w.base}/assets/icon.svg`) // no page of ours: only sockets
+  await crowd.goto(`${w.base}/assets/icon.svg`) // not the application: only sockets
   const { items: [session] } = await w.api('GET', '/v1/sessions')
   await crowd.evaluate(([n, key]) => Promise.all(Array.from({ length: n }, () => new Promise((ok, no) => {
     const s = new WebSocket(`ws://${location.host}/v1/live`)

@@ -21,7 +21,7 @@ export async function answered(page, text) {
   return answer
 }
 
-// visit goes to another page of the application as a link in it does: nothing is loaded anew.
+// visit goes to another page of the application as a link in it does: nothing is loaded again.
 export const visit = (page, where) => page.evaluate(where => {
   history.pushState(null, '', where)
   dispatchEvent(new PopStateEvent('popstate', { state: null }))

@@ -2,7 +2,7 @@
 // that are named. One line of JSON for each: {"walk", "ok", "ms", "error"?, "note"?}. A walk that fails leaves its pictures in PARLEY_SHOTS.
 import { readdir } from 'node:fs/promises'
 import { open } from './chromium.mjs'
-import { patience, World } from './world.mjs'
+import { stepTimeout, World } from './world.mjs'
 
 const atOnce = 3 // walks wait for a sandbox, a restart, a question that runs out
 const walks = []
@@ -23,7 +23,7 @@ async function walk({ name, run }) {
   const began = Date.now()
   let error, note, late
   try {
-    note = await Promise.race([run(world), new Promise((_, no) => { late = setTimeout(() => { no(new Error('the walk does not end')) }, 2 * patience) })])
+    note = await Promise.race([run(world), new Promise((_, no) => { late = setTimeout(() => { no(new Error('the walk does not end')) }, 2 * stepTimeout) })])
     world.quiet()
   } catch (err) {
     failed++

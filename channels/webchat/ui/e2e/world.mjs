@@ -9,7 +9,7 @@ const running = new Set()
 process.on('exit', () => { for (const child of running) child.kill('SIGKILL') })
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { process.exit(1) })
 
-export const patience = Number(process.env.PARLEY_PATIENCE ?? 60_000) // ms; only something broken takes as long
+export const stepTimeout = Number(process.env.PARLEY_STEP_TIMEOUT ?? 60_000) // ms; only something broken takes as long
 
 let fakes // the address of those who play networks, for all walks
 
@@ -106,7 +106,7 @@ export class World {
       })
       this.child.stderr.on('data', d => { this.log += d })
       void this.ended.then(code => { no(new Error(`the gateway ended with ${code}:\n${this.log.slice(-2000)}`)) })
-      setTimeout(() => { no(new Error(`the gateway is not ready:\n${out}${this.log.slice(-2000)}`)) }, patience).unref()
+      setTimeout(() => { no(new Error(`the gateway is not ready:\n${out}${this.log.slice(-2000)}`)) }, stepTimeout).unref()
     })
     const [, link, port] = await found
     this.link = link
@@ -140,7 +140,7 @@ export class World {
   async page(options = {}) {
     const context = options.context ?? await this.context(options)
     const page = await context.newPage()
-    page.setDefaultTimeout(patience)
+    page.setDefaultTimeout(stepTimeout)
     page.on('pageerror', e => { this.complaints.push(`the page threw ${e.stack ?? e}`) })
     page.on('console', m => { if (m.type() === 'error' || /Content Security Policy/i.test(m.text())) this.complaints.push(`console: ${m.text()} ${m.location().url}`) })
     page.on('request', r => { if (!r.url().startsWith(`${this.base}/`) && !/^(blob|data):/.test(r.url())) this.complaints.push(`asked another place: ${r.url()}`) })
@@ -182,7 +182,7 @@ export class World {
   }
 
   // quiet fails when a page complained of something that the walk does not expect. What a browser says of an answer that
-  // is no 2xx, or of a gateway that is away, is expected: walks look at what the page makes of it.
+  // is not 2xx, or of a gateway that is away, is expected: walks look at what the page makes of it.
   quiet() {
     const bad = this.complaints.filter(c => !/Failed to load resource|WebSocket connection to/.test(c) && !this.expected.some(e => e.test(c)))
     if (bad.length) throw new Error(bad.join('\n'))
@@ -191,7 +191,7 @@ export class World {
 
 // until waits for something that no locator can tell.
 export async function until(what, test) {
-  const end = Date.now() + patience
+  const end = Date.now() + stepTimeout
   for (;;) {
     const got = await test()
     if (got) return got

@@ -36,7 +36,7 @@ export function AgentsPage() {
   )
 }
 
-// reach says in one sentence where an agent answers. The fallback is no assignment.
+// reach says in one sentence where an agent answers. The fallback is not an assignment.
 function reach(a: Agent, routes: Route[] | undefined): string {
   if (!routes) return ' '
   const mine = routes.filter(r => r.agent === a.id && !r.fallback).length
@@ -73,7 +73,7 @@ function Routes({ routes, of }: { routes: Route[] | undefined; of?: string }) {
   const rows = of ? routes.filter(r => r.agent === of || r.fanout?.includes(of)) : routes
   return (
     <>
-      {!of && <p className="soft">The first rule that matches a message decides. The last line is no rule: it is who answers when none matches.</p>}
+      {!of && <p className="soft">The first rule that matches a message decides. The last line is not a rule: it says who answers when none matches.</p>}
       <Table caption="Routes" rows={rows} id={r => String(r.precedence)} columns={[
         { head: 'Rule', cell: r => r.fallback ? <span className="badge warn" title="The default agent, where no route matches. Nothing is assigned to it here.">fallback</span> : <code>{r.rule}</code> },
         { head: 'Asked', cell: r => `${r.precedence}.`, end: true },

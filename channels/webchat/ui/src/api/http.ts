@@ -12,7 +12,7 @@ export class Problem extends Error {
   }
 }
 
-// Unreachable is no answer at all.
+// Unreachable says that no answer came.
 export class Unreachable extends Error {
   constructor() {
     super('The gateway does not answer. It may be restarting; this page goes on by itself when it is back.')

@@ -8,7 +8,7 @@ const slowest = 10_000 // ms between two tries
 const silent = 10_000 // ms in which a connection must greet
 
 // Line is the one websocket of a page. It comes back by itself, at once when the browser is online again, until stop.
-// What is sent while it is cut is not kept: those who follow or send do it anew when they hear "hello".
+// What is sent while it is cut is not kept: those who follow or send do it again when they hear "hello".
 export class Line {
   readonly state = new Atom<LineState>({ state: 'closed', since: 0, tries: 0 })
   private socket: WebSocket | undefined

@@ -50,7 +50,7 @@ export function ChannelCard({ channel: c, changed }: { channel: Channel; changed
   )
 }
 
-// Linked is a hint of ours with its addresses as links.
+// Linked is a hint of Parley's with its addresses as links.
 function Linked({ text }: { text: string }) {
   return <>{shown(text).split(/(https:\/\/[^\s)]+[^\s).,;])/).map((part, i) => i % 2 ? <a key={i} href={part} target="_blank" rel="noopener noreferrer">{part}</a> : part)}</>
 }

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { Button } from '../ui/button'
 
-// EditMessage changes a message that was sent: what comes after it begins anew, the old version stays.
+// EditMessage changes a message that was sent: what comes after it is answered again, the old version stays.
 export function EditMessage({ text: was, onSend, onCancel }: { text: string; onSend: (text: string) => void; onCancel: () => void }) {
   const [text, set] = useState(was)
   const area = useRef<HTMLTextAreaElement>(null)
@@ -23,7 +23,7 @@ export function EditMessage({ text: was, onSend, onCancel }: { text: string; onS
         if (e.key === 'Escape') { e.preventDefault(); onCancel() }
         if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) { e.preventDefault(); if (text.trim()) onSend(text) }
       }} />
-      <div className="dialog-foot"><span className="small faint grow">The answers below begin anew; this version stays beside it.</span><Button onClick={onCancel}>Cancel</Button><Button kind="primary" type="submit" disabled={!text.trim()}>Send</Button></div>
+      <div className="dialog-foot"><span className="small faint grow">The answers below are written again; this version is kept.</span><Button onClick={onCancel}>Cancel</Button><Button kind="primary" type="submit" disabled={!text.trim()}>Send</Button></div>
     </form>
   )
 }

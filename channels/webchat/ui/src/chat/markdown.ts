@@ -103,7 +103,7 @@ export class Blocks {
   private text = ''
   private list: (Block & { at: number })[] = []
 
-  // of cuts a text into blocks. When it is the text of the last call with more behind, only its end is read anew.
+  // of cuts a text into blocks. When it is the text of the last call with more behind, only its end is read again.
   of(text: string): readonly Block[] {
     let from = 0
     let kept: (Block & { at: number })[] = []

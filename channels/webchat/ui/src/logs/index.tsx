@@ -12,7 +12,7 @@ import '../runs/runs.css'
 type Search = { level?: string; q?: string }
 const most = 5000
 
-// useLog follows the daemon's log. A cut line is taken up where it was; what the gateway keeps no more is gone.
+// useLog follows the daemon's log. A cut line is taken up where it was; what the gateway no longer keeps is gone.
 function useLog(level: string) {
   const [lines, set] = useState<LogItem[]>([])
   const [state, setState] = useState<'opening' | 'live' | 'lost'>('opening')
@@ -29,7 +29,7 @@ function useLog(level: string) {
       set(old => {
         const last = old[old.length - 1]?.n ?? 0
         const first = fresh[0]?.n ?? 0
-        return [...(first <= last ? [] : old), ...fresh].slice(-most) // smaller numbers: the gateway began anew
+        return [...(first <= last ? [] : old), ...fresh].slice(-most) // smaller numbers: the gateway was started again
       })
     }
     events.onopen = () => { setState('live') }

@@ -155,7 +155,7 @@ export function Decision({ step }: { step: RunStep }) {
   )
 }
 
-// parsed are arguments as a model wrote them; what is no JSON, or was cut, stays text.
+// parsed are arguments as a model wrote them; what is not JSON, or was cut, stays text.
 function parsed(json: string): unknown {
   try { return JSON.parse(json) as unknown } catch { return json }
 }

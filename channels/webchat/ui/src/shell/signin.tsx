@@ -27,15 +27,15 @@ export function SignIn() {
   const mine = state.of === code // what is said of an older link is over
   const fresh = code !== '' && !(mine && state.used)
   return (
-    <main className="door"><div className="door-in">
-      <svg className="door-logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M8 7h16a3 3 0 0 1 3 3v9a3 3 0 0 1-3 3h-7l-6 5v-5H8a3 3 0 0 1-3-3v-9a3 3 0 0 1 3-3z" /></svg>
+    <main className="signin"><div className="signin-in">
+      <svg className="signin-logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M8 7h16a3 3 0 0 1 3 3v9a3 3 0 0 1-3 3h-7l-6 5v-5H8a3 3 0 0 1-3-3v-9a3 3 0 0 1 3-3z" /></svg>
       <h1>{fresh ? 'Sign in to Parley' : 'You are signed out'}</h1>
       {mine && state.problem && <Note kind="bad">{state.problem}</Note>}
       {fresh
         ? <><p className="soft">This browser will stay signed in for 30 days. Only do this on a computer that is yours.</p>
           <Button kind="primary" autoFocus busy={state.busy} onClick={() => { void enter() }}>Sign in</Button></>
         : <><p className="soft">On the machine where Parley runs, ask for a new link and open it here:</p>
-          <p className="door-command"><code>{command}</code><Copy text={command} label="Copy the command" /></p></>}
+          <p className="signin-command"><code>{command}</code><Copy text={command} label="Copy the command" /></p></>}
     </div></main>
   )
 }
@@ -44,11 +44,11 @@ export function SignIn() {
 export function Away() {
   useTitle('')
   return (
-    <main className="door"><div className="door-in" role="status">
-      <Icon name="offline" className="door-icon" />
+    <main className="signin"><div className="signin-in" role="status">
+      <Icon name="offline" className="signin-icon" />
       <h1>Parley does not answer</h1>
       <p className="soft">It may be restarting. This page tries again every two seconds and goes on by itself. If it stays like this, start it with:</p>
-      <p className="door-command"><code>parley gateway</code><Copy text="parley gateway" label="Copy the command" /></p>
+      <p className="signin-command"><code>parley gateway</code><Copy text="parley gateway" label="Copy the command" /></p>
       <Button onClick={() => { void who() }}>Try now</Button>
     </div></main>
   )

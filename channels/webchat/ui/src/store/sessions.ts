@@ -15,7 +15,7 @@ let asked = 0
 
 const path = (after?: string) => `/v1/sessions?limit=${page}${agentChosen.get() ? `&agent=${encodeURIComponent(agentChosen.get())}` : ''}${after ? `&after=${encodeURIComponent(after)}` : ''}`
 
-// read reads the list anew; what is shown stays until it is there.
+// read reads the list again; what is shown stays until the new one is there.
 export async function read() {
   const mine = ++asked
   try {

@@ -79,7 +79,7 @@ describe('the reducer', () => {
     expect(t.grown[0]?.text).toBe('one two three')
   })
 
-  test('an answer that is thrown away begins anew', () => {
+  test('an answer that is thrown away starts over', () => {
     const t = all([started(1, 'r1'), delta(3, 'r1', 'r1:1', 0, 'wrong'), delta(3, 'r1', 'r1:1', 0, ''), delta(3, 'r1', 'r1:1', 0, 'right')])
     expect(t.grown[0]?.text).toBe('right')
   })
@@ -99,7 +99,7 @@ describe('the reducer', () => {
       const before = turn(1, 'r1', first).slice(0, cut)
       let t = all(before)
       const at = Math.max(0, through(t) - (back % 3)) // it may come back with an older cursor
-      const after = turn(1, 'r1', second) // the resumed run says the answer anew
+      const after = turn(1, 'r1', second) // the resumed run gives the answer again
       const line = after.filter(e => e.synthetic || e.sequence > at)
       // what was stored before is the same; only the end of the run differs
       t = apply(t, line, 0)

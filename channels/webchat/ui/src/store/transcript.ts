@@ -174,7 +174,7 @@ function begin(d: Draft, id: string, run: string): number {
 }
 
 // grow puts a piece over the text from its offset on, in UTF-16 units. A piece that is there already changes nothing; one
-// that lies beyond the end waits for what is between; an empty one at 0 begins anew.
+// that begins beyond the end waits for what is between; an empty one at 0 starts over.
 function grow(g: Growing, offset: number, text: string): Growing {
   if (offset === 0 && text === '') return { ...g, text: '', pieces: [] }
   if (offset > g.text.length) return { ...g, pieces: [...g.pieces, [offset, text]] }

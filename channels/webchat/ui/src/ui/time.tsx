@@ -10,7 +10,7 @@ export function useNow(): number {
   return useSyncExternalStore(subscribe, read)
 }
 
-// subscribe is the same function at every render: another one would be subscribed anew each time.
+// subscribe is the same function at every render: a new one would be subscribed again each time.
 function subscribe(f: () => void): () => void {
   if (!listeners.size) now = Date.now() // it stood still while nobody looked
   listeners.add(f)
