@@ -48,7 +48,13 @@ gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/approval gateway/intake gateway/live gateway/rights gateway/spec gateway/transport gateway/transcript gateway/snapshot gateway/turn gateway/logbook agentloop/... tools/... routes workspace/... channels configs
-gateway/api               -> gateway/bus gateway/control gateway/live gateway/logbook gateway/spec agentloop agentloop/llm channels workspace
+gateway/api/wire          -> gateway/control gateway/spec channels workspace
+gateway/api/limit         -> gateway/api/wire workspace
+gateway/api/signin        -> gateway/api/limit gateway/api/wire
+gateway/api/view          -> gateway/control gateway/live agentloop agentloop/llm workspace
+gateway/api/once          -> gateway/api/wire gateway/control workspace
+gateway/api/stream        -> gateway/api/limit gateway/api/view gateway/api/wire gateway/bus gateway/control gateway/live gateway/logbook gateway/spec agentloop workspace
+gateway/api               -> gateway/api/* gateway/control gateway/live gateway/spec channels workspace
 gateway/command           -> gateway/control gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
@@ -159,6 +165,8 @@ func TestArrowsBite(t *testing.T) {
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory", "workspace/store workspace/archive",
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
+		"gateway/api/wire gateway/api/view", "gateway/api/limit gateway/control", "gateway/api/signin gateway/control", "gateway/api/view gateway/api/stream",
+		"gateway/api/once gateway/api", "gateway/api/stream gateway/api", "gateway/api/stream workspace/store", "gateway/api/stream gateway/api/signin",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway", "gateway/spec gateway/control",
 		"gateway/live gateway/api", "gateway/turn gateway", "gateway/turn gateway/control", "gateway/turn gateway/command", "gateway/turn gateway/intake", "gateway/turn routes", "gateway/turn configs", "gateway/approval gateway/turn", "gateway/progress gateway/turn", "gateway/progress gateway/live", "gateway/delivery gateway/progress", "gateway/api gateway/turn", "gateway/approval gateway", "gateway/approval gateway/control", "gateway/approval gateway/transcript", "gateway/approval agentloop/lane", "gateway/delivery gateway/approval", "gateway/bus gateway/live", "gateway/bus workspace", "gateway/transport gateway/bus", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/intake gateway", "gateway/intake gateway/turn", "gateway/intake gateway/control", "gateway/intake gateway/command", "gateway/delivery gateway/intake", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {

@@ -15,6 +15,7 @@ import (
 	"parley/channels/webchat"
 	"parley/configs"
 	"parley/gateway/api"
+	"parley/gateway/api/signin"
 	"parley/gateway/command"
 	"parley/gateway/control"
 	"parley/gateway/snapshot"
@@ -52,8 +53,8 @@ func (g *Gateway) listen(c *configs.Config) error {
 	g.api = handler
 	s := &server{listener: l, tls: c.Gateway.TLS.Cert != "", http: &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return g.base }, ConnContext: handler.ConnContext, ConnState: handler.ConnState}}
-	l = handler.Listen(l)
+		BaseContext: func(net.Listener) context.Context { return g.base }, ConnContext: handler.Conns.ConnContext, ConnState: handler.Conns.ConnState}}
+	l = handler.Conns.Listen(l)
 	g.server = s
 	done := make(chan struct{})
 	go func() { // ends with Shutdown or Close below, which wait for done
@@ -109,13 +110,16 @@ func (g *Gateway) SignInURL() string {
 	if err := g.store.Audit(workspace.AuditRow{Kind: workspace.AuditSignInCode, Via: "start"}); err != nil {
 		g.log.Error("audit row is not kept", "kind", workspace.AuditSignInCode, "err", err)
 	}
-	return g.URL() + g.api.SignInPath()
+	code, _ := g.api.Guard.Invite(nil)
+	return g.URL() + signin.PathOf(code)
 }
 
 // handler is what the listener serves. It reads what can change by a reload again for each request.
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
-	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live, Ended: ended{g.store}, TLS: c.Gateway.TLS.Cert != "", Version: g.opt.Version,
-		Control: g.control, Feed: g.feed, Addr: addr, Log: g.log, Now: g.opt.Now, Token: g.token, Ready: g.ready, Metrics: g.metrics,
+	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live, Version: g.opt.Version,
+		Control: g.control, Feed: g.feed, Log: g.log, Now: g.opt.Now, Ready: g.ready, Metrics: g.metrics,
+		SignIn: signin.Options{Token: g.token, Hosts: func() []string { return g.config().Gateway.AllowedHosts }, Addr: addr,
+			TLS: c.Gateway.TLS.Cert != "", Ended: ended{g.store}},
 		Commands: func(call control.Call) (list []api.Command) {
 			for _, c := range command.Shown(g.control, call) {
 				list = append(list, api.Command{Name: c.Name, Aliases: append([]string{}, c.Aliases...), Args: c.Args, Help: c.Help, Example: c.Example})
@@ -124,7 +128,6 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 		},
 		Network: g.network,
 		Systems: g.questions,
-		Hosts:   func() []string { return g.config().Gateway.AllowedHosts },
 		Writes:  func() int { return g.config().Gateway.WritesPerSecond },
 		Owner:   func() workspace.Actor { return snapshot.Owner(g.config()) }})
 }

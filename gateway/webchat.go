@@ -11,7 +11,8 @@ import (
 	"parley/channels"
 	"parley/channels/webchat"
 	"parley/configs"
-	"parley/gateway/api"
+	"parley/gateway/api/stream"
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/rights"
 	"parley/gateway/transport"
@@ -41,15 +42,15 @@ func (d desk) call(who webchat.Person) control.Call {
 }
 
 func (d desk) Follow(ctx context.Context, who webchat.Person, f webchat.Follow, put webchat.Put) error {
-	return d.g.api.Follow(ctx, d.call(who), api.Following{Key: f.Key, Was: workspace.SessionID(f.Was), After: f.After}, api.Put(put))
+	return d.g.api.Streams.Follow(ctx, d.call(who), stream.Following{Key: f.Key, Was: workspace.SessionID(f.Was), After: f.After}, stream.Put(put))
 }
 
 func (d desk) Watch(ctx context.Context, who webchat.Person, put webchat.Put) error {
-	return d.g.api.Watch(ctx, d.call(who), api.Put(put))
+	return d.g.api.Streams.Watch(ctx, d.call(who), stream.Put(put))
 }
 
 func (d desk) Problem(err error) json.RawMessage {
-	text, merr := json.Marshal(d.g.api.Problem(said(err)))
+	text, merr := json.Marshal(wire.ProblemOf(said(err)))
 	if merr != nil { // our own type: only a bug comes here
 		return json.RawMessage("null")
 	}

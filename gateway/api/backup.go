@@ -11,14 +11,15 @@ import (
 	"strings"
 	"unicode/utf16"
 
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/workspace/clip"
 )
 
 // backup sends the data directory as a .tar.gz. It is made whole before the first byte goes out, so that a failure is
 // a problem and never half a file.
-func (s *server) backup(w http.ResponseWriter, r *http.Request) (err error) {
-	if err := decode(w, r, &struct{}{}); err != nil {
+func (o upkeep) backup(w http.ResponseWriter, r *http.Request) (err error) {
+	if err := wire.Decode(w, r, &wire.NoBody{}); err != nil {
 		return err
 	}
 	dir, err := os.MkdirTemp("", ".parley-backup-") // by this name it leaves itself out where $TMPDIR is the data directory
@@ -27,7 +28,7 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "parley.tar.gz")
-	saved, err := s.opt.Control.Backup(r.Context(), s.call(r), name)
+	saved, err := o.control.Backup(r.Context(), o.call(r), name)
 	if err != nil {
 		return err
 	}
@@ -42,13 +43,13 @@ func (s *server) backup(w http.ResponseWriter, r *http.Request) (err error) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/gzip")
-	h.Set("Content-Disposition", `attachment; filename="parley-`+s.opt.Now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
+	h.Set("Content-Disposition", `attachment; filename="parley-`+o.now().UTC().Format("20060102T150405Z")+`.tar.gz"`)
 	h.Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	if saved.LeftOut > 0 {
 		h.Set("Parley-Left-Out", leftOut(saved))
 	}
 	if _, err := f.WriteTo(w); err != nil {
-		s.opt.Log.Warn("backup was not taken to its end", "err", err)
+		o.log.Warn("backup was not taken to its end", "err", err)
 	}
 	return nil
 }

@@ -10,13 +10,27 @@ import (
 	"time"
 
 	"parley/channels"
+	"parley/gateway/api/limit"
+	"parley/gateway/api/wire"
 	"parley/workspace"
 )
 
-const (
-	uploadWithin  = 5 * time.Minute // for the whole body
-	uploadsAtOnce = 8
-)
+const uploadWithin = 5 * time.Minute // for the whole body
+
+// files are those that messages carry.
+type files struct {
+	base
+	limits *limit.Limits
+}
+
+func (f files) routes() []route {
+	return []route{
+		{"POST /v1/files", f.put, upload | loose,
+			operation{"page", "Upload a file that a message may carry", "name", rawBody{}, one(201, fileView{}), ""}},
+		{"GET /v1/files/{ref}", f.get, bare,
+			operation{"page", "Fetch a file", "name", nil, map[int]any{200: rawBody{}, 206: rawBody{}}, anyMedia}},
+	}
+}
 
 // fileView is an uploaded file. Put its ref into a message.
 type fileView struct {
@@ -26,41 +40,39 @@ type fileView struct {
 	Size int64  `json:"size"`
 }
 
-// putFile keeps the body of the request.
-func (s *server) putFile(w http.ResponseWriter, r *http.Request) error {
-	select {
-	case s.uploads <- struct{}{}:
-		defer func() { <-s.uploads }()
-	default:
-		p := fault(http.StatusServiceUnavailable, "busy", "Too many files are coming in. Try again in a few seconds.")
-		p.after = 5
-		return p
+// put keeps the body of the request.
+func (f files) put(w http.ResponseWriter, r *http.Request) error {
+	call := f.call(r)
+	leave, ok := f.limits.Uploads.Take(call.Actor.Person)
+	if !ok {
+		return wire.Busy("Too many files are coming in. Try again in a few seconds.")
 	}
+	defer leave()
 	rc := http.NewResponseController(w)
 	if err := rc.SetReadDeadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what it says is a hint
 	body := http.MaxBytesReader(w, r.Body, workspace.MaxUpload+1)
-	u, err := s.opt.Control.PutFile(r.Context(), s.call(r), r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
+	u, err := f.control.PutFile(r.Context(), call, r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
 	if errors.Is(err, channels.ErrTooLarge) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, workspace.MaxUpload)) // a browser reads the answer only when it has sent the rest
 	}
 	if err != nil {
 		return err
 	}
-	reply(w, http.StatusCreated, fileView{u.Ref, u.Name, u.MIME, u.Size})
+	wire.Reply(w, http.StatusCreated, fileView{u.Ref, u.Name, u.MIME, u.Size})
 	return nil
 }
 
-// getFile sends a kept file. It is a stranger's: a browser shows it only where it is a picture, sound or plain text, and
+// get sends a kept file. It is a stranger's: a browser shows it only where it is a picture, sound or plain text, and
 // never as a page of this origin.
-func (s *server) getFile(w http.ResponseWriter, r *http.Request) error {
-	u, f, err := s.opt.Control.OpenFile(r.Context(), s.call(r), r.PathValue("ref"), r.URL.Query().Get("name"))
+func (f files) get(w http.ResponseWriter, r *http.Request) error {
+	u, kept, err := f.control.OpenFile(r.Context(), f.call(r), r.PathValue("ref"), r.URL.Query().Get("name"))
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer kept.Close()
 	h := w.Header()
 	kind, how := "application/octet-stream", "attachment"
 	if harmless(u.MIME) {
@@ -74,17 +86,18 @@ func (s *server) getFile(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("ETag", fmt.Sprintf("%q", u.Ref))
-	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := wire.WriteWithin(w, uploadWithin); err != nil {
 		return err
 	}
-	http.ServeContent(w, r, "", time.Time{}, f)
+	http.ServeContent(w, r, "", time.Time{}, kept)
 	return nil
 }
 
 // harmless are the types that a browser may show itself: nothing in them runs.
 func harmless(mime string) bool {
 	switch mime {
-	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain", "video/mp4", "video/webm", "video/ogg", "application/ogg":
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp", "text/plain", "video/mp4", "video/webm",
+		"video/ogg", "application/ogg":
 		return true
 	}
 	return strings.HasPrefix(mime, "audio/")
@@ -98,13 +111,13 @@ type fileRequest struct {
 const maxFiles = 10 // in one message
 
 // attached are the files that a message carries.
-func (s *server) attached(r *http.Request, refs []fileRequest) ([]channels.Attachment, error) {
+func attached(r *http.Request, b base, refs []fileRequest) ([]channels.Attachment, error) {
 	if len(refs) > maxFiles {
-		return nil, fault(http.StatusBadRequest, "invalid", fmt.Sprintf("A message carries at most %d files.", maxFiles))
+		return nil, wire.Invalid(fmt.Sprintf("A message carries at most %d files.", maxFiles))
 	}
 	var list []channels.Attachment
 	for _, f := range refs {
-		a, err := s.opt.Control.Attachment(r.Context(), s.call(r), f.Ref)
+		a, err := b.control.Attachment(r.Context(), b.call(r), f.Ref)
 		if err != nil {
 			return nil, err
 		}

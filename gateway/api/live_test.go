@@ -30,11 +30,13 @@ func (r *rig) signIn() *http.Cookie {
 }
 
 // as makes requests those of a page that is signed in.
-func (r *rig) as(c *http.Cookie) func(*http.Request) {
+func (r *rig) as(c *http.Cookie) func(*http.Request) { return asPage(c, r.g.URL()) }
+
+func asPage(c *http.Cookie, origin string) func(*http.Request) {
 	return func(q *http.Request) {
 		q.Header.Del("Authorization")
 		q.AddCookie(c)
-		q.Header.Set("Origin", r.g.URL())
+		q.Header.Set("Origin", origin)
 		q.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 }

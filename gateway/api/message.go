@@ -8,9 +8,28 @@ import (
 	"net/http"
 	"time"
 
+	"parley/gateway/api/limit"
+	"parley/gateway/api/once"
+	"parley/gateway/api/view"
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/live"
 	"parley/workspace"
 )
+
+// messages takes what somebody says.
+type messages struct {
+	base
+	feed    *live.Feed
+	keys    *once.Keys
+	limits  *limit.Limits
+	closing <-chan struct{}
+}
+
+func (m messages) routes() []route {
+	return []route{{"POST /v1/messages", m.post, journaled,
+		operation{"messages", "Say something", "", messageRequest{}, map[int]any{200: view.Run{}, 202: accepted{}}, ""}}}
+}
 
 // maxWait is how long a request may wait for the end of its turn.
 const maxWait = 600
@@ -33,31 +52,31 @@ type accepted struct {
 	Session string  `json:"session"`
 }
 
-// postMessage journals a message and, if asked, waits for the end of its turn. A client that leaves cancels nothing.
-func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
+// post journals a message and, if asked, waits for the end of its turn. A client that leaves cancels nothing.
+func (m messages) post(w http.ResponseWriter, r *http.Request) error {
 	var req messageRequest
-	if err := decode(w, r, &req); err != nil {
+	if err := wire.Decode(w, r, &req); err != nil {
 		return err
 	}
 	if req.Wait < 0 || req.Wait > maxWait {
-		return fault(http.StatusBadRequest, "invalid", fmt.Sprintf("wait is a number of seconds from 0 to %d.", maxWait))
+		return wire.Invalid(fmt.Sprintf("wait is a number of seconds from 0 to %d.", maxWait))
 	}
-	key := r.Header.Get("Idempotency-Key")
-	if len(r.Header.Values("Idempotency-Key")) > 1 {
-		return fault(http.StatusBadRequest, "invalid", "Send one Idempotency-Key.")
+	key, err := once.KeyOf(r)
+	if err != nil {
+		return err
 	}
-	call := s.call(r)
-	files, err := s.attached(r, req.Files)
+	call := m.call(r)
+	files, err := attached(r, m.base, req.Files)
 	if err != nil {
 		return err
 	}
 	leave := func() {}
 	if key != "" {
-		if leave, err = s.turns.enter(r.Context(), turnOf(call, key)); err != nil {
+		if leave, err = m.keys.Enter(r.Context(), call, key); err != nil {
 			return err
 		}
 	}
-	got, err := s.opt.Control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
+	got, err := m.control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
 		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req), Borrowed: call.Borrowed})
 	leave() // it is journalled under its key: who comes next finds it, and waits by itself
 	if err != nil {
@@ -66,24 +85,24 @@ func (s *server) postMessage(w http.ResponseWriter, r *http.Request) error {
 	var waits bool
 	if req.Wait > 0 { // the message is journalled: where too many wait, nobody is refused but the waiting
 		var stay func()
-		if stay, waits = s.waits.take(call.Actor.Person); waits {
+		if stay, waits = m.limits.Waits.Take(call.Actor.Person); waits {
 			defer stay()
 		}
 	}
 	if waits {
-		bodyDone(r)
-		view, ended, err := s.await(r.Context(), call, got, time.Duration(req.Wait)*time.Second)
+		limit.BodyDone(r)
+		run, ended, err := m.await(r.Context(), call, got, time.Duration(req.Wait)*time.Second)
 		if err != nil {
 			return err
 		}
 		if ended {
-			reply(w, http.StatusOK, view)
+			wire.Reply(w, http.StatusOK, run)
 			return nil
 		}
-		got.RunID = workspace.RunID(view.RunID)
+		got.RunID = workspace.RunID(run.RunID)
 	}
 	w.Header().Set("Location", "/v1/runs/"+string(got.InputID))
-	reply(w, http.StatusAccepted, accepted{string(got.InputID), optional(got.RunID), got.Session})
+	wire.Reply(w, http.StatusAccepted, accepted{string(got.InputID), view.Optional(got.RunID), got.Session})
 	return nil
 }
 
@@ -99,32 +118,32 @@ func hash(req messageRequest) string {
 
 // await waits until nothing more will come of the message, for at most the time. The record is read after the
 // subscription, so that no end is missed.
-func (s *server) await(ctx context.Context, call control.Call, got control.Submitted, most time.Duration) (runView, bool, error) {
+func (m messages) await(ctx context.Context, call control.Call, got control.Submitted, most time.Duration) (view.Run, bool, error) {
 	timer, again := time.NewTimer(most), time.NewTicker(lookAgain)
 	defer timer.Stop()
 	defer again.Stop()
-	sub := s.opt.Feed.Stored(got.Session)
+	sub := m.feed.Stored(got.Session)
 	defer func() { sub.Close() }()
 	for {
-		f, err := s.opt.Control.Find(ctx, call, control.RunWord(got.InputID))
+		f, err := m.control.Find(ctx, call, control.RunWord(got.InputID))
 		if err != nil {
-			return runView{}, false, err
+			return view.Run{}, false, err
 		}
 		if f.Ended() {
-			view, err := s.view(ctx, call, string(got.InputID))
-			return view, err == nil, err
+			run, err := viewOf(ctx, m.control, call, string(got.InputID))
+			return run, err == nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return runView{}, false, ctx.Err()
+			return view.Run{}, false, ctx.Err()
 		case <-timer.C:
-			return runView{RunID: string(f.Run.ID)}, false, nil
-		case <-s.closing:
-			return runView{RunID: string(f.Run.ID)}, false, nil
+			return view.Run{RunID: string(f.Run.ID)}, false, nil
+		case <-m.closing:
+			return view.Run{RunID: string(f.Run.ID)}, false, nil
 		case <-again.C:
 		case _, ok := <-sub.C:
 			if !ok { // it fell behind: begin again
-				sub = s.opt.Feed.Stored(got.Session)
+				sub = m.feed.Stored(got.Session)
 			}
 		}
 	}

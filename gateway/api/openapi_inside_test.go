@@ -21,6 +21,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"parley/channels"
+	"parley/gateway/api/stream"
+	"parley/gateway/api/view"
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/spec"
 	"parley/workspace"
@@ -30,15 +33,15 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
-	"Problem": problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": runView{}, "RunItem": control.RunItem{}, "RunDetail": runDetail{},
-	"RunMessage": runMessage{}, "RunDecision": runDecision{}, "RunRoute": runRoute{}, "RunStep": runStep{}, "RunMoment": runMoment{}, "LogLine": logLine{}, "Stopped": control.Stopped{},
+	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": view.Run{}, "RunItem": control.RunItem{}, "RunDetail": view.RunDetail{},
+	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": control.Stopped{},
 	"Session": control.SessionItem{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "Generation": control.Generation{},
-	"Event": event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
-	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": policyDecision{}, "Undelivered": control.Undelivered{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": logItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
-	"Approval": approvalView{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": permissionData{}, "Hold": holdData{},
+	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
+	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": control.Undelivered{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
+	"Approval": view.Approval{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": control.PersonItem{}, "Account": control.AccountItem{}, "Pairing": control.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
-	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": item{}, "Trouble": troubleView{}, "Part": part{},
-	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": sessionData{}, "ItemData": itemData{}, "Delta": delta{}, "EndData": endData{}, "ErrorData": errorData{},
+	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
+	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
 
 // parameters of queries.
@@ -66,16 +69,6 @@ func number0(what string, least, most float64) *jsonschema.Schema {
 // The document is what the endpoints, their operations and the types of their handlers make; the page's types are what
 // the document makes. What changes one of them changes these files, by -update.
 func TestOpenAPIIsWhatTheHandlersSpeak(t *testing.T) {
-	ops := operations()
-	for _, rt := range routes() {
-		if _, ok := ops[rt.pattern]; !ok {
-			t.Errorf("%s has no operation", rt.pattern)
-		}
-		delete(ops, rt.pattern)
-	}
-	for pattern := range ops {
-		t.Errorf("%s is not an endpoint", pattern)
-	}
 	doc := describe(t)
 	body, err := json.MarshalIndent(doc, "", " ")
 	if err != nil {
@@ -125,18 +118,18 @@ func describe(t *testing.T) documentView {
 		d.Components.Schemas[name] = s
 	}
 	data := &jsonschema.Schema{Description: "by type; of turn.started it is empty"}
-	for _, v := range []any{itemData{}, delta{}, endData{}, errorData{}, sessionData{}} {
+	for _, v := range []any{view.ItemData{}, view.Delta{}, view.EndData{}, view.ErrorData{}, view.SessionData{}} {
 		data.AnyOf = append(data.AnyOf, types.of(reflect.TypeOf(v), false))
 	}
 	data.AnyOf = append(data.AnyOf, types.of(reflect.TypeFor[struct{}](), true))
 	d.Components.Schemas["Event"].Properties["data"] = data
-	ops := operations()
-	for _, rt := range routes() {
+	d.Components.Schemas["Problem"].Properties["approval"].Ref = "#/components/schemas/Approval"
+	for _, rt := range everyRoute() {
 		method, path, _ := strings.Cut(rt.pattern, " ")
 		if d.Paths[path] == nil {
 			d.Paths[path] = object{}
 		}
-		d.Paths[path][strings.ToLower(method)] = operationView(rt, ops[rt.pattern], types)
+		d.Paths[path][strings.ToLower(method)] = operationView(rt, rt.operation, types)
 	}
 	return d
 }
@@ -168,7 +161,7 @@ func operationView(rt route, op operation, types *types) object {
 			params = append(params, object{"name": f.Name, "in": "query", "description": f.Plain(), "schema": fieldSchema(f)})
 		}
 	}
-	if !safe(method) && !unkept(rt.pattern) {
+	if !safe(method) && !rt.traits.has(loose) {
 		most := 200
 		params = append(params, object{"name": "Idempotency-Key", "in": "header", "description": "a repeat with the same key gives the first answer again", "schema": &jsonschema.Schema{Type: "string", MaxLength: &most}})
 	}
@@ -177,7 +170,7 @@ func operationView(rt route, op operation, types *types) object {
 	}
 	binary := object{"schema": &jsonschema.Schema{Type: "string", Format: "binary"}}
 	switch op.body {
-	case nil, emptyRequest{}:
+	case nil, wire.NoBody{}:
 	case rawBody{}:
 		v["requestBody"] = object{"required": true, "content": object{anyMedia: binary}}
 	default:
@@ -186,7 +179,7 @@ func operationView(rt route, op operation, types *types) object {
 	if body := bodySchema(fields); body != nil {
 		v["requestBody"] = object{"required": len(body.Required) > 0, "content": object{"application/json": object{"schema": body}}}
 	}
-	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[problem](), false)}}}}
+	answers := object{"default": object{"description": "What went wrong", "content": object{"application/problem+json": object{"schema": types.of(reflect.TypeFor[wire.Problem](), false)}}}}
 	for status, reply := range op.good {
 		answer := object{"description": map[int]string{101: "The line is open", 200: "Done", 201: "Made", 202: "Taken", 204: "Done", 206: "A piece of it"}[status]}
 		if reply != nil {
@@ -205,7 +198,7 @@ func operationView(rt route, op operation, types *types) object {
 		answers[fmt.Sprint(status)] = answer
 	}
 	v["responses"] = answers
-	if rt.open {
+	if rt.traits.has(open) {
 		v["security"] = []object{}
 	}
 	return v
@@ -279,7 +272,7 @@ type types struct {
 }
 
 func newTypes(t *testing.T) *types {
-	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "../control", "../transport")}
+	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "view", "wire", "stream", "../control", "../transport")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name
 		ts.refs[reflect.TypeOf(v)] = &jsonschema.Schema{Ref: "#/components/schemas/" + name}

@@ -2,133 +2,119 @@ package api
 
 import (
 	"net/http"
-	"time"
+	"slices"
+	"strconv"
 
-	"parley/channels"
+	"parley/gateway/api/stream"
+	"parley/gateway/api/view"
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
 
-// Command is a slash command that may be typed in a message.
-type Command struct {
-	Name    string   `json:"name"` // without the slash
-	Aliases []string `json:"aliases"`
-	Args    string   `json:"args"` // what may follow, as help shows it
-	Help    string   `json:"help"`
-	Example string   `json:"example"`
+// sessions tells of transcripts and work folders.
+type sessions struct {
+	base
+	streams *stream.Streams
 }
 
-// listCommands lists what the caller may use in a session of their own.
-func (s *server) listCommands(w http.ResponseWriter, r *http.Request) error {
-	call := s.call(r)
-	if err := s.opt.Control.Text(r.Context(), call, "commands", ""); err != nil {
-		return err
-	}
-	items := []Command{}
-	if s.opt.Commands != nil {
-		items = append(items, s.opt.Commands(call)...)
-	}
-	return whole[Command](w)(items, nil)
-}
-
-// whole replies with a list that has one page.
-func whole[T any](w http.ResponseWriter) func([]T, error) error {
-	return func(items []T, err error) error {
-		if err == nil {
-			reply(w, http.StatusOK, spec.PageOf(items, len(items), nil))
-		}
-		return err
+func (s sessions) routes() []route {
+	return []route{
+		{"GET /v1/sessions/{key}/entries", s.entries, 0,
+			operation{"sessions", "List stored events of a session", "after before session_id limit", nil, one(200,
+				spec.List[view.Event]{}), ""}},
+		{"GET /v1/sessions/{key}/events", s.events, 0,
+			operation{"sessions", "Follow a session", "after session_id", nil, one(200, view.Event{}), sseMedia}},
+		{"GET /v1/sessions/{key}/files", s.workFiles, 0,
+			operation{"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, control.Files{}), ""}},
+		{"DELETE /v1/sessions/{key}/files", s.removeFile, soon,
+			operation{"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder",
+				wire.NoBody{}, one(200, control.FilesRemoved{}), ""}},
 	}
 }
 
-// status is of the session main of the default agent, or of ?session.
-func (s *server) status(w http.ResponseWriter, r *http.Request) error {
-	call := s.call(r)
-	text := r.URL.Query().Get("session")
-	if text == "" {
-		agents, err := control.ListAgents.Call(r.Context(), s.opt.Control, call, struct{}{})
-		if err != nil {
-			return err
-		}
-		for _, a := range agents.Items {
-			if a.Default {
-				text = workspace.Key{Agent: a.ID, Scope: workspace.ScopeLocal, Local: "main"}.String()
-			}
-		}
-	}
-	var err error
-	if call.Session, err = s.opt.Control.Watch(r.Context(), call, control.SessionWord(text)); err != nil {
-		return err
-	}
-	st, err := s.opt.Control.Status(r.Context(), call)
+// entries lists the transcript of a generation, the newest unless ?session_id= names one, as the events that a
+// stream sends.
+func (s sessions) entries(w http.ResponseWriter, r *http.Request) error {
+	p, err := wire.PageOf(r)
 	if err != nil {
 		return err
 	}
-	v := statusView{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries, Running: st.Running, Waiting: st.Waiting, Queue: st.Queue.Mode,
-		Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()), Channels: append([]control.Channel{}, st.Channels...), Models: []modelView{}}
-	for _, m := range st.Models {
-		v.Models = append(v.Models,
-			modelView{m.Name, m.Model, m.Offline, m.Down, m.Failures, string(m.LastKind), control.Moment(m.NextProbe)})
+	before, err := wire.Number(r, "before")
+	if err != nil {
+		return err
 	}
-	if !st.Config.Since.IsZero() {
-		v.Config = &st.Config
+	after, err := wire.Number(r, "after")
+	if err != nil {
+		return err
 	}
-	reply(w, http.StatusOK, v)
+	ses, err := s.control.SessionOf(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("session_id"))
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Has("before") {
+		return s.entriesBefore(w, ses, before, p.Limit)
+	}
+	entries, err := s.control.EntriesOf(ses, after, p.Limit+1)
+	if err != nil {
+		return err
+	}
+	var events []view.Event
+	for _, e := range entries {
+		events = append(events, view.Stored(e))
+	}
+	wire.Reply(w, http.StatusOK, spec.PageOf(events, p.Limit, func(e view.Event) string { return strconv.FormatInt(e.Sequence, 10) }))
 	return nil
 }
 
-// statusView is a session and the gateway behind it.
-type statusView struct {
-	Agent      control.Agent     `json:"agent"`
-	Session    string            `json:"session"`
-	Generation int               `json:"generation"`
-	Entries    int               `json:"entries"`
-	Running    bool              `json:"running"`
-	Waiting    int               `json:"waiting"`
-	Queue      string            `json:"queue"`
-	Health     string            `json:"health"`
-	Reason     string            `json:"reason,omitempty"`
-	Uptime     int64             `json:"uptime_seconds"`
-	Models     []modelView       `json:"models"`
-	Channels   []control.Channel `json:"channels"`
-	// Config is for owners.
-	Config *control.ConfigFile `json:"config,omitempty"`
-}
-
-type modelView struct {
-	Name      string     `json:"name"`
-	Model     string     `json:"model"`
-	Offline   bool       `json:"offline"` // the built-in responder: no model at all
-	Down      bool       `json:"down"`
-	Failures  int        `json:"failures"` // in a row
-	LastError string     `json:"last_error,omitempty"`
-	NextProbe *time.Time `json:"next_probe,omitempty"`
-}
-
-type probeRequest struct {
-	Channel   string   `json:"channel"`
-	Kind      string   `json:"kind,omitempty"`
-	Peer      string   `json:"peer,omitempty"`
-	Thread    string   `json:"thread,omitempty"`
-	User      string   `json:"user,omitempty"`
-	Roles     []string `json:"roles,omitempty"`
-	Server    string   `json:"server,omitempty"`
-	Team      string   `json:"team,omitempty"`
-	Text      string   `json:"text,omitempty"`
-	Mentioned bool     `json:"mentioned,omitempty"`
-}
-
-// explainRoute is a dry run: nothing is stored.
-func (s *server) explainRoute(w http.ResponseWriter, r *http.Request) error {
-	var q probeRequest
-	if err := decode(w, r, &q); err != nil {
+// entriesBefore lists the newest events that stand before one, oldest first; next, put into ?before=, goes further back.
+func (s sessions) entriesBefore(w http.ResponseWriter, ses workspace.Session, before int64, limit int) error {
+	entries, err := s.control.EntriesBefore(ses, before, limit+1)
+	if err != nil {
 		return err
 	}
-	x, err := s.opt.Control.Probe(r.Context(), s.call(r), control.Probe{Channel: q.Channel, Kind: channels.PeerKind(q.Kind), Peer: q.Peer, Thread: q.Thread,
-		User: q.User, Roles: q.Roles, Server: q.Server, Team: q.Team, Text: q.Text, Mentioned: q.Mentioned})
+	slices.Reverse(entries) // the one too many is the oldest
+	var events []view.Event
+	for _, e := range entries {
+		events = append(events, view.Stored(e))
+	}
+	l := spec.PageOf(events, limit, func(e view.Event) string { return strconv.FormatInt(e.Sequence, 10) })
+	slices.Reverse(l.Items)
+	wire.Reply(w, http.StatusOK, l)
+	return nil
+}
+
+// events streams a session. It may be watched before anything was said in it.
+func (s sessions) events(w http.ResponseWriter, r *http.Request) error {
+	return s.streams.Session(w, r, s.call(r))
+}
+
+// workFiles says what fills the work folder of a session, or with ?path= one folder in it.
+func (s sessions) workFiles(w http.ResponseWriter, r *http.Request) error {
+	v, err := s.control.Files(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("path"))
 	if err == nil {
-		reply(w, http.StatusOK, x)
+		wire.Reply(w, http.StatusOK, v)
+	}
+	return err
+}
+
+// removeFile removes ?path= from the work folder of a session; a folder only with ?folder=true.
+func (s sessions) removeFile(w http.ResponseWriter, r *http.Request) error {
+	if err := wire.Decode(w, r, &wire.NoBody{}); err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	folder := q.Get("folder")
+	switch {
+	case len(q["path"]) != 1 || q.Get("path") == "":
+		return wire.Invalid("Say what to remove: path, once.")
+	case folder != "" && folder != "true" && folder != "false":
+		return wire.Invalid("folder is true or false.")
+	}
+	v, err := s.control.RemoveFile(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), q.Get("path"), folder == "true")
+	if err == nil {
+		wire.Reply(w, http.StatusOK, v)
 	}
 	return err
 }

@@ -4,30 +4,41 @@ import (
 	"net/http"
 	"reflect"
 
+	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/spec"
 )
 
-// verbRoutes are the endpoints of the verbs that are values.
-func verbRoutes() []route {
+// verbs are the endpoints of the verbs that are values.
+type verbs struct{ base }
+
+func (b verbs) routes() []route {
 	var list []route
 	for _, v := range control.Verbs() {
 		s := v.Spec()
 		if s.Path == "" {
 			continue
 		}
-		list = append(list, route{s.Route(), false, func(srv *server, w http.ResponseWriter, r *http.Request) error {
-			out, err := v.Run(r.Context(), srv.opt.Control, srv.call(r), func(in any) error { return fill(w, r, s, in) })
+		rt := route{pattern: s.Route(), operation: operation{group: s.Group, summary: s.Help, good: one(s.Status, nil)}}
+		rt.serve = func(w http.ResponseWriter, r *http.Request) error {
+			out, err := v.Run(r.Context(), b.control, b.call(r), func(in any) error { return fill(w, r, s, in) })
 			switch {
 			case err != nil:
 				return err
 			case s.Status == http.StatusNoContent:
 				w.WriteHeader(s.Status)
 			default:
-				reply(w, s.Status, out)
+				wire.Reply(w, s.Status, out)
 			}
 			return nil
-		}})
+		}
+		if s.Status != http.StatusNoContent {
+			rt.good[s.Status] = reflect.Zero(s.Out).Interface()
+		}
+		if s.Route() == "POST /v1/channels/{name}/login" { // its answer is a secret
+			rt.traits = loose
+		}
+		list = append(list, rt)
 	}
 	return list
 }
@@ -35,7 +46,7 @@ func verbRoutes() []route {
 // fill sets the fields of in, a pointer to a verb's In, from a request: its body first, since no body may set the others.
 func fill(w http.ResponseWriter, r *http.Request, s spec.Verb, in any) error {
 	if !s.Safe() {
-		if err := decode(w, r, in); err != nil {
+		if err := wire.Decode(w, r, in); err != nil {
 			return err
 		}
 	}
@@ -56,21 +67,4 @@ func fill(w http.ResponseWriter, r *http.Request, s spec.Verb, in any) error {
 		}
 	}
 	return nil
-}
-
-// verbOperations are what openapi.json says of them beside their fields.
-func verbOperations() map[string]operation {
-	all := map[string]operation{}
-	for _, v := range control.Verbs() {
-		s := v.Spec()
-		if s.Path == "" {
-			continue
-		}
-		op := operation{group: s.Group, summary: s.Help, good: one(s.Status, nil)}
-		if s.Status != http.StatusNoContent {
-			op.good[s.Status] = reflect.Zero(s.Out).Interface()
-		}
-		all[s.Route()] = op
-	}
-	return all
 }

@@ -8,10 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley/channels"
-	"parley/gateway"
 )
 
 func keyed(key string) func(*http.Request) {
@@ -67,27 +65,6 @@ func TestARefusalIsRepeatedAndADecisionIsNotMadeTwice(t *testing.T) {
 		t.Errorf("%d %s, then %d %s", first.StatusCode, first.body, again.StatusCode, again.body)
 	}
 	r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("another")).wantProblem(t, 422, "refused")
-}
-
-func TestWritesArePacedAndReadsAreNot(t *testing.T) {
-	t.Parallel()
-	clock := &fakeClock{at: time.Now()}
-	r := start(t, setup{yaml: `gateway: {listen: "127.0.0.1:0", writes_per_second: 1}`, opt: func(o *gateway.Options) { o.Now = clock.now }})
-	write := func() answer { return r.ask("PATCH", "/v1/sessions/agent:assistant:local:none", `{"name":"x"}`, nil) }
-	for range 20 {
-		write().wantProblem(t, 404, "not_found")
-	}
-	late := write()
-	late.wantProblem(t, 429, "rate_limited")
-	if late.Header.Get("Retry-After") != "1" {
-		t.Errorf("Retry-After %q", late.Header.Get("Retry-After"))
-	}
-	if a := r.ask("GET", "/v1/agents", "", nil); a.StatusCode != 200 {
-		t.Errorf("a read: %d", a.StatusCode)
-	}
-	clock.add(time.Second)
-	write().wantProblem(t, 404, "not_found")
-	write().wantProblem(t, 429, "rate_limited")
 }
 
 func TestHeadEndsAndWrongMethodsHearAllThatAreRight(t *testing.T) {

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"parley/gateway/api/limit"
+	"parley/gateway/api/stream"
+	"parley/gateway/control"
+)
+
+// group is some endpoints that belong together.
+type group interface{ routes() []route }
+
+// rooms are all groups: those that no verb's value describes, which are streams, uploads, sign-in and verbs that are functions,
+// and the verbs that are values.
+func rooms(o Options, g *gate, streams *stream.Streams, closing <-chan struct{}) []group {
+	b := base{o.Control, g.call}
+	metrics := func(w io.Writer) {
+		writeMetrics(w, &g.counts, g.limits, streams)
+		if o.Metrics != nil {
+			o.Metrics(w)
+		}
+	}
+	return []group{
+		state{b, o.Commands, o.Ready},
+		browsers{b, g.guard, g.limits, o.Live, o.Owner, o.Version},
+		messages{b, o.Feed, g.keys, g.limits, closing},
+		files{b, g.limits},
+		runs{b, streams},
+		approvals{b, o.Systems},
+		sessions{b, streams},
+		explain{b},
+		upkeep{b, streams, g.limits, metrics, closing, o.Log, o.Now},
+		verbs{b},
+	}
+}
+
+// table is all endpoints.
+func table(all []group) []route {
+	var list []route
+	for _, one := range all {
+		list = slices.Concat(list, one.routes())
+	}
+	return list
+}
+
+// streamOptions are what streams read of control.
+func streamOptions(o Options, limits *limit.Limits, closing <-chan struct{}) stream.Options {
+	return stream.Options{Record: o.Control, Feed: o.Feed, Limits: limits, Closing: closing, Log: o.Log, Now: o.Now,
+		Show: func(ctx context.Context, call control.Call, key string) (control.SessionItem, error) {
+			return control.ShowSession.Call(ctx, o.Control, call, control.BySession{Session: control.SessionWord(key)})
+		},
+		Needs: o.Control.Needs, Book: o.Control.Log}
+}
+
+// Route is an endpoint as tests and documents see it.
+type Route struct {
+	Pattern string // method and path, as net/http writes them
+	Open    bool   // needs no token
+}
+
+// everyRoute is the table of a server that is not there.
+func everyRoute() []route { return table(rooms(Options{}, &gate{}, nil, nil)) }
+
+// Routes lists all endpoints.
+func Routes() []Route {
+	var list []Route
+	for _, rt := range everyRoute() {
+		list = append(list, Route{rt.pattern, rt.traits.has(open)})
+	}
+	return list
+}
