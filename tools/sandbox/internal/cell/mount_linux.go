@@ -156,8 +156,9 @@ func buildRoot(w *Walls) (step string, err error) {
 	if w.Weak.Has(HostPID) {
 		return "", nil
 	}
+	var empty covers
 	for _, name := range hidden() {
-		if err := cover("proc/" + name); err != nil {
+		if err := empty.over("proc/" + name); err != nil {
 			return "hide /proc/" + name, err
 		}
 	}
@@ -186,8 +187,9 @@ func (c *inside) furnish(fds []int) (step string, err error) {
 			return "protect " + p.At, err
 		}
 	}
+	var empty covers
 	for _, p := range c.Covers {
-		if err := cover(inRoot(p)); err != nil {
+		if err := empty.over(inRoot(p)); err != nil {
 			return "cover " + p, err
 		}
 	}
@@ -377,9 +379,6 @@ func (c *inside) memoryFolders() error {
 
 // attach puts a detached mount at its place, which it makes.
 func attach(t tree) error {
-	if err := mkdirs(path.Dir(t.at)); err != nil {
-		return err
-	}
 	if t.file {
 		if err := writeFile(t.at, ""); err != nil {
 			return err
@@ -409,10 +408,13 @@ func mkdirs(dir string) error {
 
 // writeFile leaves one that is there as it is.
 func writeFile(name, text string) error {
-	if err := mkdirs(path.Dir(name)); err != nil {
-		return err
+	const flags = syscall.O_WRONLY | syscall.O_CREAT | syscall.O_EXCL | syscall.O_CLOEXEC | syscall.O_NOFOLLOW
+	fd, err := syscall.Open(name, flags, 0o644)
+	if errors.Is(err, syscall.ENOENT) {
+		if err = mkdirs(path.Dir(name)); err == nil {
+			fd, err = syscall.Open(name, flags, 0o644)
+		}
 	}
-	fd, err := syscall.Open(name, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, 0o644)
 	if errors.Is(err, syscall.EEXIST) {
 		return nil
 	}
@@ -440,26 +442,41 @@ func openProc(w *Walls) (tree, error) {
 	return tree{fd: fd, at: "proc"}, err
 }
 
-// cover puts an empty folder, or nothing, over what is there; relative to the root that is being built.
-func cover(at string) error {
+// covers puts an empty folder, or nothing, over what is not to be seen. Each further one is a copy of the first, which a start
+// has no time to open and narrow again.
+type covers struct{ folder, file string } // where there is one already
+
+// over covers what is there, if anything is; at is relative to the root that is being built.
+func (c *covers) over(at string) error {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(at, &st); errors.Is(err, syscall.ENOENT) {
 		return nil
 	} else if err != nil {
 		return err
 	}
+	first := &c.file
+	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
+		first = &c.folder
+	}
 	var fd int
 	var err error
-	if st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-		fd, err = fresh("tmpfs", attrRO|attrSafe, "size=4096", "nr_inodes=2", "mode=0555")
-	} else {
+	switch {
+	case *first != "":
+		fd, err = onPath(sysOpenTree, atFDCWD, *first, openTreeClone|openTreeCloexec)
+	case first == &c.folder:
+		fd, _, err = open("run", attrRO|attrSafe|mountNoExec) // enterEmpty makes it, and nothing is ever in it
+	default:
 		fd, _, err = open("dev/null", attrRO|mountNoSuid|mountNoExec)
 	}
 	if err != nil {
 		return err
 	}
 	defer syscall.Close(fd)
-	return moveMount(fd, at)
+	if err := moveMount(fd, at); err != nil {
+		return err
+	}
+	*first = at
+	return nil
 }
 
 // turn makes the new root the root, lets go of the old one, and closes the new one to writing.
