@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/workspace/store"
 )
 
@@ -43,12 +43,12 @@ func NeedsOperator(err error) bool {
 }
 
 // AuditCheck is what a check of the audit log found.
-type AuditCheck = control.AuditCheck
+type AuditCheck = operator.AuditCheck
 
 // VerifyAudit checks the audit log of a data directory that no gateway has open; head, where it is not empty, is a row
 // that was noted elsewhere, as number:hash, and must still be there.
 func VerifyAudit(ctx context.Context, dataDir, head string) (AuditCheck, error) {
-	known, err := control.ParseHead(head)
+	known, err := operator.ParseHead(head)
 	if err != nil {
 		return AuditCheck{}, err
 	}
@@ -56,7 +56,7 @@ func VerifyAudit(ctx context.Context, dataDir, head string) (AuditCheck, error) 
 	if err != nil {
 		return AuditCheck{}, fmt.Errorf("check the audit log in %s: %w", dataDir, err)
 	}
-	return control.CheckOf(r), nil
+	return operator.CheckOf(r), nil
 }
 
 // Restore puts a backup into place as the data directory, which must be empty or missing.

@@ -28,7 +28,7 @@ import (
 	"parley/gateway/attachment"
 	"parley/gateway/bus"
 	"parley/gateway/command"
-	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/gateway/delivery"
 	"parley/gateway/intake"
 	"parley/gateway/live"
@@ -100,7 +100,7 @@ type Gateway struct {
 	api         *api.Server
 	bus         *bus.Bus
 	feed        *live.Feed
-	control     *control.Control
+	control     *all.Nouns
 	memory      *memory
 	snapshots   *snapshot.Source
 	conf        fileState
@@ -324,12 +324,7 @@ func (g *Gateway) wire(c *configs.Config) {
 		Onward:    intake.Onward{Lanes: g.turns.Lanes(), Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
 		Questions: g.questions, Overloaded: g.memory.high, Began: g.began, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
 	g.logins = transport.NewLogins(g.base, g.channels)
-	g.control = &control.Control{Store: g.store, Blobs: g.blobs, Turns: g.turns,
-		Prompts: turn.NewPrompts(turn.PromptOptions{Store: g.store, Transcripts: g.transcripts, Snapshot: g.snapshot, Typing: g.turns.ShowTyping}),
-		Work:    turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}, Questions: g.questions, Intake: g.intake, Outbox: g.deliver,
-		Snapshot: g.snapshot, Changed: g.changed,
-		Process:   control.Process{Began: g.began, Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload},
-		Transport: g.channels, Logins: g.logins, Now: g.opt.Now, Folders: ownFolders{g}, Logger: g.log, Hide: g.hide(), Verbs: control.Verbs()}
+	g.control = g.nouns()
 	commands.Serve(g.control, g.questions)
 }
 
@@ -377,7 +372,7 @@ func (g *Gateway) run(c *configs.Config) {
 func (g *Gateway) Addr() string { return g.server.addr() }
 
 // Control is the verbs, for whoever runs the gateway inside their own process.
-func (g *Gateway) Control() *control.Control { return g.control }
+func (g *Gateway) Control() *all.Nouns { return g.control }
 
 // Failed tells of a part that cannot go on, such as the listener.
 func (g *Gateway) Failed() <-chan error { return g.failed }

@@ -30,7 +30,7 @@ const module = "parley/"
 // one element of a path, "..." any number of them. A leaf may be imported by all.
 const arrows = `
 cmd/echobot               ->
-cmd/*                     -> gateway gateway/client gateway/control gateway/spec configs channels/all tools/sandbox workspace/disk
+cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
 gateway/benchtest         ->
 gateway/bus               ->
@@ -47,16 +47,19 @@ gateway/delivery          -> gateway/transport workspace workspace/blob workspac
 gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport agentloop agentloop/lane workspace workspace/store channels channels/markup
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
-gateway/control           -> gateway/approval gateway/intake gateway/live gateway/rights gateway/spec gateway/transport gateway/transcript gateway/snapshot gateway/turn gateway/logbook agentloop/... tools/... routes workspace/... channels configs
+gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
+gateway/control/all       -> gateway/control gateway/control/*
+gateway/control/run       -> gateway/control gateway/control/approval gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
+gateway/control/*         -> gateway/control gateway/approval gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transcript gateway/transport gateway/turn agentloop/... tools routes workspace/... channels
 gateway/api/wire          -> gateway/control gateway/spec channels workspace
 gateway/api/limit         -> gateway/api/wire workspace
 gateway/api/signin        -> gateway/api/limit gateway/api/wire
-gateway/api/view          -> gateway/control gateway/live agentloop agentloop/llm workspace
+gateway/api/view          -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm workspace
 gateway/api/once          -> gateway/api/wire gateway/control workspace
-gateway/api/stream        -> gateway/api/limit gateway/api/view gateway/api/wire gateway/bus gateway/control gateway/live gateway/logbook gateway/spec agentloop workspace
-gateway/api               -> gateway/api/* gateway/control gateway/live gateway/spec channels workspace
-gateway/command           -> gateway/control gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
-gateway/task              -> gateway/control gateway/live agentloop agentloop/llm channels workspace
+gateway/api/stream        -> gateway/api/limit gateway/api/view gateway/api/wire gateway/bus gateway/control gateway/control/* gateway/live gateway/logbook gateway/spec agentloop workspace
+gateway/api               -> gateway/api/* gateway/control gateway/control/* gateway/live gateway/spec channels workspace
+gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
+gateway/task              -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->
 agentloop/fair            -> workspace
@@ -167,7 +170,8 @@ func TestArrowsBite(t *testing.T) {
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
 		"gateway/api/wire gateway/api/view", "gateway/api/limit gateway/control", "gateway/api/signin gateway/control", "gateway/api/view gateway/api/stream",
 		"gateway/api/once gateway/api", "gateway/api/stream gateway/api", "gateway/api/stream workspace/store", "gateway/api/stream gateway/api/signin",
-		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway", "gateway/spec gateway/control",
+		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway", "gateway/control gateway/control/run", "gateway/control/session gateway/control/run", "gateway/control/run gateway/control/session",
+		"gateway/control/outbound gateway/api", "gateway/control/outbound workspace/store/engine", "gateway/spec gateway/control",
 		"gateway/live gateway/api", "gateway/turn gateway", "gateway/turn gateway/control", "gateway/turn gateway/command", "gateway/turn gateway/intake", "gateway/turn routes", "gateway/turn configs", "gateway/approval gateway/turn", "gateway/progress gateway/turn", "gateway/progress gateway/live", "gateway/delivery gateway/progress", "gateway/api gateway/turn", "gateway/approval gateway", "gateway/approval gateway/control", "gateway/approval gateway/transcript", "gateway/approval agentloop/lane", "gateway/delivery gateway/approval", "gateway/bus gateway/live", "gateway/bus workspace", "gateway/transport gateway/bus", "gateway/attachment gateway", "gateway/attachment workspace/store", "gateway/delivery gateway", "gateway/delivery gateway/live", "gateway/delivery gateway/control", "gateway/transport gateway/delivery", "gateway/intake gateway", "gateway/intake gateway/turn", "gateway/intake gateway/control", "gateway/intake gateway/command", "gateway/delivery gateway/intake", "gateway/transport gateway/live", "gateway/transport agentloop", "gateway/transcript workspace/store", "gateway/transcript gateway/control", "gateway/snapshot gateway/transport", "gateway/snapshot gateway/control", "gateway/snapshot workspace/store", "gateway/live workspace/store", "gateway/client workspace", "gateway cmd/parley", "drawer channels",
 	} {
 		from, to, _ := strings.Cut(edge, " ")
@@ -203,7 +207,7 @@ var named = map[string]string{
 	"channels/key.go":                              "the form of a network's keys stands in journals, and does not change with its adapter",
 	"channels/message.go":                          "a dialect of markup is called after the network that renders it",
 	"configs/rules.go":                             "the channels that are always there, and a field of models",
-	"gateway/control/control.go":                   "the surfaces of calls, as the audit log has them",
+	"gateway/control/call.go":                      "the surfaces of calls, as the audit log has them",
 	"workspace/store/migrations/0001_line.sql":     "frozen",
 	"workspace/store/migrations/0004_backfill.sql": "rows that were stored before networks said it of themselves",
 	"cmd/echobot/main.go":                          "a flag; the bot is for Telegram alone",

@@ -11,7 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway"
-	"parley/gateway/control"
+	verbs "parley/gateway/control/operator"
 )
 
 // sick is a channel of a network where something is wrong, which its name says.
@@ -108,7 +108,7 @@ func TestR05_OneFailingChannelChangesNothingForTheOthers(t *testing.T) {
 	}
 	ctl := r.g.Control()
 	for name, want := range map[string]channels.State{"tg": channels.Ready, "dc": channels.Ready, "refused": channels.Failed, "chokes": channels.Ready, "hangs": channels.Ready} {
-		ch, err := control.ShowChannel.Call(t.Context(), ctl, operator(), control.ByChannel{Name: name})
+		ch, err := verbs.ShowChannel.Call(t.Context(), ctl.Operator, operator(), verbs.ByChannel{Name: name})
 		if err != nil || ch.State != want || want == channels.Failed && !strings.Contains(ch.Cause, "the account is closed") {
 			t.Errorf("%s is %+v, %v; want %s", name, ch, err, want)
 		}

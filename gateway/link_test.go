@@ -94,7 +94,7 @@ func TestT09_LinkJoinsTwoNetworksAndRaisesNoRole(t *testing.T) {
 	if !strings.Contains(mine, session) || !strings.Contains(hers, session) {
 		t.Errorf("sessions: %q and %q", mine, hers)
 	}
-	who, err := r.g.Control().Store.Human("ana")
+	who, err := r.g.Control().People.Store.Human("ana")
 	if err != nil || len(who.Accounts) != 2 || who.Role != workspace.Owner {
 		t.Errorf("person: %+v %v", who, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"parley/channels"
 	"parley/channels/telegram/telegramtest"
-	"parley/gateway/control"
+	conv "parley/gateway/control/conversation"
 	"parley/workspace/blob"
 )
 
@@ -167,7 +167,7 @@ func TestFileOfAProgramIsTakenFromTheBlobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range []channels.Attachment{{ID: ref, Kind: "file", Name: "a.csv"}, {ID: "../../token", Kind: "file", Name: "b"}, {ID: strings.Repeat("0", 64), Kind: "file", Name: "c"}} {
-		if _, err := r.g.Control().Message(t.Context(), control.Submission{Actor: operator().Actor, Text: "read it", Files: []channels.Attachment{f}}); err != nil {
+		if _, err := r.g.Control().Conversations.Submit(t.Context(), conv.Submission{Actor: operator().Actor, Text: "read it", Files: []channels.Attachment{f}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 	"parley/gateway/control"
+	people "parley/gateway/control/person"
 	"parley/workspace"
 )
 
@@ -58,13 +59,13 @@ func TestT09_PairingFromStrangerToGuest(t *testing.T) {
 		t.Error("the second code is the first one")
 	}
 	ctl := r.g.Control()
-	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: first}); err == nil {
+	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: first}); err == nil {
 		t.Error("a code that was replaced opened the door")
 	}
-	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: hers}); err == nil {
+	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: hers}); err == nil {
 		t.Error("a code of eleven minutes ago opened the door")
 	}
-	p, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: strings.ToLower(second)})
+	p, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: strings.ToLower(second)})
 	if err != nil || p.User != "66" {
 		t.Fatalf("approve: %v, user %q", err, p.User)
 	}
@@ -75,7 +76,7 @@ func TestT09_PairingFromStrangerToGuest(t *testing.T) {
 	if got := r.wait(eve, 4)[3].Text; !strings.Contains(got, "role guest") {
 		t.Errorf("who: %q", got)
 	}
-	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: second, As: workspace.Owner}); err == nil {
+	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: second, As: workspace.Owner}); err == nil {
 		t.Error("a code was used twice")
 	}
 	if n := r.llm.Count(); n != 0 {
@@ -95,18 +96,18 @@ func TestT09_FiveWrongCodesShutTheDoorButNotTheRequest(t *testing.T) {
 	right := code(t, r.wait(eve, 1)[0].Text)
 	ctl := r.g.Control()
 	for i := range 5 {
-		if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: fmt.Sprintf("AAAA-AAA%c", 'B'+i)}); err == nil {
+		if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: fmt.Sprintf("AAAA-AAA%c", 'B'+i)}); err == nil {
 			t.Fatal("a wrong code opened the door")
 		}
 	}
-	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: right}); err == nil {
+	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: right}); err == nil {
 		t.Error("the right code still opens after five wrong ones")
 	}
-	list, err := control.ListPairings.Call(t.Context(), ctl, operator(), struct{}{})
+	list, err := people.ListPairings.Call(t.Context(), ctl.People, operator(), struct{}{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("requests %+v, %v", list, err)
 	}
-	if _, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: workspace.Short(list.Items[0].ID)}); err != nil {
+	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: workspace.Short(list.Items[0].ID)}); err != nil {
 		t.Errorf("by its id: %v", err)
 	}
 	r.wait(eve, 2)
@@ -129,12 +130,12 @@ func TestT09_RequestIsApprovedByIdUntilItIsAWeekOld(t *testing.T) {
 	r.wait(mallory, 1)
 	c.Move(7*24*time.Hour - time.Hour)
 	ctl := r.g.Control()
-	list, err := control.ListPairings.Call(t.Context(), ctl, operator(), struct{}{})
+	list, err := people.ListPairings.Call(t.Context(), ctl.People, operator(), struct{}{})
 	if err != nil || len(list.Items) != 2 {
 		t.Fatalf("requests %+v, %v", list, err)
 	}
 	for _, p := range list.Items {
-		_, err := control.ApprovePairing.Call(t.Context(), ctl, operator(), control.ApproveIn{ID: p.ID})
+		_, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: p.ID})
 		if old := p.User == "66"; old != (err != nil) {
 			t.Errorf("user %s: %v", p.User, err)
 		}

@@ -70,7 +70,7 @@ func (r *rig) queued(n int) {
 func (r *rig) offered() bool {
 	for _, row := range r.rows(`SELECT s.key, i.seq FROM inputs i JOIN sessions s ON s.id = i.session_id WHERE i.state = 'queued' AND i.mode = 'turn'`) {
 		key, seq, _ := strings.Cut(row, "|")
-		lane := r.g.Control().Turns.Lane(key)
+		lane := r.g.Control().Sessions.Lanes.Lane(key)
 		if !slices.ContainsFunc(append(lane.Waiting, lane.Run...), func(in workspace.Input) bool { return fmt.Sprint(in.Seq) == seq }) {
 			return false
 		}

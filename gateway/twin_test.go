@@ -9,6 +9,7 @@ import (
 	"parley/channels"
 	"parley/gateway"
 	"parley/gateway/control"
+	verbs "parley/gateway/control/operator"
 	"parley/workspace"
 )
 
@@ -66,11 +67,11 @@ func TestASecondChannelWithOneAccountIsRefused(t *testing.T) {
 	}
 	call := control.Call{Actor: workspace.Actor{Person: "local", Role: workspace.Owner}}
 	r.logged("channel one has the same account", 1)
-	ch, err := control.ShowChannel.Call(t.Context(), r.g.Control(), call, control.ByChannel{Name: "two"})
+	ch, err := verbs.ShowChannel.Call(t.Context(), r.g.Control().Operator, call, verbs.ByChannel{Name: "two"})
 	if err != nil || ch.State != channels.Failed || ch.Hint == "" {
 		t.Errorf("the second is %+v, %v", ch, err)
 	}
-	if ch, err := control.ShowChannel.Call(t.Context(), r.g.Control(), call, control.ByChannel{Name: "one"}); err != nil || ch.State != channels.Ready {
+	if ch, err := verbs.ShowChannel.Call(t.Context(), r.g.Control().Operator, call, verbs.ByChannel{Name: "one"}); err != nil || ch.State != channels.Ready {
 		t.Errorf("the first is %+v, %v", ch, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 	"parley/gateway/control"
+	"parley/gateway/control/outbound"
 	"parley/workspace"
 )
 
@@ -21,13 +22,13 @@ func TestR05_DeadLetterIsListedRetriedAndDropped(t *testing.T) {
 	r := newRig(t, setup{extra: quiet})
 	ana := r.person(11)
 	ctl := r.g.Control()
-	die := func(text string) control.Undelivered {
+	die := func(text string) outbound.Undelivered {
 		t.Helper()
 		r.tg.Block(ana.ID)
 		r.say(ana, 11, text)
 		r.stored("the dead part", `SELECT count(*) FROM parts WHERE state = 'dead'`, "1")
 		r.tg.Unblock(ana.ID)
-		list, err := control.ListUndelivered.Call(t.Context(), ctl, operator(), control.UndeliveredIn{State: "dead"})
+		list, err := outbound.List.Call(t.Context(), ctl.Outbound, operator(), outbound.ListIn{State: "dead"})
 		if err != nil || len(list.Items) != 1 {
 			t.Fatalf("dead letters %+v, %v", list, err)
 		}
@@ -37,30 +38,30 @@ func TestR05_DeadLetterIsListedRetriedAndDropped(t *testing.T) {
 	if l.Text != "echo: hello" || l.State != workspace.PartDead || !strings.Contains(l.Error, "blocked") || !strings.Contains(l.Room, "11") || l.Parts != 1 || l.Sent != 0 {
 		t.Errorf("dead letter %+v", l)
 	}
-	if _, err := control.ListUndelivered.Call(t.Context(), ctl, control.Call{Actor: workspace.Actor{Person: "x", Role: workspace.Member}}, control.UndeliveredIn{}); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := outbound.List.Call(t.Context(), ctl.Outbound, control.Call{Actor: workspace.Actor{Person: "x", Role: workspace.Member}}, outbound.ListIn{}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member reads other people's answers: %v", err)
 	}
-	if list, err := control.ListUndelivered.Call(t.Context(), ctl, operator(), control.UndeliveredIn{State: "parked"}); err != nil || len(list.Items) != 0 {
+	if list, err := outbound.List.Call(t.Context(), ctl.Outbound, operator(), outbound.ListIn{State: "parked"}); err != nil || len(list.Items) != 0 {
 		t.Errorf("parked: %+v, %v", list, err)
 	}
-	if _, err := control.ListUndelivered.Call(t.Context(), ctl, operator(), control.UndeliveredIn{State: "sent"}); !errors.Is(err, workspace.ErrInvalid) {
+	if _, err := outbound.List.Call(t.Context(), ctl.Outbound, operator(), outbound.ListIn{State: "sent"}); !errors.Is(err, workspace.ErrInvalid) {
 		t.Errorf("what was sent is not undelivered: %v", err)
 	}
-	if _, err := control.RetryUndelivered.Call(t.Context(), ctl, operator(), control.ByID{ID: l.Short}); err != nil {
+	if _, err := outbound.Retry.Call(t.Context(), ctl.Outbound, operator(), control.ByID{ID: l.Short}); err != nil {
 		t.Fatal(err)
 	}
 	if got := texts(r.wait(ana, 1)); !slices.Equal(got, []string{"echo: hello"}) {
 		t.Errorf("after the retry %q", got)
 	}
 	r.stored("the sent part", `SELECT state FROM parts`, "sent")
-	if _, err := control.RetryUndelivered.Call(t.Context(), ctl, operator(), control.ByID{ID: string(l.ID)}); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := outbound.Retry.Call(t.Context(), ctl.Outbound, operator(), control.ByID{ID: string(l.ID)}); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("sent twice: %v", err)
 	}
 	l = die("again")
-	if _, err := control.DropUndelivered.Call(t.Context(), ctl, operator(), control.ByID{ID: string(l.ID)}); err != nil {
+	if _, err := outbound.Drop.Call(t.Context(), ctl.Outbound, operator(), control.ByID{ID: string(l.ID)}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := control.ListUndelivered.Call(t.Context(), ctl, operator(), control.UndeliveredIn{}); err != nil || len(list.Items) != 0 {
+	if list, err := outbound.List.Call(t.Context(), ctl.Outbound, operator(), outbound.ListIn{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("after the drop %+v, %v", list, err)
 	}
 	r.say(ana, 11, "next")
@@ -79,11 +80,11 @@ func TestR05_RetriedDoubtIsMarked(t *testing.T) {
 	r.tg.AddFault(telegramtest.Fault{Method: "sendMessage", Do: telegramtest.CutAfter, Times: 1})
 	r.say(ana, 11, "hello")
 	r.stored("the dropped part", `SELECT count(*) FROM parts WHERE state = 'dead'`, "1")
-	list, err := control.ListUndelivered.Call(t.Context(), r.g.Control(), operator(), control.UndeliveredIn{})
+	list, err := outbound.List.Call(t.Context(), r.g.Control().Outbound, operator(), outbound.ListIn{})
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if _, err := control.RetryUndelivered.Call(t.Context(), r.g.Control(), operator(), control.ByID{ID: list.Items[0].Short}); err != nil {
+	if _, err := outbound.Retry.Call(t.Context(), r.g.Control().Outbound, operator(), control.ByID{ID: list.Items[0].Short}); err != nil {
 		t.Fatal(err)
 	}
 	if got := texts(r.wait(ana, 2)); !slices.Equal(got, []string{"echo: hello", "(maybe a repeat) echo: hello"}) {
@@ -121,7 +122,7 @@ func TestR06_LateAnswersAreParkedAndResumed(t *testing.T) {
 	if got := memTexts(n.wait(t, "ben", 1)); got[0] != "I was away; 1 answer could not be sent in time. Send /resume to get what I had to say." {
 		t.Errorf("ben was told %q", got)
 	}
-	list, err := control.ListUndelivered.Call(t.Context(), r.g.Control(), operator(), control.UndeliveredIn{State: "parked"})
+	list, err := outbound.List.Call(t.Context(), r.g.Control().Outbound, operator(), outbound.ListIn{State: "parked"})
 	if err != nil || len(list.Items) != 2 || list.Items[0].Error != "past its age" {
 		t.Errorf("parked: %+v, %v", list, err)
 	}

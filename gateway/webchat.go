@@ -101,7 +101,7 @@ func (d desk) Takes(to channels.Address) error {
 }
 
 func (d desk) File(who webchat.Person, ref string) (channels.Attachment, error) {
-	return d.g.control.Attachment(d.g.base, d.call(who), ref)
+	return d.g.control.Files.Attachment(d.g.base, d.call(who), ref)
 }
 
 // Open reads what a message carries: its reference was checked when the message was taken.

@@ -10,7 +10,17 @@ import (
 
 	"parley/configs"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/approval"
+	"parley/gateway/control/conversation"
+	"parley/gateway/control/file"
+	"parley/gateway/control/operator"
+	"parley/gateway/control/outbound"
+	"parley/gateway/control/person"
+	"parley/gateway/control/run"
+	"parley/gateway/control/session"
 	"parley/gateway/snapshot"
+	"parley/gateway/turn"
 	"parley/tools"
 	"parley/tools/builtin"
 	"parley/workspace"
@@ -56,24 +66,49 @@ func (g *Gateway) warn(c *configs.Config) {
 	}
 }
 
+// nouns are the verbs over the stations.
+func (g *Gateway) nouns() *all.Nouns {
+	kernel := control.New(control.Options{Store: g.store, Outbox: g.deliver, Find: &control.Finder{Records: g.store, Snapshot: g.snapshot},
+		Verbs: all.Verbs(), Now: g.opt.Now, Log: g.log, Hide: g.hide()})
+	work := turn.WorkFolders{Snapshot: g.snapshot, Delivery: g.deliver, Disk: g.disk}
+	prompts := turn.NewPrompts(turn.PromptOptions{Store: g.store, Transcripts: g.transcripts, Snapshot: g.snapshot,
+		Typing: g.turns.ShowTyping})
+	spent := &control.Spent{Store: g.store}
+	approvals := &approval.Approvals{Kernel: kernel, Store: g.store, Questions: g.questions}
+	return &all.Nouns{Kernel: kernel, Approvals: approvals,
+		Answers: &control.Answers{Kernel: kernel, Store: g.store},
+		Conversations: &conversation.Conversations{Kernel: kernel, Store: conversation.Over(g.store), Snapshot: g.snapshot,
+			Intake: g.intake, Lanes: g.turns, Prompts: prompts, Channels: g.channels, Spent: spent, Changed: g.changed,
+			Process: conversation.Process{Began: g.began, ConfigFile: g.conf.view}},
+		Sessions: &session.Sessions{Kernel: kernel, Store: session.Over(g.store), Lanes: g.turns, Channels: g.channels,
+			Outbox: g.deliver, Spent: spent, Moved: g.intake.RoomsChanged, Changed: g.changed},
+		Runs:     &run.Runs{Kernel: kernel, Store: run.Over(g.store), Turns: g.turns, Summaries: prompts, Work: work, Approvals: approvals},
+		People:   &person.People{Kernel: kernel, Store: g.store, Changed: g.intake.PeopleChanged},
+		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},
+		Outbound: &outbound.Outbound{Kernel: kernel, Store: g.store},
+		Operator: &operator.Operator{Kernel: kernel, Store: g.store, Snapshot: g.snapshot, Channels: g.channels,
+			Logins: g.logins, Dry: g.intake, Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},
+	}
+}
+
 // ownFolders are the folders of owners that agents may write, for the verbs.
 type ownFolders struct{ g *Gateway }
 
-func (o ownFolders) Writable() (list []control.OwnerFolder) {
+func (o ownFolders) Writable() (list []file.OwnerFolder) {
 	snap := o.g.snapshot()
 	for _, id := range snap.Order {
 		for _, f := range snap.Agents[id].Folders {
 			if f.Write {
-				list = append(list, control.OwnerFolder{Agent: id, Folder: f})
+				list = append(list, file.OwnerFolder{Agent: id, Folder: f})
 			}
 		}
 	}
 	return list
 }
 
-func (o ownFolders) Look(dir string) (control.FolderState, error) {
+func (o ownFolders) Look(dir string) (file.FolderState, error) {
 	f, err := o.g.warden.Look(dir)
-	return control.FolderState{Control: f.Control, Closed: f.Closed, Held: f.Held}, err
+	return file.FolderState{Control: f.Control, Closed: f.Closed, Held: f.Held}, err
 }
 
 func (o ownFolders) Accept(dir, path string) (workspace.Held, error) {

@@ -13,7 +13,7 @@ import (
 
 	"parley/gateway"
 	"parley/gateway/client"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 )
 
 // auditEvery is how often tail -f looks for further rows.
@@ -34,7 +34,7 @@ func (a *app) auditTail() *cobra.Command {
 			return err
 		}
 		defer cl.Close()
-		l, err := control.ListAudit.Ask(c.Context(), cl, control.AuditIn{Limit: limit})
+		l, err := operator.ListAudit.Ask(c.Context(), cl, operator.AuditIn{Limit: limit})
 		if err != nil {
 			return hint(err)
 		}
@@ -56,7 +56,7 @@ func (a *app) followAudit(ctx context.Context, cl *client.Client, last int64) er
 	tick := time.NewTicker(auditEvery)
 	defer tick.Stop()
 	for {
-		l, err := control.ListAudit.Ask(ctx, cl, control.AuditIn{Limit: 500, After: &last})
+		l, err := operator.ListAudit.Ask(ctx, cl, operator.AuditIn{Limit: 500, After: &last})
 		if err == nil {
 			last, err = a.auditRows(l.Items, last)
 		}
@@ -75,7 +75,7 @@ func (a *app) followAudit(ctx context.Context, cl *client.Client, last int64) er
 }
 
 // auditRows prints rows and returns the number of the last.
-func (a *app) auditRows(rows []control.AuditItem, last int64) (int64, error) {
+func (a *app) auditRows(rows []operator.AuditItem, last int64) (int64, error) {
 	for _, r := range rows {
 		last = r.N
 		if a.json {
@@ -134,7 +134,7 @@ func (a *app) checkAudit(ctx context.Context, head string) (v gateway.AuditCheck
 		return v, err
 	}
 	defer cl.Close()
-	v, err = control.VerifyAudit.Ask(ctx, cl, control.HeadIn{Head: head})
+	v, err = operator.VerifyAudit.Ask(ctx, cl, operator.HeadIn{Head: head})
 	if !errors.Is(err, client.ErrUnreachable) || a.url != "" {
 		return v, hint(err)
 	}

@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 )
 
 func (a *app) channelCommand() *cobra.Command {
 	group := &cobra.Command{Use: "channel", Short: "Show, test and link channels", Args: cobra.NoArgs, RunE: needsVerb}
 	status := &cobra.Command{Use: "status NAME", Short: "Say how a channel is, and what it needs", Args: exactly("NAME"), RunE: func(c *cobra.Command, args []string) error {
-		return with(c, a, func(ctx context.Context, cl *client.Client) (control.Channel, error) {
-			return control.ShowChannel.Ask(ctx, cl, control.ByChannel{Name: args[0]})
-		}, func(ch control.Channel) error {
+		return with(c, a, func(ctx context.Context, cl *client.Client) (operator.Channel, error) {
+			return operator.ShowChannel.Ask(ctx, cl, operator.ByChannel{Name: args[0]})
+		}, func(ch operator.Channel) error {
 			fmt.Fprintf(a.out, "%s (%s) is %s since %s\n", visible(ch.Name), ch.Network, ch.State, ago(ch.Since))
 			for _, line := range [][2]string{{"account", ch.Account}, {"cause", ch.Cause}, {"to do", ch.Hint}} {
 				if line[1] != "" {
@@ -37,7 +37,7 @@ func (a *app) channelTest() *cobra.Command {
 			return err
 		}
 		defer cl.Close()
-		tested, err := control.TestChannel.Ask(c.Context(), cl, control.ByChannel{Name: args[0]})
+		tested, err := operator.TestChannel.Ask(c.Context(), cl, operator.ByChannel{Name: args[0]})
 		if err != nil {
 			return hint(err)
 		}

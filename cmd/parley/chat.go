@@ -20,6 +20,8 @@ import (
 
 	"parley/gateway/client"
 	"parley/gateway/control"
+	runs "parley/gateway/control/run"
+	"parley/gateway/control/session"
 )
 
 const (
@@ -176,7 +178,7 @@ type watcher struct {
 
 // begin leaves out what was said before.
 func (w *watcher) begin(ctx context.Context) error {
-	ses, err := control.ShowSession.Ask(ctx, w.client, control.BySession{Session: control.SessionWord(w.key)})
+	ses, err := session.Show.Ask(ctx, w.client, session.BySession{Session: control.SessionWord(w.key)})
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status == http.StatusNotFound {
 		return nil // nothing was said in it yet
@@ -312,7 +314,7 @@ func (t *conversation) interrupts(ctx context.Context, cancel context.CancelCaus
 
 // stop ends the turn that a message is in.
 func (t *conversation) stop(ctx context.Context, input string) error {
-	_, err := control.StopRun.Ask(ctx, t.client, control.ByRun{Run: control.RunWord(input)})
+	_, err := runs.Stop.Ask(ctx, t.client, runs.ByRun{Run: control.RunWord(input)})
 	return err
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"parley/configs"
 	"parley/gateway"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -54,7 +54,7 @@ func (a *app) configCommand() *cobra.Command {
 			return err
 		}
 		defer cl.Close()
-		_, err = control.ReloadConfig.Ask(c.Context(), cl, struct{}{})
+		_, err = operator.ReloadConfig.Ask(c.Context(), cl, struct{}{})
 		return hint(err)
 	}}
 	group.AddCommand(a.jsonFlag(check), show, schema, path, reload)

@@ -15,6 +15,7 @@ import (
 
 	"parley/gateway/client"
 	"parley/gateway/control"
+	"parley/gateway/control/session"
 )
 
 // exportAtOnce is how many lines are read of a transcript at once.
@@ -41,7 +42,7 @@ func (a *app) export(ctx context.Context, name, format, file string) (err error)
 		return err
 	}
 	defer cl.Close()
-	if _, err := control.ShowSession.Ask(ctx, cl, control.BySession{Session: control.SessionWord(name)}); err != nil { // before a file is made for nothing
+	if _, err := session.Show.Ask(ctx, cl, session.BySession{Session: control.SessionWord(name)}); err != nil { // before a file is made for nothing
 		return hint(err)
 	}
 	out := a.out

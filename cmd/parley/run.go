@@ -13,6 +13,7 @@ import (
 
 	"parley/gateway/client"
 	"parley/gateway/control"
+	runs "parley/gateway/control/run"
 )
 
 // shownEvent is an event of the transcript.
@@ -156,7 +157,7 @@ func (a *app) completeRuns(c *cobra.Command, args []string, _ string) ([]string,
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
-	l, _ := control.ListRuns.Ask(ctx, cl, control.RunsIn{}) // without an answer nothing is offered
+	l, _ := runs.List.Ask(ctx, cl, runs.ListIn{}) // without an answer nothing is offered
 	var ids []string
 	for _, r := range l.Items {
 		ids = append(ids, string(r.ID)+"\t"+cut(string(r.State)+": "+r.Said, 50))
@@ -173,9 +174,9 @@ func (a *app) stopCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("all", "session")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if all {
-			return with(c, a, func(ctx context.Context, cl *client.Client) (control.StoppedAll, error) {
-				return control.StopAll.Ask(ctx, cl, struct{}{})
-			}, func(v control.StoppedAll) error {
+			return with(c, a, func(ctx context.Context, cl *client.Client) (runs.StoppedAll, error) {
+				return runs.StopAll.Ask(ctx, cl, struct{}{})
+			}, func(v runs.StoppedAll) error {
 				_, err := fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", v.Runs, v.Queued, v.Parts)
 				return err
 			})

@@ -10,6 +10,7 @@ import (
 
 	"parley/gateway/client"
 	"parley/gateway/control"
+	"parley/gateway/control/session"
 	"parley/gateway/spec"
 )
 
@@ -102,7 +103,7 @@ func (a *app) completeSessions(c *cobra.Command, args []string, _ string) ([]str
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 	defer cancel()
-	l, _ := control.ListSessions.Ask(ctx, cl, control.SessionsIn{Page: spec.Page{Limit: 200}}) // without an answer nothing is offered
+	l, _ := session.List.Ask(ctx, cl, session.ListIn{Page: spec.Page{Limit: 200}}) // without an answer nothing is offered
 	var keys []string
 	for _, s := range l.Items {
 		keys = append(keys, control.ShortKey(s.Key)+"\t"+cut(s.Name, 40))

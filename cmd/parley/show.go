@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/client"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 )
 
 // list is a page of what the API lists.
@@ -80,7 +80,7 @@ type shownStatus struct {
 		Down    bool   `json:"down"`
 		Error   string `json:"last_error"`
 	} `json:"models"`
-	Channels []control.Channel `json:"channels"`
+	Channels []operator.Channel `json:"channels"`
 	Config   *struct {
 		Since   time.Time `json:"since"`
 		Problem string    `json:"problem"`

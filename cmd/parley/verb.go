@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/gateway/spec"
 )
 
@@ -27,7 +28,7 @@ var groups = map[string]string{
 
 // addVerbs adds the commands of the verbs that are values, below their groups.
 func (a *app) addVerbs(root *cobra.Command) {
-	for _, v := range control.Verbs() {
+	for _, v := range all.Verbs() {
 		s := v.Spec()
 		first, rest, grouped := strings.Cut(s.CLI, " ")
 		switch {

@@ -17,13 +17,14 @@ import (
 	"parley/gateway/api/signin"
 	"parley/gateway/api/stream"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/gateway/live"
 	"parley/workspace"
 )
 
 // Options of the API. All are needed but Metrics and Now.
 type Options struct {
-	Control  *control.Control
+	Control  *all.Nouns
 	Feed     *live.Feed
 	SignIn   signin.Options         // who gets in; Now and Log are those below
 	Owner    func() workspace.Actor // for whom the token speaks
@@ -64,8 +65,8 @@ func New(o Options) *Server {
 	}
 	o.SignIn.Now, o.SignIn.Log = o.Now, o.Log
 	closing := make(chan struct{})
-	g := &gate{guard: signin.New(o.SignIn), limits: limit.New(o.Now), keys: once.New(o.Control, o.Log), who: o.Owner, systems: o.Systems,
-		writes: o.Writes, hide: o.Hide, log: o.Log}
+	g := &gate{guard: signin.New(o.SignIn), limits: limit.New(o.Now), keys: once.New(o.Control.Answers, o.Log),
+		who: o.Owner, systems: o.Systems, writes: o.Writes, hide: o.Hide, log: o.Log}
 	streams := stream.New(streamOptions(o, g.limits, closing))
 	mux := http.NewServeMux()
 	for _, rt := range table(rooms(o, g, streams, closing)) {

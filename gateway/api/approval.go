@@ -9,6 +9,7 @@ import (
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/approval"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -43,7 +44,7 @@ func (a approvals) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, next, err := a.control.Approvals(r.Context(), a.call(r), workspace.ApprovalState(r.URL.Query().Get("state")),
+	found, next, err := a.control.Approvals.List(r.Context(), a.call(r), workspace.ApprovalState(r.URL.Query().Get("state")),
 		workspace.ApprovalID(p.After), p.Limit)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func (a approvals) list(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a approvals) get(w http.ResponseWriter, r *http.Request) error {
-	found, err := a.control.Approval(r.Context(), a.call(r), r.PathValue("id"))
+	found, err := a.control.Approvals.Show(r.Context(), a.call(r), r.PathValue("id"))
 	if err == nil {
 		wire.Reply(w, http.StatusOK, view.ApprovalOf(found))
 	}
@@ -72,7 +73,7 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	var decided control.Approval
+	var decided approval.Approval
 	var err error
 	system := scopedCall(r)
 	switch {
@@ -83,12 +84,12 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 	case q.ExternalRef != "":
 		err = wire.Invalid("external_ref belongs to a domain's own system.")
 	default:
-		decided, err = a.control.Approve(r.Context(), a.call(r), control.Decision{Which: id, Choice: workspace.Choice(q.Decision),
+		decided, err = a.control.Approvals.Decide(r.Context(), a.call(r), approval.Decision{Which: id, Choice: workspace.Choice(q.Decision),
 			Reason: q.Reason})
 	}
 	if errors.Is(err, workspace.ErrDecided) {
 		p := decidedBefore(err)
-		if now, readErr := a.control.Approval(r.Context(), a.call(r), id); readErr == nil {
+		if now, readErr := a.control.Approvals.Show(r.Context(), a.call(r), id); readErr == nil {
 			p.Approval = view.ApprovalOf(now)
 		}
 		return p

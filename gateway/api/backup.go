@@ -12,7 +12,7 @@ import (
 	"unicode/utf16"
 
 	"parley/gateway/api/wire"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/workspace/clip"
 )
 
@@ -28,7 +28,7 @@ func (o upkeep) backup(w http.ResponseWriter, r *http.Request) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "parley.tar.gz")
-	saved, err := o.control.Backup(r.Context(), o.call(r), name)
+	saved, err := o.control.Operator.Backup(r.Context(), o.call(r), name)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o upkeep) backup(w http.ResponseWriter, r *http.Request) (err error) {
 const leftOutMost = 20
 
 // leftOut is a header's value: JSON in ASCII.
-func leftOut(s control.Saved) string {
+func leftOut(s operator.Saved) string {
 	type file struct {
 		Name   string `json:"name"`
 		Reason string `json:"reason"`

@@ -58,7 +58,7 @@ func (b browsers) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := b.control.SignedIn(r.Context(), limit.Address(r.RemoteAddr)); err != nil {
+	if err := b.control.Operator.SignedIn(r.Context(), limit.Address(r.RemoteAddr)); err != nil {
 		return err
 	}
 	http.SetCookie(w, cookie)
@@ -88,7 +88,7 @@ func (b browsers) newCode(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Decode(w, r, &wire.NoBody{}); err != nil {
 		return err
 	}
-	if err := b.control.Invited(r.Context(), b.call(r)); err != nil {
+	if err := b.control.Operator.Invited(r.Context(), b.call(r)); err != nil {
 		return err
 	}
 	text, ends := b.guard.Invite(r)
@@ -113,7 +113,7 @@ type meView struct {
 // me is who asks and what answers, for a page that begins.
 func (b browsers) me(w http.ResponseWriter, r *http.Request) error {
 	call := b.call(r)
-	who, agents, boot, err := b.control.Me(r.Context(), call)
+	who, agents, boot, err := b.control.People.Me(r.Context(), call)
 	if err != nil {
 		return err
 	}

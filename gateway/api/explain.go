@@ -6,7 +6,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/api/wire"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/workspace"
 )
 
@@ -16,9 +16,11 @@ type explain struct{ base }
 func (e explain) routes() []route {
 	return []route{
 		{"POST /v1/routes/explain", e.route, loose,
-			operation{"routes", "Say what gate and routes would do with a message", "", probeRequest{}, one(200, control.Explained{}), ""}},
+			operation{"routes", "Say what gate and routes would do with a message", "", probeRequest{},
+				one(200, operator.Explained{}), ""}},
 		{"POST /v1/agents/{id}/policy/explain", e.policy, loose,
-			operation{"agents", "Say what tool policy would do with a call", "", policyRequest{}, one(200, control.PolicyExplained{}), ""}},
+			operation{"agents", "Say what tool policy would do with a call", "", policyRequest{},
+				one(200, operator.PolicyExplained{}), ""}},
 	}
 }
 
@@ -39,7 +41,7 @@ func (e explain) policy(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Decode(w, r, &q); err != nil {
 		return err
 	}
-	x, err := e.control.ExplainPolicy(r.Context(), e.call(r), control.PolicyProbe{Agent: workspace.AgentID(r.PathValue("id")),
+	x, err := e.control.Operator.ExplainPolicy(r.Context(), e.call(r), operator.PolicyProbe{Agent: workspace.AgentID(r.PathValue("id")),
 		Person: q.Person, Role: q.Role,
 		Channel: q.Channel, Route: q.Route, Helper: q.Helper, Tool: q.Tool, Args: q.Args})
 	if err == nil {
@@ -67,7 +69,8 @@ func (e explain) route(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Decode(w, r, &q); err != nil {
 		return err
 	}
-	x, err := e.control.Probe(r.Context(), e.call(r), control.Probe{Channel: q.Channel, Kind: channels.PeerKind(q.Kind), Peer: q.Peer,
+	x, err := e.control.Operator.ExplainRoute(r.Context(), e.call(r), operator.Probe{Channel: q.Channel, Kind: channels.PeerKind(q.Kind),
+		Peer:   q.Peer,
 		Thread: q.Thread,
 		User:   q.User, Roles: q.Roles, Server: q.Server, Team: q.Team, Text: q.Text, Mentioned: q.Mentioned})
 	if err == nil {

@@ -54,7 +54,7 @@ func (f files) put(w http.ResponseWriter, r *http.Request) error {
 	}
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")) // what it says is a hint
 	body := http.MaxBytesReader(w, r.Body, workspace.MaxUpload+1)
-	u, err := f.control.PutFile(r.Context(), call, r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
+	u, err := f.control.Files.Put(r.Context(), call, r.URL.Query().Get("name"), kind, max(r.ContentLength, 0), body)
 	if errors.Is(err, channels.ErrTooLarge) {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, workspace.MaxUpload)) // a browser reads the answer only when it has sent the rest
 	}
@@ -68,7 +68,7 @@ func (f files) put(w http.ResponseWriter, r *http.Request) error {
 // get sends a kept file. It is a stranger's: a browser shows it only where it is a picture, sound or plain text, and
 // never as a page of this origin.
 func (f files) get(w http.ResponseWriter, r *http.Request) error {
-	u, kept, err := f.control.OpenFile(r.Context(), f.call(r), r.PathValue("ref"), r.URL.Query().Get("name"))
+	u, kept, err := f.control.Files.Open(r.Context(), f.call(r), r.PathValue("ref"), r.URL.Query().Get("name"))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func attached(r *http.Request, b base, refs []fileRequest) ([]channels.Attachmen
 	}
 	var list []channels.Attachment
 	for _, f := range refs {
-		a, err := b.control.Attachment(r.Context(), b.call(r), f.Ref)
+		a, err := b.control.Files.Attachment(r.Context(), b.call(r), f.Ref)
 		if err != nil {
 			return nil, err
 		}

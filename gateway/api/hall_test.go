@@ -15,6 +15,7 @@ import (
 	"parley/gateway/api"
 	"parley/gateway/api/signin"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/workspace"
 )
 
@@ -35,7 +36,7 @@ func newHall(t *testing.T, addr string, change func(*api.Options)) *hall {
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 	}
-	o := api.Options{Network: slow, Page: webchat.Page(), Ready: func() error { return nil }, Writes: func() int { return 0 },
+	o := api.Options{Control: &all.Nouns{}, Network: slow, Page: webchat.Page(), Ready: func() error { return nil }, Writes: func() int { return 0 },
 		Owner: func() workspace.Actor { return workspace.Actor{Person: "ana", Role: workspace.Owner} },
 		Live: func(w http.ResponseWriter, _ *http.Request, _ control.Call, _ func() error) {
 			w.WriteHeader(http.StatusSwitchingProtocols)

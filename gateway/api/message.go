@@ -13,6 +13,7 @@ import (
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/conversation"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -76,7 +77,7 @@ func (m messages) post(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	got, err := m.control.Message(r.Context(), control.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
+	got, err := m.control.Conversations.Submit(r.Context(), conversation.Submission{Actor: call.Actor, Agent: workspace.AgentID(req.Agent),
 		Session: req.Session, Text: req.Text, Files: files, Key: key, Hash: hash(req), Borrowed: call.Borrowed})
 	leave() // it is journalled under its key: who comes next finds it, and waits by itself
 	if err != nil {
@@ -118,14 +119,14 @@ func hash(req messageRequest) string {
 
 // await waits until nothing more will come of the message, for at most the time. The record is read after the
 // subscription, so that no end is missed.
-func (m messages) await(ctx context.Context, call control.Call, got control.Submitted, most time.Duration) (view.Run, bool, error) {
+func (m messages) await(ctx context.Context, call control.Call, got conversation.Submitted, most time.Duration) (view.Run, bool, error) {
 	timer, again := time.NewTimer(most), time.NewTicker(lookAgain)
 	defer timer.Stop()
 	defer again.Stop()
 	sub := m.feed.Stored(got.Session)
 	defer func() { sub.Close() }()
 	for {
-		f, err := m.control.Find(ctx, call, control.RunWord(got.InputID))
+		f, err := m.control.Runs.Of(ctx, call, control.RunWord(got.InputID))
 		if err != nil {
 			return view.Run{}, false, err
 		}

@@ -25,6 +25,13 @@ import (
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/file"
+	"parley/gateway/control/operator"
+	"parley/gateway/control/outbound"
+	"parley/gateway/control/person"
+	"parley/gateway/control/run"
+	"parley/gateway/control/session"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -33,13 +40,13 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
-	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": view.Run{}, "RunItem": control.RunItem{}, "RunDetail": view.RunDetail{},
-	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": control.Stopped{},
-	"Session": control.SessionItem{}, "WorkFiles": control.Files{}, "WorkFile": control.FileItem{}, "FilesRemoved": control.FilesRemoved{}, "Generation": control.Generation{},
-	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": control.Channel{}, "Tested": control.Tested{}, "Login": control.Login{}, "Finding": channels.Finding{}, "Route": control.RouteRow{}, "Match": control.Match{}, "Probe": probeRequest{},
-	"Explained": control.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": control.PolicyExplained{}, "PolicyTool": control.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": control.Undelivered{}, "Tried": control.Tried{}, "UsageItem": control.UsageItem{}, "UsageSum": control.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": control.AuditItem{}, "AuditCheck": control.AuditCheck{}, "AuditHead": control.AuditHead{}, "AuditFault": control.AuditFault{}, "Config": control.Config{}, "ConfigFile": control.ConfigFile{},
-	"Approval": view.Approval{}, "Decision": decisionRequest{}, "StoppedAll": control.StoppedAll{}, "Paused": control.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
-	"PersonItem": control.PersonItem{}, "Account": control.AccountItem{}, "Pairing": control.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
+	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": view.Run{}, "RunItem": run.Item{}, "RunDetail": view.RunDetail{},
+	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": run.Stopped{},
+	"Session": session.Item{}, "WorkFiles": file.Filled{}, "WorkFile": file.Item{}, "FilesRemoved": file.Removed{}, "Generation": session.Generation{},
+	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": operator.Channel{}, "Tested": operator.Tested{}, "Login": operator.Login{}, "Finding": channels.Finding{}, "Route": operator.RouteRow{}, "Match": operator.Match{}, "Probe": probeRequest{},
+	"Explained": operator.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
+	"Approval": view.Approval{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
+	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
@@ -206,7 +213,7 @@ func operationView(rt route, op operation, types *types) object {
 
 // fieldsOf are those of the verb behind a route; nil: no verb's value is.
 func fieldsOf(pattern string) []spec.Field {
-	for _, v := range control.Verbs() {
+	for _, v := range all.Verbs() {
 		if s := v.Spec(); s.Method+" "+s.Path == pattern {
 			return s.Fields
 		}
@@ -272,7 +279,9 @@ type types struct {
 }
 
 func newTypes(t *testing.T) *types {
-	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t, "../../channels", ".", "view", "wire", "stream", "../control", "../transport")}
+	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t,
+		"../../channels", ".", "view", "wire", "stream", "../transport", "../control", "../control/conversation", "../control/file", "../control/operator",
+		"../control/outbound", "../control/person", "../control/run", "../control/session")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name
 		ts.refs[reflect.TypeOf(v)] = &jsonschema.Schema{Ref: "#/components/schemas/" + name}

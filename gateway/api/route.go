@@ -5,6 +5,7 @@ import (
 
 	"parley/gateway/api/once"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 )
 
 // route is one endpoint, with what openapi.json says of it.
@@ -52,7 +53,7 @@ func (t traits) keeping() once.Keeping {
 
 // base is what all groups of endpoints need: the verbs, and who asks for one.
 type base struct {
-	control *control.Control
+	control *all.Nouns
 	call    func(*http.Request) control.Call
 }
 

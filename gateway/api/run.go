@@ -10,6 +10,8 @@ import (
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/run"
 	"parley/gateway/spec"
 )
 
@@ -34,7 +36,7 @@ func (u runs) routes() []route {
 }
 
 func (u runs) get(w http.ResponseWriter, r *http.Request) error {
-	d, err := u.control.Detail(r.Context(), u.call(r), control.RunWord(r.PathValue("id")))
+	d, err := u.control.Runs.Detail(r.Context(), u.call(r), control.RunWord(r.PathValue("id")))
 	if err == nil {
 		wire.Reply(w, http.StatusOK, view.DetailOf(d, r.PathValue("id")))
 	}
@@ -54,11 +56,11 @@ func (u runs) log(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	f, err := u.control.Find(r.Context(), u.call(r), control.RunWord(r.PathValue("id")))
+	f, err := u.control.Runs.Of(r.Context(), u.call(r), control.RunWord(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
-	entries, err := u.control.Lines(f)
+	entries, err := u.control.Runs.Lines(f)
 	if err != nil {
 		return err
 	}
@@ -70,7 +72,7 @@ func (u runs) log(w http.ResponseWriter, r *http.Request) error {
 
 // output sends all that a command wrote. It is a stranger's text, so no page.
 func (u runs) output(w http.ResponseWriter, r *http.Request) error {
-	f, err := u.control.RunOutput(r.Context(), u.call(r), control.RunWord(r.PathValue("id")), r.PathValue("call"))
+	f, err := u.control.Runs.Output(r.Context(), u.call(r), control.RunWord(r.PathValue("id")), r.PathValue("call"))
 	if err != nil {
 		return err
 	}
@@ -87,17 +89,17 @@ func (u runs) output(w http.ResponseWriter, r *http.Request) error {
 }
 
 // viewOf reads a run with its log.
-func viewOf(ctx context.Context, c *control.Control, call control.Call, id string) (view.Run, error) {
-	v, err := c.Run(ctx, call, control.RunWord(id))
+func viewOf(ctx context.Context, c *all.Nouns, call control.Call, id string) (view.Run, error) {
+	v, err := c.Runs.Read(ctx, call, control.RunWord(id))
 	if err != nil {
 		return view.Run{}, err
 	}
 	out := view.RunOf(v, id)
-	found := control.Found{Run: v.Run}
+	found := run.Found{Run: v.Run}
 	if v.Run.ID == "" && len(v.Inputs) > 0 {
 		found.Input = v.Inputs[0]
 	}
-	entries, err := c.Lines(found)
+	entries, err := c.Runs.Lines(found)
 	if err != nil {
 		return out, err
 	}

@@ -7,15 +7,15 @@ import (
 	"testing"
 
 	"parley/gateway/client"
-	"parley/gateway/control"
+	"parley/gateway/control/run"
 )
 
 // collect reads a list of runs page by page.
-func collect(t *testing.T, r *rig, q control.RunsIn) []string {
+func collect(t *testing.T, r *rig, q run.ListIn) []string {
 	t.Helper()
 	var ids []string
 	for range 20 {
-		l, err := control.ListRuns.Ask(t.Context(), r.c, q)
+		l, err := run.List.Ask(t.Context(), r.c, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +56,12 @@ func TestRunsAreListedOnceAndNarrowed(t *testing.T) {
 	}
 	for _, limit := range []int{1, 2, 3, 50} {
 		for name, c := range map[string]struct {
-			q    control.RunsIn
+			q    run.ListIn
 			want []string
 		}{
-			"everybody's": {control.RunsIn{}, all}, "an agent's": {control.RunsIn{Agent: "other"}, theirs}, "a session's": {control.RunsIn{Session: local}, mine},
-			"completed ones": {control.RunsIn{State: "completed"}, all}, "failed ones": {control.RunsIn{State: "failed"}, nil}, "live ones": {control.RunsIn{State: "running"}, nil},
-			"nobody's": {control.RunsIn{Requester: "nobody"}, nil},
+			"everybody's": {run.ListIn{}, all}, "an agent's": {run.ListIn{Agent: "other"}, theirs}, "a session's": {run.ListIn{Session: local}, mine},
+			"completed ones": {run.ListIn{State: "completed"}, all}, "failed ones": {run.ListIn{State: "failed"}, nil}, "live ones": {run.ListIn{State: "running"}, nil},
+			"nobody's": {run.ListIn{Requester: "nobody"}, nil},
 		} {
 			c.q.Limit = limit
 			if got := collect(t, r, c.q); !slices.Equal(got, c.want) {

@@ -9,6 +9,7 @@ import (
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/file"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -27,10 +28,10 @@ func (s sessions) routes() []route {
 		{"GET /v1/sessions/{key}/events", s.events, 0,
 			operation{"sessions", "Follow a session", "after session_id", nil, one(200, view.Event{}), sseMedia}},
 		{"GET /v1/sessions/{key}/files", s.workFiles, 0,
-			operation{"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, control.Files{}), ""}},
+			operation{"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, file.Filled{}), ""}},
 		{"DELETE /v1/sessions/{key}/files", s.removeFile, soon,
 			operation{"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder",
-				wire.NoBody{}, one(200, control.FilesRemoved{}), ""}},
+				wire.NoBody{}, one(200, file.Removed{}), ""}},
 	}
 }
 
@@ -49,14 +50,14 @@ func (s sessions) entries(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ses, err := s.control.SessionOf(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("session_id"))
+	ses, err := s.control.Sessions.Of(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("session_id"))
 	if err != nil {
 		return err
 	}
 	if r.URL.Query().Has("before") {
 		return s.entriesBefore(w, ses, before, p.Limit)
 	}
-	entries, err := s.control.EntriesOf(ses, after, p.Limit+1)
+	entries, err := s.control.Sessions.EntriesAfter(ses, after, p.Limit+1)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (s sessions) entries(w http.ResponseWriter, r *http.Request) error {
 
 // entriesBefore lists the newest events that stand before one, oldest first; next, put into ?before=, goes further back.
 func (s sessions) entriesBefore(w http.ResponseWriter, ses workspace.Session, before int64, limit int) error {
-	entries, err := s.control.EntriesBefore(ses, before, limit+1)
+	entries, err := s.control.Sessions.EntriesBefore(ses, before, limit+1)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s sessions) events(w http.ResponseWriter, r *http.Request) error {
 
 // workFiles says what fills the work folder of a session, or with ?path= one folder in it.
 func (s sessions) workFiles(w http.ResponseWriter, r *http.Request) error {
-	v, err := s.control.Files(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("path"))
+	v, err := s.control.Files.Show(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("path"))
 	if err == nil {
 		wire.Reply(w, http.StatusOK, v)
 	}
@@ -112,7 +113,7 @@ func (s sessions) removeFile(w http.ResponseWriter, r *http.Request) error {
 	case folder != "" && folder != "true" && folder != "false":
 		return wire.Invalid("folder is true or false.")
 	}
-	v, err := s.control.RemoveFile(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), q.Get("path"), folder == "true")
+	v, err := s.control.Files.Remove(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), q.Get("path"), folder == "true")
 	if err == nil {
 		wire.Reply(w, http.StatusOK, v)
 	}

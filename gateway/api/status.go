@@ -6,6 +6,7 @@ import (
 
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -70,7 +71,7 @@ func (s state) status(w http.ResponseWriter, r *http.Request) error {
 	call := s.call(r)
 	text := r.URL.Query().Get("session")
 	if text == "" {
-		agents, err := control.ListAgents.Call(r.Context(), s.control, call, struct{}{})
+		agents, err := operator.ListAgents.Call(r.Context(), s.control.Operator, call, struct{}{})
 		if err != nil {
 			return err
 		}
@@ -81,16 +82,16 @@ func (s state) status(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	var err error
-	if call.Session, err = s.control.Watch(r.Context(), call, control.SessionWord(text)); err != nil {
+	if call.Session, err = s.control.Sessions.Watch(r.Context(), call, control.SessionWord(text)); err != nil {
 		return err
 	}
-	st, err := s.control.Status(r.Context(), call)
+	st, err := s.control.Conversations.Status(r.Context(), call)
 	if err != nil {
 		return err
 	}
 	v := statusView{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries, Running: st.Running,
 		Waiting: st.Waiting, Queue: st.Queue.Mode,
-		Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()), Channels: append([]control.Channel{}, st.Channels...),
+		Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()), Channels: append([]operator.Channel{}, st.Channels...),
 		Models: []modelView{}}
 	for _, m := range st.Models {
 		v.Models = append(v.Models,
@@ -105,18 +106,18 @@ func (s state) status(w http.ResponseWriter, r *http.Request) error {
 
 // statusView is a session and the gateway behind it.
 type statusView struct {
-	Agent      control.Agent     `json:"agent"`
-	Session    string            `json:"session"`
-	Generation int               `json:"generation"`
-	Entries    int               `json:"entries"`
-	Running    bool              `json:"running"`
-	Waiting    int               `json:"waiting"`
-	Queue      string            `json:"queue"`
-	Health     string            `json:"health"`
-	Reason     string            `json:"reason,omitempty"`
-	Uptime     int64             `json:"uptime_seconds"`
-	Models     []modelView       `json:"models"`
-	Channels   []control.Channel `json:"channels"`
+	Agent      control.Agent      `json:"agent"`
+	Session    string             `json:"session"`
+	Generation int                `json:"generation"`
+	Entries    int                `json:"entries"`
+	Running    bool               `json:"running"`
+	Waiting    int                `json:"waiting"`
+	Queue      string             `json:"queue"`
+	Health     string             `json:"health"`
+	Reason     string             `json:"reason,omitempty"`
+	Uptime     int64              `json:"uptime_seconds"`
+	Models     []modelView        `json:"models"`
+	Channels   []operator.Channel `json:"channels"`
 	// Config is for owners.
 	Config *control.ConfigFile `json:"config,omitempty"`
 }

@@ -8,6 +8,7 @@ import (
 	"parley/gateway/api/limit"
 	"parley/gateway/api/stream"
 	"parley/gateway/control"
+	"parley/gateway/control/session"
 )
 
 // group is some endpoints that belong together.
@@ -48,11 +49,19 @@ func table(all []group) []route {
 
 // streamOptions are what streams read of control.
 func streamOptions(o Options, limits *limit.Limits, closing <-chan struct{}) stream.Options {
-	return stream.Options{Record: o.Control, Feed: o.Feed, Limits: limits, Closing: closing, Log: o.Log, Now: o.Now,
-		Show: func(ctx context.Context, call control.Call, key string) (control.SessionItem, error) {
-			return control.ShowSession.Call(ctx, o.Control, call, control.BySession{Session: control.SessionWord(key)})
+	return stream.Options{Runs: o.Control.Runs, Sessions: o.Control.Sessions, Feed: o.Feed, Limits: limits, Closing: closing,
+		Log: o.Log, Now: o.Now,
+		Show: func(ctx context.Context, call control.Call, key string) (session.Item, error) {
+			return session.Show.Call(ctx, o.Control.Sessions, call, session.BySession{Session: control.SessionWord(key)})
 		},
-		Needs: o.Control.Needs, Book: o.Control.Log}
+		Needs: func(call control.Call) (pairings, approvals int, err error) {
+			if approvals, err = o.Control.Approvals.Waiting(call); err != nil {
+				return 0, 0, err
+			}
+			pairings, err = o.Control.People.Waiting(call)
+			return pairings, approvals, err
+		},
+		Book: o.Control.Operator.Log}
 }
 
 // Route is an endpoint as tests and documents see it.

@@ -12,7 +12,7 @@ import (
 	"parley/gateway/api/limit"
 	"parley/gateway/api/stream"
 	"parley/gateway/api/wire"
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/gateway/spec"
 )
 
@@ -39,7 +39,7 @@ func (o upkeep) routes() []route {
 		{"POST /v1/backup", o.backup, bare | loose,
 			operation{"gateway", "Download the data directory", "", wire.NoBody{}, one(200, ""), "application/gzip"}},
 		{"GET /v1/channels/{name}/login", o.loginStep, 0,
-			operation{"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, control.Login{}),
+			operation{"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, operator.Login{}),
 				""}},
 	}
 }
@@ -50,7 +50,7 @@ func (o upkeep) routes() []route {
 var document []byte
 
 func (o upkeep) openapi(w http.ResponseWriter, r *http.Request) error {
-	if err := o.control.Describe(r.Context(), o.call(r)); err != nil {
+	if err := o.control.Operator.Describe(r.Context(), o.call(r)); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -100,7 +100,7 @@ func (o upkeep) loginStep(w http.ResponseWriter, r *http.Request) error {
 		case <-ctx.Done():
 		}
 	})
-	l, err := o.control.ChannelLogin(ctx, o.call(r), r.PathValue("name"), after)
+	l, err := o.control.Operator.ChannelLogin(ctx, o.call(r), r.PathValue("name"), after)
 	if err == nil {
 		wire.Reply(w, http.StatusOK, l)
 	}

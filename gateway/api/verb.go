@@ -5,7 +5,7 @@ import (
 	"reflect"
 
 	"parley/gateway/api/wire"
-	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/gateway/spec"
 )
 
@@ -14,14 +14,14 @@ type verbs struct{ base }
 
 func (b verbs) routes() []route {
 	var list []route
-	for _, v := range control.Verbs() {
+	for _, v := range all.Verbs() {
 		s := v.Spec()
 		if s.Path == "" {
 			continue
 		}
 		rt := route{pattern: s.Route(), operation: operation{group: s.Group, summary: s.Help, good: one(s.Status, nil)}}
 		rt.serve = func(w http.ResponseWriter, r *http.Request) error {
-			out, err := v.Run(r.Context(), b.control, b.call(r), func(in any) error { return fill(w, r, s, in) })
+			out, err := v.Run(r.Context(), b.control.List(), b.call(r), func(in any) error { return fill(w, r, s, in) })
 			switch {
 			case err != nil:
 				return err

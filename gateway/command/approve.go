@@ -8,6 +8,9 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/approval"
+	"parley/gateway/control/run"
 	"parley/workspace"
 )
 
@@ -40,23 +43,23 @@ func checkApprove(args []string) error {
 	return row("approve").wrong(args[1])
 }
 
-func approve(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func approve(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	if len(args) == 0 {
-		list, _, err := c.Approvals(ctx, call, workspace.ApprovalPending, "", 20)
+		list, _, err := c.Approvals.List(ctx, call, workspace.ApprovalPending, "", 20)
 		if err != nil {
 			return err
 		}
 		return c.Text(ctx, call, "approval.list", renderApprovals(list))
 	}
-	_, err := c.Approve(ctx, call, control.Decision{Which: args[0], Choice: workspace.Choice(args[1])})
+	_, err := c.Approvals.Decide(ctx, call, approval.Decision{Which: args[0], Choice: workspace.Choice(args[1])})
 	return err
 }
 
 // press does what a button decides. The message that asked says what came of it, so that only who came too late, or may not
 // decide, is told in words; in a group those who may not are told only where they alone read it.
-func press(ctx context.Context, c *control.Control, call control.Call, p workspace.Press) error {
+func press(ctx context.Context, c *all.Nouns, call control.Call, p workspace.Press) error {
 	call.Pressed, call.Render = true, nil
-	_, err := c.Approve(ctx, call, control.Decision{Which: string(p.Approval), Choice: p.Choice})
+	_, err := c.Approvals.Decide(ctx, call, approval.Decision{Which: string(p.Approval), Choice: p.Choice})
 	if err == nil {
 		return nil
 	}
@@ -72,13 +75,13 @@ func press(ctx context.Context, c *control.Control, call control.Call, p workspa
 }
 
 // quoted does what a yes or no decides that quotes the message that asked, and says so.
-func quoted(ctx context.Context, c *control.Control, call control.Call, p workspace.Press) error {
+func quoted(ctx context.Context, c *all.Nouns, call control.Call, p workspace.Press) error {
 	call.Render = Render
-	_, err := c.Approve(ctx, call, control.Decision{Which: string(p.Approval), Choice: p.Choice})
+	_, err := c.Approvals.Decide(ctx, call, approval.Decision{Which: string(p.Approval), Choice: p.Choice})
 	return ended(c, call, err)
 }
 
-func renderApprovals(list []control.Approval) string {
+func renderApprovals(list []approval.Approval) string {
 	if len(list) == 0 {
 		return "Nothing waits for an answer."
 	}
@@ -99,7 +102,7 @@ func renderApprovals(list []control.Approval) string {
 	return b.String()
 }
 
-func renderApproval(v control.Approval) string {
+func renderApproval(v approval.Approval) string {
 	switch {
 	case v.State == workspace.ApprovalDenied:
 		return "Denied. It does not run."
@@ -109,7 +112,7 @@ func renderApproval(v control.Approval) string {
 	return "Approved, once. I go on."
 }
 
-func renderStoppedAll(v control.StoppedAll) string {
+func renderStoppedAll(v run.StoppedAll) string {
 	if v.Runs+v.Queued+v.Parts == 0 {
 		return "Nothing is running anywhere."
 	}
@@ -117,7 +120,7 @@ func renderStoppedAll(v control.StoppedAll) string {
 }
 
 // approvalTold is how a question stands, in half a sentence.
-func approvalTold(v control.Approval) string {
+func approvalTold(v approval.Approval) string {
 	s := string(v.State)
 	if v.DeciderName != "" {
 		s += " by " + v.DeciderName

@@ -10,6 +10,7 @@ import (
 	"parley/channels"
 	"parley/gateway/command"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/workspace"
 )
 
@@ -76,7 +77,7 @@ func who(c command.Command, role workspace.Role) string {
 
 func reach(verb string, role workspace.Role) string {
 	may := func(kind channels.PeerKind) bool {
-		return (&control.Control{Verbs: control.Verbs()}).May(control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: kind}, verb)
+		return control.New(control.Options{Verbs: all.Verbs()}).May(control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: kind}, verb)
 	}
 	switch {
 	case may(channels.Group):

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/file"
 	"parley/workspace/disk"
 )
 
@@ -26,16 +28,16 @@ func checkFiles(args []string) error {
 }
 
 // files shows, or with rm removes; a / behind the path says that it is a folder with all that is in it.
-func files(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func files(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	path := ""
 	if len(args) == 2 {
 		path = args[1]
 	}
 	var err error
 	if first(args) == "rm" {
-		_, err = c.RemoveFile(ctx, call, "", path, strings.HasSuffix(path, "/"))
+		_, err = c.Files.Remove(ctx, call, "", path, strings.HasSuffix(path, "/"))
 	} else {
-		_, err = c.Files(ctx, call, "", path)
+		_, err = c.Files.Show(ctx, call, "", path)
 	}
 	return err
 }
@@ -43,7 +45,7 @@ func files(ctx context.Context, c *control.Control, call control.Call, args []st
 // listed is how many lines a chat gets of each list.
 const listed = 8
 
-func renderFiles(v control.Files) string {
+func renderFiles(v file.Filled) string {
 	var b strings.Builder
 	if v.Files == 0 {
 		b.WriteString("The work folder is empty.")
@@ -84,7 +86,7 @@ func renderFiles(v control.Files) string {
 	return strings.TrimSpace(b.String())
 }
 
-func writeItems(b *strings.Builder, list []control.FileItem) {
+func writeItems(b *strings.Builder, list []file.Item) {
 	for i, it := range list {
 		if i == listed {
 			fmt.Fprintf(b, "- and more\n")
@@ -99,7 +101,7 @@ func writeItems(b *strings.Builder, list []control.FileItem) {
 	}
 }
 
-func renderRemoved(v control.FilesRemoved) string {
+func renderRemoved(v file.Removed) string {
 	what := fmt.Sprintf("`%s` is removed", strings.ReplaceAll(v.Path, "`", "'"))
 	if v.Removed > 1 {
 		what += fmt.Sprintf(", %d files and folders", v.Removed)

@@ -6,27 +6,29 @@ import (
 	"strings"
 
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/person"
 	"parley/workspace"
 )
 
 // checkLink wants a code that could be one. It may be typed in two halves.
 func checkLink(args []string) error {
-	if len(args) > 0 && !control.IsLinkCode(strings.Join(args, "")) {
+	if len(args) > 0 && !person.IsLinkCode(strings.Join(args, "")) {
 		return row("link").wrong(strings.Join(args, " "))
 	}
 	return nil
 }
 
-func link(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func link(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	if len(args) == 0 {
-		_, err := c.AskLink(ctx, call)
+		_, err := c.People.AskLink(ctx, call)
 		return err
 	}
-	_, err := c.Link(ctx, call, strings.Join(args, ""))
+	_, err := c.People.Link(ctx, call, strings.Join(args, ""))
 	return err
 }
 
-func renderLink(v control.LinkView) string {
+func renderLink(v person.LinkView) string {
 	switch v.Outcome {
 	case workspace.Linked:
 		return fmt.Sprintf("Linked: here and on %s you are one person to me now. What each account may do stays as it was.", v.With)

@@ -9,6 +9,14 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/approval"
+	"parley/gateway/control/conversation"
+	"parley/gateway/control/file"
+	"parley/gateway/control/operator"
+	"parley/gateway/control/person"
+	"parley/gateway/control/run"
+	"parley/gateway/control/session"
 	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -19,51 +27,51 @@ func Render(value any) string {
 	switch v := value.(type) {
 	case string:
 		return v
-	case control.Status:
+	case conversation.Status:
 		return renderStatus(v)
-	case control.Who:
+	case person.Who:
 		return renderWho(v)
-	case control.Fresh:
+	case conversation.Fresh:
 		return renderFresh(v)
-	case control.Setting:
+	case conversation.Setting:
 		return renderSetting(v)
-	case control.ModelView:
+	case conversation.ModelView:
 		return renderModels(v)
-	case control.Compacted:
+	case conversation.Compacted:
 		return renderCompacted(v)
-	case control.Undone:
+	case conversation.Undone:
 		return renderUndone(v)
-	case control.Composed:
+	case conversation.Composed:
 		return renderContext(v)
-	case control.Approval:
+	case approval.Approval:
 		return renderApproval(v)
-	case control.StoppedAll:
+	case run.StoppedAll:
 		return renderStoppedAll(v)
-	case control.Stopped:
+	case run.Stopped:
 		return renderStopped(v)
-	case control.Why:
+	case run.Why:
 		return renderWhy(v)
-	case control.QueueView:
+	case conversation.QueueView:
 		return renderQueue(v)
-	case control.SessionItem:
+	case session.Item:
 		return renderSession(v)
-	case spec.List[control.SessionItem]:
+	case spec.List[session.Item]:
 		return renderSessions(v)
-	case control.Switched:
+	case session.Switched:
 		return renderSwitched(v)
-	case control.LinkCode:
+	case person.LinkCode:
 		return fmt.Sprintf("Your code is **%s**. Send me `/link %s` where you want to be known as the same person. It works once, for %d minutes.", v.Code, v.Code, v.Minutes)
-	case control.LinkView:
+	case person.LinkView:
 		return renderLink(v)
-	case control.Renamed:
+	case session.Renamed:
 		return fmt.Sprintf("This session is now called **%s**.", v.Name)
-	case control.Export:
+	case session.Exported:
 		return renderExport(v)
-	case control.Files:
+	case file.Filled:
 		return renderFiles(v)
-	case control.FilesRemoved:
+	case file.Removed:
 		return renderRemoved(v)
-	case control.Resumed:
+	case conversation.Resumed:
 		switch {
 		case v.Messages == 0 && v.Answers == 0:
 			return "Nothing is waiting here from while I was away."
@@ -84,12 +92,12 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func helpText(c *control.Control, call control.Call) string {
+func helpText(c *all.Nouns, call control.Call) string {
 	return "Write to me as you would to a person. During an answer you can write on, or send /stop.\n\n" + list(c, call) +
 		"\n\n/help and a command's name tell more about it."
 }
 
-func list(c *control.Control, call control.Call) string {
+func list(c *all.Nouns, call control.Call) string {
 	var b strings.Builder
 	for _, cmd := range Shown(c, call) {
 		name := "/" + cmd.Name
@@ -112,7 +120,7 @@ func explain(c Command) string {
 	return s
 }
 
-func renderStatus(v control.Status) string {
+func renderStatus(v conversation.Status) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "line"))
 	switch {
@@ -232,7 +240,7 @@ func cost(usd *float64) string {
 	return fmt.Sprintf(", $%.4f", *usd)
 }
 
-func renderWho(v control.Who) string {
+func renderWho(v person.Who) string {
 	name := v.Name
 	if name == "" {
 		name = "no name"
@@ -244,7 +252,7 @@ func renderWho(v control.Who) string {
 	return s + fmt.Sprintf("\n- this session is `%s`, answered by %s", v.Session, v.Agent.Name)
 }
 
-func renderStopped(v control.Stopped) string {
+func renderStopped(v run.Stopped) string {
 	var list []string
 	if v.Run != "" {
 		list = append(list, "run "+workspace.Short(v.Run))
@@ -264,7 +272,7 @@ func renderStopped(v control.Stopped) string {
 	return "Stopped: " + strings.Join(list, ", ") + "."
 }
 
-func renderWhy(v control.Why) string {
+func renderWhy(v run.Why) string {
 	if v.Input == nil {
 		return "I have answered nothing here yet."
 	}
@@ -316,7 +324,7 @@ func whyTool(b workspace.StepBody) string {
 		}
 		return ", " + b.Reason
 	}
-	s := ", " + control.PolicyOutcome(*d) + " by " + d.Layer + " `" + d.Rule + "`"
+	s := ", " + operator.PolicyOutcome(*d) + " by " + d.Layer + " `" + d.Rule + "`"
 	if d.Domain != "" {
 		s += ", domain `" + d.Domain + "`"
 	}
@@ -333,7 +341,7 @@ func whyTool(b workspace.StepBody) string {
 	return s
 }
 
-func renderQueue(v control.QueueView) string {
+func renderQueue(v conversation.QueueView) string {
 	head := "Queue mode is"
 	if v.Changed {
 		head = "Queue mode is now"

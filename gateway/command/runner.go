@@ -13,6 +13,7 @@ import (
 	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -38,7 +39,7 @@ type RunnerOptions struct {
 // Goroutines: one for each command beside the lanes, at most commandsAtOnce. Wait waits for them.
 type Runner struct {
 	RunnerOptions
-	control   *control.Control
+	control   *all.Nouns
 	questions Questions
 
 	wg      sync.WaitGroup
@@ -54,7 +55,7 @@ func NewRunner(o RunnerOptions) *Runner {
 }
 
 // Serve is called once, before anything runs. The verbs act on what hands commands to the runner, so that they are made after it.
-func (r *Runner) Serve(c *control.Control, q Questions) { r.control, r.questions = c, q }
+func (r *Runner) Serve(c *all.Nouns, q Questions) { r.control, r.questions = c, q }
 
 // Questions knows of the answers that need no words.
 type Questions interface {

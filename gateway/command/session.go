@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/session"
 	"parley/gateway/spec"
 )
 
@@ -49,7 +51,7 @@ func checkSession(args []string) error {
 	return nil
 }
 
-func session(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func sessions(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	what, arg := "current", ""
 	if len(args) > 0 {
 		what = args[0]
@@ -60,28 +62,28 @@ func session(ctx context.Context, c *control.Control, call control.Call, args []
 	var err error
 	switch what {
 	case "list":
-		_, err = control.ListSessions.Call(ctx, c, call, control.SessionsIn{Agent: call.Session.Agent, Text: arg, Page: spec.Page{Limit: 20}})
+		_, err = session.List.Call(ctx, c.Sessions, call, session.ListIn{Agent: call.Session.Agent, Text: arg, Page: spec.Page{Limit: 20}})
 	case "new":
-		_, err = c.NamedSession(ctx, call, arg)
+		_, err = c.Sessions.New(ctx, call, arg)
 	case "switch":
-		_, err = c.SwitchSession(ctx, call, arg)
+		_, err = c.Sessions.Switch(ctx, call, arg)
 	case "rename":
 		key := control.SessionWord(call.Session.String())
-		_, err = control.RenameSession.Call(ctx, c, call, control.RenameIn{BySession: control.BySession{Session: key}, Name: &arg})
+		_, err = session.Rename.Call(ctx, c.Sessions, call, session.RenameIn{BySession: session.BySession{Session: key}, Name: &arg})
 	case "export":
-		_, err = c.ExportSession(ctx, call, "", strings.ToLower(arg))
+		_, err = c.Sessions.Export(ctx, call, "", strings.ToLower(arg))
 	default:
-		_, err = c.Current(ctx, call)
+		_, err = c.Sessions.Current(ctx, call)
 	}
 	return err
 }
 
-func export(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func export(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	format := ""
 	if len(args) == 1 {
 		format = args[0]
 	}
-	_, err := c.ExportSession(ctx, call, "", format)
+	_, err := c.Sessions.Export(ctx, call, "", format)
 	return err
 }
 
@@ -95,7 +97,7 @@ func row(name string) Command {
 	return Command{Name: name}
 }
 
-func renderSession(v control.SessionItem) string {
+func renderSession(v session.Item) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s**, generation %d, %s", v.Name, v.Generation, plural(int(v.Sequence), "line"))
 	if v.Running {
@@ -105,7 +107,7 @@ func renderSession(v control.SessionItem) string {
 	return b.String()
 }
 
-func renderSessions(v spec.List[control.SessionItem]) string {
+func renderSessions(v spec.List[session.Item]) string {
 	if len(v.Items) == 0 {
 		return "There is no such session."
 	}
@@ -123,7 +125,7 @@ func renderSessions(v spec.List[control.SessionItem]) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func renderSwitched(v control.Switched) string {
+func renderSwitched(v session.Switched) string {
 	switch {
 	case v.Left:
 		return fmt.Sprintf("Session **%s** is made. Choose it in WebChat's list, or with `parley chat --session`: its key is `%s`.", v.Name, v.Key)
@@ -139,7 +141,7 @@ func renderSwitched(v control.Switched) string {
 	return text
 }
 
-func renderExport(v control.Export) string {
+func renderExport(v session.Exported) string {
 	switch {
 	case v.Inline:
 		return string(v.Data)

@@ -9,6 +9,8 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/conversation"
 )
 
 // first is the first argument, or nothing.
@@ -51,50 +53,50 @@ func modelVerb(args []string) string {
 	return "model"
 }
 
-func model(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func model(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	what := first(args)
 	switch strings.ToLower(what) {
 	case "", "list":
-		_, err := c.Models(ctx, call, false)
+		_, err := c.Conversations.Models(ctx, call, false)
 		return err
 	case "status":
-		_, err := c.Models(ctx, call, true)
+		_, err := c.Conversations.Models(ctx, call, true)
 		return err
 	case "default":
 		what = "default"
 	}
-	_, err := c.Model(ctx, call, what)
+	_, err := c.Conversations.Model(ctx, call, what)
 	return err
 }
 
-func think(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	_, err := c.Think(ctx, call, first(args))
+func think(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+	_, err := c.Conversations.Think(ctx, call, first(args))
 	return err
 }
 
 // set is a setting that is one word.
-func set(name string) func(context.Context, *control.Control, control.Call, []string) error {
-	return func(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-		_, err := c.Setting(ctx, call, name, first(args))
+func set(name string) func(context.Context, *all.Nouns, control.Call, []string) error {
+	return func(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+		_, err := c.Conversations.Setting(ctx, call, name, first(args))
 		return err
 	}
 }
 
-func activation(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	_, err := c.Activation(ctx, call, first(args))
+func activation(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+	_, err := c.Conversations.Activation(ctx, call, first(args))
 	return err
 }
 
-func queue(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func queue(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	change, err := queueChange(args)
 	if err == nil {
-		_, err = c.Queue(ctx, call, change)
+		_, err = c.Conversations.Queue(ctx, call, change)
 	}
 	return err
 }
 
 // queueChange reads a mode and options in any order.
-func queueChange(args []string) (q control.QueueChange, err error) {
+func queueChange(args []string) (q conversation.QueueChange, err error) {
 	for _, arg := range args {
 		name, value, option := strings.Cut(strings.ToLower(arg), ":")
 		switch {
@@ -126,27 +128,27 @@ func checkQueue(args []string) error {
 	return err
 }
 
-func compact(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	_, err := c.Compact(ctx, call, first(args))
+func compact(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+	_, err := c.Conversations.Compact(ctx, call, first(args))
 	return err
 }
 
-func retry(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.Retry(ctx, call)
+func retry(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.Conversations.Retry(ctx, call)
 	return err
 }
 
-func undo(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.Undo(ctx, call)
+func undo(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.Conversations.Undo(ctx, call)
 	return err
 }
 
-func composition(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	_, err := c.Context(ctx, call, first(args))
+func composition(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+	_, err := c.Conversations.Context(ctx, call, first(args))
 	return err
 }
 
-func renderSetting(v control.Setting) string {
+func renderSetting(v conversation.Setting) string {
 	value := v.Value
 	names := map[string]string{"verbose": "off", "reasoning": "off", "usage": "off", "send": "inherit: answers are sent", "activation": "as configured", "think": "the model's own"}
 	if value == "" {
@@ -170,7 +172,7 @@ func renderSetting(v control.Setting) string {
 }
 
 // settingMeans is what follows from a value, where its word does not say it.
-func settingMeans(v control.Setting) string {
+func settingMeans(v conversation.Setting) string {
 	switch v.Name + " " + v.Value {
 	case "verbose on":
 		return "Each answer begins with the tools that I used, in one line that grows while I work."
@@ -190,7 +192,7 @@ func settingMeans(v control.Setting) string {
 	return ""
 }
 
-func renderModels(v control.ModelView) string {
+func renderModels(v conversation.ModelView) string {
 	var b strings.Builder
 	switch {
 	case v.Changed:
@@ -222,7 +224,7 @@ func renderModels(v control.ModelView) string {
 	return b.String()
 }
 
-func modelDetail(m control.ModelChoice) string {
+func modelDetail(m conversation.ModelChoice) string {
 	var list []string
 	if m.Model != "" && m.Model != m.Name {
 		list = append(list, "`"+m.Model+"`")
@@ -252,7 +254,7 @@ func modelDetail(m control.ModelChoice) string {
 	return ": " + strings.Join(list, ", ")
 }
 
-func renderFresh(v control.Fresh) string {
+func renderFresh(v conversation.Fresh) string {
 	s := "A fresh session begins"
 	if v.Model != "" {
 		s += " with the model **" + v.Model + "**"
@@ -264,19 +266,19 @@ func renderFresh(v control.Fresh) string {
 	return s
 }
 
-func renderCompacted(v control.Compacted) string {
+func renderCompacted(v conversation.Compacted) string {
 	return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)", plural(v.Turns, "exchange"), v.Before, v.After,
 		v.Model, spentText(control.UsageOf(v.Usage)))
 }
 
-func renderUndone(v control.Undone) string {
+func renderUndone(v conversation.Undone) string {
 	if v.Again {
 		return fmt.Sprintf("I answer “%s” again.", v.Said)
 	}
 	return fmt.Sprintf("“%s” and my answer are out of what I see. The record keeps them.", v.Said)
 }
 
-func renderContext(v control.Composed) string {
+func renderContext(v conversation.Composed) string {
 	if v.Form == "json" {
 		b, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {

@@ -14,6 +14,8 @@ import (
 	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/all"
+	"parley/gateway/control/run"
 	"parley/workspace"
 )
 
@@ -36,7 +38,7 @@ type Command struct {
 	order func(args []string) Order
 	verb  func(args []string) string
 	check func(args []string) error // refuses what Choices cannot; nil: nothing
-	run   func(context.Context, *control.Control, control.Call, []string) error
+	run   func(context.Context, *all.Nouns, control.Call, []string) error
 }
 
 // right is the verb of docs/rights.md that a line needs; nil arguments: to be shown the command at all.
@@ -81,7 +83,7 @@ func talk() []Command {
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all", run: resume},
 		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
 			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true, Verb: "session.current",
-			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, check: checkSession, run: session},
+			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, check: checkSession, run: sessions},
 		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1, Verb: "session.export",
 			Choices: []string{"markdown", "json"}, run: export},
 	}
@@ -128,7 +130,7 @@ func gauges() []Command {
 
 // Run does the command line of a journalled input. What cannot be done ends with one plain sentence for the chat; an
 // error is returned only when not even that could be stored.
-func Run(ctx context.Context, c *control.Control, call control.Call, line string) error {
+func Run(ctx context.Context, c *all.Nouns, call control.Call, line string) error {
 	p, err := Parse(line)
 	if err == nil {
 		call.Render = Render
@@ -138,7 +140,7 @@ func Run(ctx context.Context, c *control.Control, call control.Call, line string
 }
 
 // ended ends a command that could not be done with its sentence; err is nil where it was done.
-func ended(c *control.Control, call control.Call, err error) error {
+func ended(c *all.Nouns, call control.Call, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -162,7 +164,7 @@ func ended(c *control.Control, call control.Call, err error) error {
 }
 
 // Shown lists the commands of which the caller may use anything, in the order of the table.
-func Shown(c *control.Control, call control.Call) []Command {
+func Shown(c *all.Nouns, call control.Call) []Command {
 	return slices.DeleteFunc(Table(), func(cmd Command) bool { return !c.May(call, cmd.right(nil)) && !c.May(call, cmd.right([]string{})) })
 }
 
@@ -175,7 +177,7 @@ func Menu() []channels.MenuItem {
 	return items
 }
 
-func help(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func help(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	if len(args) == 1 {
 		p, err := Parse("/" + strings.TrimPrefix(args[0], "/"))
 		if err != nil {
@@ -186,22 +188,22 @@ func help(ctx context.Context, c *control.Control, call control.Call, args []str
 	return c.Text(ctx, call, "help", helpText(c, call))
 }
 
-func commands(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
+func commands(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
 	return c.Text(ctx, call, "commands", list(c, call))
 }
 
-func status(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.Status(ctx, call)
+func status(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.Conversations.Status(ctx, call)
 	return err
 }
 
-func whoami(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.WhoAmI(ctx, call)
+func whoami(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.People.WhoAmI(ctx, call)
 	return err
 }
 
-func fresh(ctx context.Context, c *control.Control, call control.Call, args []string) error {
-	_, err := c.NewSession(ctx, call, first(args))
+func fresh(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
+	_, err := c.Conversations.New(ctx, call, first(args))
 	return err
 }
 
@@ -212,21 +214,21 @@ func stopVerb(args []string) string {
 	return "stop"
 }
 
-func stop(ctx context.Context, c *control.Control, call control.Call, args []string) error {
+func stop(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	if len(args) == 1 {
-		_, err := control.StopAll.Call(ctx, c, call, struct{}{})
+		_, err := run.StopAll.Call(ctx, c.Runs, call, struct{}{})
 		return err
 	}
-	_, err := c.Stop(ctx, call)
+	_, err := c.Runs.StopTurn(ctx, call)
 	return err
 }
 
-func why(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.Why(ctx, call)
+func why(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.Runs.Why(ctx, call)
 	return err
 }
 
-func resume(ctx context.Context, c *control.Control, call control.Call, _ []string) error {
-	_, err := c.Resume(ctx, call)
+func resume(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
+	_, err := c.Conversations.Resume(ctx, call)
 	return err
 }

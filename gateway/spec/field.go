@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -39,8 +40,19 @@ const (
 	InBody  Place = "json"
 )
 
-// FieldsOf reads the tags of a struct. Fields of an embedded struct count as its own.
+// known has the fields of each struct that was read: its tags never change.
+var known sync.Map // of reflect.Type to []Field
+
+// FieldsOf reads the tags of a struct. Fields of an embedded struct count as its own. Nobody changes the list.
 func FieldsOf(in reflect.Type) []Field {
+	if list, ok := known.Load(in); ok {
+		return list.([]Field)
+	}
+	list, _ := known.LoadOrStore(in, readFields(in))
+	return list.([]Field)
+}
+
+func readFields(in reflect.Type) []Field {
 	var list []Field
 	for _, f := range reflect.VisibleFields(in) {
 		if f.Anonymous || !f.IsExported() {

@@ -40,12 +40,15 @@ type Channel struct {
 	run     run
 }
 
-// View is a channel's state for people.
+// View tells people how a channel is.
 type View struct {
-	Name, Network, Account string
-	State                  channels.State
-	Since                  time.Time
-	Cause, Hint            string
+	Name    string         `json:"name"`
+	Network string         `json:"type"`
+	Account string         `json:"account,omitempty"`
+	State   channels.State `json:"state"`
+	Since   time.Time      `json:"since"`
+	Cause   string         `json:"cause,omitempty"`
+	Hint    string         `json:"hint,omitempty"`
 }
 
 // New makes a channel that is not connected yet. One without an adapter is that of HTTP, which never is.

@@ -70,6 +70,14 @@ func (cs *Channels) All() []*Channel {
 	return nil
 }
 
+// Views are the states of all, for people.
+func (cs *Channels) Views() (list []View) {
+	for _, c := range cs.All() {
+		list = append(list, c.View())
+	}
+	return list
+}
+
 // Local lists the networks whose people are signed in at the gateway itself.
 func (cs *Channels) Local() (list []channels.Network) {
 	for _, c := range slices.Concat(cs.fixed, cs.All()) {

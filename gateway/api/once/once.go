@@ -20,14 +20,14 @@ import (
 	"parley/workspace"
 )
 
-// Answers keeps what writes were answered. *control.Control is one.
+// Answers keeps what writes were answered. *control.Answers does.
 type Answers interface {
-	// AnswerOf finds what the caller's key was answered; workspace.ErrNotFound: it is new.
-	AnswerOf(call control.Call, key string) (control.Answered, error)
-	// KeepAnswer returns after the commit; workspace.ErrConflict: the key has an answer.
-	KeepAnswer(call control.Call, key string, a control.Answered) error
-	// KeepAnswerSoon keeps it when the store takes it.
-	KeepAnswerSoon(ctx context.Context, call control.Call, key string, a control.Answered)
+	// Of finds what the caller's key was answered; workspace.ErrNotFound: it is new.
+	Of(call control.Call, key string) (control.Answered, error)
+	// Keep returns after the commit; workspace.ErrConflict: the key has an answer.
+	Keep(call control.Call, key string, a control.Answered) error
+	// KeepSoon keeps it when the store takes it.
+	KeepSoon(ctx context.Context, call control.Call, key string, a control.Answered)
 }
 
 // Keeping says what becomes of a write's answer.
@@ -74,7 +74,7 @@ func (k *Keys) Do(w http.ResponseWriter, r *http.Request, q Write) error {
 		return err
 	}
 	defer leave()
-	was, err := k.answers.AnswerOf(q.Call, q.Key)
+	was, err := k.answers.Of(q.Call, q.Key)
 	switch {
 	case err == nil && was.Hash != hash:
 		return wire.Fault(http.StatusConflict, "idempotency_conflict", "This idempotency key was used for another request.")
@@ -85,7 +85,7 @@ func (k *Keys) Do(w http.ResponseWriter, r *http.Request, q Write) error {
 	}
 	if q.Keeping == Not {
 		if err != nil {
-			err = k.answers.KeepAnswer(q.Call, q.Key, control.Answered{Hash: hash})
+			err = k.answers.Keep(q.Call, q.Key, control.Answered{Hash: hash})
 		}
 		leave() // the key is bound: whoever comes with it acts by itself
 		if err != nil && !errors.Is(err, workspace.ErrConflict) {
@@ -111,8 +111,8 @@ func (k *Keys) first(w http.ResponseWriter, r *http.Request, q Write, hash strin
 	}
 	answer := control.Answered{Hash: hash, Status: status, Body: kept.body.String()}
 	if q.Keeping == Soon {
-		k.answers.KeepAnswerSoon(r.Context(), q.Call, q.Key, answer)
-	} else if err := k.answers.KeepAnswer(q.Call, q.Key, answer); err != nil && !errors.Is(err, workspace.ErrConflict) {
+		k.answers.KeepSoon(r.Context(), q.Call, q.Key, answer)
+	} else if err := k.answers.Keep(q.Call, q.Key, answer); err != nil && !errors.Is(err, workspace.ErrConflict) {
 		return err
 	}
 	w.WriteHeader(status)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"parley/gateway/control"
+	"parley/gateway/control/session"
 )
 
 // sessionCache keeps each session as lists show it for a moment, so that all pages that are told of a change share one read. The
@@ -18,7 +18,7 @@ type sessionCache struct {
 type sharedView struct {
 	mu   sync.Mutex
 	at   time.Time
-	view control.SessionItem
+	view session.Item
 	err  error
 }
 
@@ -35,7 +35,7 @@ func (c *sessionCache) drop(key string) {
 }
 
 // item reads a person's view of a session by read, or gives what another page has just read of it.
-func (c *sessionCache) item(person, key string, now time.Time, read func() (control.SessionItem, error)) (control.SessionItem, error) {
+func (c *sessionCache) item(person, key string, now time.Time, read func() (session.Item, error)) (session.Item, error) {
 	c.mu.Lock()
 	one := c.items[key][person]
 	fresh := one == nil || now.Sub(one.at) > sharedFor || now.Before(one.at)

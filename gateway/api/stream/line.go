@@ -53,7 +53,7 @@ func (o *liveSink) caught(ses workspace.SessionID, cursor int64) error {
 // Follow streams a session to a live line until ctx ends. A line that cannot keep up with what happens is not dropped for
 // it: it goes on from the record.
 func (s *Streams) Follow(ctx context.Context, call control.Call, f Following, put Put) error {
-	key, err := s.opt.Record.Watch(ctx, call, control.SessionWord(f.Key))
+	key, err := s.opt.Sessions.Watch(ctx, call, control.SessionWord(f.Key))
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Streams) Follow(ctx context.Context, call control.Call, f Following, pu
 	defer leave()
 	s.open.Add(1)
 	defer s.open.Add(-1)
-	rd := s.newReader(&liveSink{key.String(), put}, &sessionSource{c: s.opt.Record, call: call, key: key.String()}, after)
+	rd := s.newReader(&liveSink{key.String(), put}, &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String()}, after)
 	rd.buffer = lineBuffer
 	for {
 		err := rd.run(ctx, key.String())

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"parley/gateway/control"
+	"parley/gateway/control/run"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -12,17 +13,21 @@ import (
 // readAtOnce is how many lines of a transcript are read at once.
 const readAtOnce = 500
 
-// Record is what streams read of what is stored. *control.Control is one.
-type Record interface {
-	// Find finds a run, or the input that waits for one; Lines are what the record has of it.
-	Find(ctx context.Context, call control.Call, word control.RunWord) (control.Found, error)
-	Lines(f control.Found) ([]workspace.Entry, error)
+// Runs is what streams read of runs. *run.Runs is.
+type Runs interface {
+	// Of finds a run, or the input that waits for one; Lines are what the record has of it.
+	Of(ctx context.Context, call control.Call, word control.RunWord) (run.Found, error)
+	Lines(f run.Found) ([]workspace.Entry, error)
+}
+
+// Sessions is what streams read of sessions. *session.Sessions is.
+type Sessions interface {
 	// Watch is the key of a session that the caller may watch, also before anything was said in it.
 	Watch(ctx context.Context, call control.Call, word control.SessionWord) (workspace.Key, error)
-	// SessionOf is a session's newest generation, or the one that id names.
-	SessionOf(ctx context.Context, call control.Call, key control.SessionWord, id string) (workspace.Session, error)
-	EntriesOf(ses workspace.Session, after int64, limit int) ([]workspace.Entry, error)
-	LastOf(ses workspace.Session) (int64, error)
+	// Of is a session's newest generation, or the one that id names.
+	Of(ctx context.Context, call control.Call, key control.SessionWord, id string) (workspace.Session, error)
+	EntriesAfter(ses workspace.Session, after int64, limit int) ([]workspace.Entry, error)
+	Last(ses workspace.Session) (int64, error)
 }
 
 // source is what a stream reads of the record.
@@ -35,19 +40,19 @@ type source interface {
 
 // runSource is one run, or the input that waits for one.
 type runSource struct {
-	c     Record
+	runs  Runs
 	call  control.Call
-	found control.Found
+	found run.Found
 }
 
 func (s *runSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
 	var err error
 	if !s.found.Ended() { // before its lines: then an end has all of them
-		if s.found, err = s.c.Find(ctx, s.call, control.RunWord(s.found.ID)); err != nil {
+		if s.found, err = s.runs.Of(ctx, s.call, control.RunWord(s.found.ID)); err != nil {
 			return false, err
 		}
 	}
-	lines, err := s.c.Lines(s.found)
+	lines, err := s.runs.Lines(s.found)
 	for _, e := range lines {
 		if err == nil && e.N > after {
 			err = each(e)
@@ -60,15 +65,15 @@ func (s *runSource) wants(l live.Update) bool { return l.Run == s.found.Run.ID &
 
 // sessionSource is the newest generation of a session, and the next one when that ends.
 type sessionSource struct {
-	c    Record
-	call control.Call
-	key  string
-	ses  workspace.Session
-	turn func(old, new workspace.Session) error // told when a generation begins
+	sessions Sessions
+	call     control.Call
+	key      string
+	ses      workspace.Session
+	turn     func(old, new workspace.Session) error // told when a generation begins
 }
 
 func (s *sessionSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
-	ses, err := s.c.SessionOf(ctx, s.call, control.SessionWord(s.key), "")
+	ses, err := s.sessions.Of(ctx, s.call, control.SessionWord(s.key), "")
 	if errors.Is(err, workspace.ErrNotFound) {
 		return false, nil // nothing was said in it yet
 	}
@@ -94,7 +99,7 @@ func (s *sessionSource) read(ctx context.Context, after int64, each func(workspa
 
 func (s *sessionSource) lines(after int64, each func(workspace.Entry) error) error {
 	for {
-		list, err := s.c.EntriesOf(s.ses, after, readAtOnce)
+		list, err := s.sessions.EntriesAfter(s.ses, after, readAtOnce)
 		if err != nil {
 			return err
 		}

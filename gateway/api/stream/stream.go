@@ -18,6 +18,7 @@ import (
 	"parley/gateway/api/wire"
 	"parley/gateway/bus"
 	"parley/gateway/control"
+	"parley/gateway/control/session"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
 	"parley/workspace"
@@ -25,15 +26,16 @@ import (
 
 // Options of streams. All are needed by those that use them.
 type Options struct {
-	Record  Record
-	Show    func(context.Context, control.Call, string) (control.SessionItem, error) // a session as lists show it, by its key
-	Needs   func(context.Context, control.Call) (pairings, approvals int, err error) // what waits for a person
-	Book    func(context.Context, control.Call) (*logbook.Book, error)               // the daemon's own log
-	Feed    *live.Feed
-	Limits  *limit.Limits
-	Closing <-chan struct{} // closed when the gateway stops
-	Log     *slog.Logger
-	Now     func() time.Time
+	Runs     Runs
+	Sessions Sessions
+	Show     func(context.Context, control.Call, string) (session.Item, error) // a session as lists show it, by its key
+	Needs    func(control.Call) (pairings, approvals int, err error)           // what waits for a person
+	Book     func(context.Context, control.Call) (*logbook.Book, error)        // the daemon's own log
+	Feed     *live.Feed
+	Limits   *limit.Limits
+	Closing  <-chan struct{} // closed when the gateway stops
+	Log      *slog.Logger
+	Now      func() time.Time
 }
 
 // Streams serves those who follow.
@@ -57,11 +59,11 @@ func (s *Streams) Counts() (open, slow int64) { return s.open.Load(), s.slow.Loa
 
 // Run streams one run.
 func (s *Streams) Run(w http.ResponseWriter, r *http.Request, call control.Call) error {
-	found, err := s.opt.Record.Find(r.Context(), call, control.RunWord(r.PathValue("id")))
+	found, err := s.opt.Runs.Of(r.Context(), call, control.RunWord(r.PathValue("id")))
 	if err != nil {
 		return err
 	}
-	src := &runSource{c: s.opt.Record, call: call, found: found}
+	src := &runSource{runs: s.opt.Runs, call: call, found: found}
 	after, err := resumeAfter(r)
 	if err != nil {
 		return err
@@ -78,7 +80,7 @@ func (s *Streams) Run(w http.ResponseWriter, r *http.Request, call control.Call)
 // Session streams a session, from its beginning or after what the reader has. It may be watched before anything
 // was said in it.
 func (s *Streams) Session(w http.ResponseWriter, r *http.Request, call control.Call) error {
-	key, err := s.opt.Record.Watch(r.Context(), call, control.SessionWord(r.PathValue("key")))
+	key, err := s.opt.Sessions.Watch(r.Context(), call, control.SessionWord(r.PathValue("key")))
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (s *Streams) Session(w http.ResponseWriter, r *http.Request, call control.C
 		return err
 	}
 	defer leave()
-	s.serveEvents(w, r, key.String(), &sessionSource{c: s.opt.Record, call: call, key: key.String()}, after)
+	s.serveEvents(w, r, key.String(), &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String()}, after)
 	return nil
 }
 
@@ -140,14 +142,14 @@ func (s *Streams) newReader(out sink, source source, cursor int64) *reader {
 // inGeneration makes a cursor of an earlier generation the beginning of this one; was says whose it was, if anybody knows.
 func (s *Streams) inGeneration(ctx context.Context, call control.Call, key workspace.Key, was workspace.SessionID, after int64) (int64,
 	error) {
-	ses, err := s.opt.Record.SessionOf(ctx, call, control.SessionWord(key.String()), "")
+	ses, err := s.opt.Sessions.Of(ctx, call, control.SessionWord(key.String()), "")
 	if errors.Is(err, workspace.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil || after == 0 {
 		return 0, err
 	}
-	last, err := s.opt.Record.LastOf(ses)
+	last, err := s.opt.Sessions.Last(ses)
 	if after > last || was != "" && was != ses.ID {
 		return 0, err
 	}

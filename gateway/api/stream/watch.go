@@ -9,14 +9,15 @@ import (
 
 	"parley/gateway/bus"
 	"parley/gateway/control"
+	"parley/gateway/control/session"
 	"parley/gateway/live"
 	"parley/workspace"
 )
 
 // sessionFrame is a session of any channel that has changed.
 type sessionFrame struct {
-	Type string              `json:"type"`
-	Item control.SessionItem `json:"item"`
+	Type string       `json:"type"`
+	Item session.Item `json:"item"`
 }
 
 // sessionsFrame says that more changed than was kept: the list must be read again.
@@ -130,7 +131,7 @@ func (w *watch) look(ctx context.Context) error {
 
 // tellOne sends a session as it is now; changed says that this is news even if it is running still.
 func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
-	v, err := w.s.sessions.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (control.SessionItem, error) {
+	v, err := w.s.sessions.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (session.Item, error) {
 		return w.s.opt.Show(ctx, w.call, key)
 	})
 	if errors.Is(err, workspace.ErrNotFound) {
@@ -150,7 +151,7 @@ func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
 func (w *watch) needs(ctx context.Context) error {
 	n := needsFrame{Type: "needs"}
 	var err error
-	if n.Pairings, n.Approvals, err = w.s.opt.Needs(ctx, w.call); err != nil {
+	if n.Pairings, n.Approvals, err = w.s.opt.Needs(w.call); err != nil {
 		return err
 	}
 	if n == w.last {

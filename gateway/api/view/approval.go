@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/control/approval"
 	"parley/workspace"
 )
 
@@ -54,7 +55,7 @@ type Outcome struct {
 }
 
 // ApprovalOf shows a question as the person sees it who asked for it.
-func ApprovalOf(a control.Approval) Approval {
+func ApprovalOf(a approval.Approval) Approval {
 	v := Approval{ID: string(a.ID), Short: workspace.Short(a.ID), State: string(a.State), Tool: a.Tool, Text: a.Body.Shown,
 		Args: valid(a.Body.Args),
 		Cwd:  a.Body.Cwd, Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox, Hash: a.Hash, Domain: a.Domain,

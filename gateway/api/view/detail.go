@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/control/run"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -99,12 +100,12 @@ type RunMoment struct {
 const maxStep = 16 << 10
 
 // DetailOf shows a run that was asked for by an id of its own or of an input, with all that is known of it.
-func DetailOf(d control.RunDetail, id string) RunDetail {
+func DetailOf(d run.Detailed, id string) RunDetail {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
-	v := RunDetail{Run: RunOf(d.RunView, id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
+	v := RunDetail{Run: RunOf(d.View, id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
 		RequesterName: d.Name, Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun),
 		Delivery: d.Delivery, Approvals: []Approval{}, Messages: []RunMessage{}, Timeline: []RunMoment{},
-		Steps: lastCall(stepsOf(d.Steps), d.RunView)}
+		Steps: lastCall(stepsOf(d.Steps), d.View)}
 	for _, in := range d.Inputs {
 		v.Messages = append(v.Messages, messageOf(in))
 		if v.Role == "" {
@@ -168,7 +169,7 @@ func stepsOf(steps []workspace.Step) []RunStep {
 
 // lastCall adds the model's call that ended a run: it commits with the run and not as a step, so that it is what the
 // run cost beyond its steps.
-func lastCall(steps []RunStep, v control.RunView) []RunStep {
+func lastCall(steps []RunStep, v run.View) []RunStep {
 	rest := v.Run.Usage
 	n, ended := 0, v.Run.Started
 	for _, st := range v.Steps {

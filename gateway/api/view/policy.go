@@ -1,7 +1,7 @@
 package view
 
 import (
-	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/workspace"
 )
 
@@ -19,5 +19,5 @@ func PolicyOf(d *workspace.ToolDecision) *PolicyDecision {
 	if d == nil {
 		return nil
 	}
-	return &PolicyDecision{control.PolicyOutcome(*d), d.Domain, d.Layer, d.Rule, d.Reason, append([]workspace.Layer{}, d.Record...)}
+	return &PolicyDecision{operator.PolicyOutcome(*d), d.Domain, d.Layer, d.Rule, d.Reason, append([]workspace.Layer{}, d.Record...)}
 }

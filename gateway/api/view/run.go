@@ -7,6 +7,7 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/gateway/control"
+	"parley/gateway/control/run"
 	"parley/workspace"
 )
 
@@ -68,7 +69,7 @@ type LogLine struct {
 }
 
 // RunOf shows a run that was asked for by an id of its own or of an input.
-func RunOf(v control.RunView, id string) Run {
+func RunOf(v run.View, id string) Run {
 	out := Run{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason,
 		Text: v.Text, Model: v.Run.Model,
 		Requester: string(v.Run.Requester), Started: control.Moment(v.Run.Started), Ended: control.Moment(v.Run.Ended), Tries: v.Run.Tries,

@@ -1,0 +1,48 @@
+// Package all is the explicit list of the verbs that are values, and of the nouns that do them. It is what surfaces are given.
+package all
+
+import (
+	"parley/gateway/control"
+	"parley/gateway/control/approval"
+	"parley/gateway/control/conversation"
+	"parley/gateway/control/file"
+	"parley/gateway/control/operator"
+	"parley/gateway/control/outbound"
+	"parley/gateway/control/person"
+	"parley/gateway/control/run"
+	"parley/gateway/control/session"
+)
+
+// Verbs are those of all nouns that are values.
+func Verbs() []control.Any {
+	return []control.Any{
+		person.ListPairings, person.ApprovePairing, person.DenyPairing, person.List, person.Show,
+		outbound.List, outbound.Retry, outbound.Drop,
+		file.ListFolders, file.AcceptHeld,
+		session.List, session.Show, session.Create, session.Rename, session.Delete, session.Fork, session.ListGenerations,
+		run.List, run.Stop, run.StopAll, run.Pause, run.Resume,
+		operator.SumUsage, operator.ListAudit, operator.VerifyAudit,
+		operator.ListChannels, operator.ShowChannel, operator.TestChannel,
+		operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
+		operator.ListRoutes, operator.ListAgents, operator.ShowConfig, operator.ReloadConfig,
+	}
+}
+
+// Nouns are all nouns over one kernel. All fields are needed.
+type Nouns struct {
+	*control.Kernel
+	Answers       *control.Answers
+	Conversations *conversation.Conversations
+	Sessions      *session.Sessions
+	Runs          *run.Runs
+	Approvals     *approval.Approvals
+	People        *person.People
+	Files         *file.Files
+	Outbound      *outbound.Outbound
+	Operator      *operator.Operator
+}
+
+// List is those whose verbs are values.
+func (n *Nouns) List() []control.Noun {
+	return []control.Noun{n.Sessions, n.Runs, n.People, n.Files, n.Outbound, n.Operator}
+}

@@ -1,0 +1,193 @@
+// Package approval is the verbs about approvals: which wait or were answered, and the answer. Who may decide is the rule of
+// gateway/approval.
+package approval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/gateway/control"
+	"parley/workspace"
+	"parley/workspace/clip"
+)
+
+// Approvals does the verbs about approvals. All fields are needed.
+type Approvals struct {
+	*control.Kernel
+	Store     Store
+	Questions Questions
+}
+
+// Store is what these verbs use of it.
+type Store interface {
+	Approval(id workspace.ApprovalID) (workspace.Approval, error)
+	ApprovalsBefore(before workspace.ApprovalID, limit int) ([]workspace.Approval, error)
+	RunApprovals(run workspace.RunID) ([]workspace.Approval, error)
+	OpenApprovals() ([]workspace.Approval, error)
+	Steps(run workspace.RunID) ([]workspace.Step, error)
+	Room(id workspace.RoomID) (workspace.Room, error)
+	PersonByID(id workspace.PersonID) (workspace.Person, error)
+}
+
+// Questions are those of the turns, with the rule of who may decide. *approval.Questions of the stations is one.
+type Questions interface {
+	// Decides refuses who may not decide about a question, DecidesBy also who may not by this surface.
+	Decides(ap workspace.Approval, who workspace.Actor) error
+	DecidesBy(ap workspace.Approval, who workspace.Actor, surface func() string) error
+	DeciderName(ap workspace.Approval) string
+	// Current is a question as it stands, ended where its time is over; TooLate tells those who come after the first answer.
+	Current(ap workspace.Approval) (workspace.Approval, error)
+	TooLate(ap workspace.Approval) error
+	// Resolved tells the turn and the rooms.
+	Resolved(ap workspace.Approval)
+}
+
+// Approval is a question with what its readers want to know beside.
+type Approval struct {
+	workspace.Approval
+	State       workspace.ApprovalState // as it is told: unknown when its call was begun and nobody knows what came of it
+	Name        string                  // of the requester
+	DeciderName string
+	Mine        bool // the caller may decide about it here
+}
+
+// AskedBy is who asked for the call, as whoever decides about it reads it.
+func (a Approval) AskedBy() string {
+	return workspace.Who(a.Requester, a.Role, cmp.Or(a.Body.Asked, a.Name))
+}
+
+// Age is how long a question has stood.
+func (a Approval) Age(now time.Time) time.Duration { return now.Sub(a.Created) }
+
+// approvalsShown is how many recent ones a short id is looked for among.
+const approvalsShown = 200
+
+// List lists questions, newest first, those that the caller may decide about or asked for. state may be empty.
+// next goes on behind the last that was looked at.
+func (c *Approvals) List(_ context.Context, call control.Call, state workspace.ApprovalState,
+	after workspace.ApprovalID, limit int) (items []Approval, next workspace.ApprovalID, err error) {
+	if err := c.Allow(call, "approval.list"); err != nil {
+		return nil, "", err
+	}
+	if state != "" && state != workspace.ApprovalUnknown && !known(state) {
+		return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of approvals.", clip.Runes(string(state), 40))
+	}
+	for looked := 0; looked < control.LookMost; {
+		rows, err := c.Store.ApprovalsBefore(after, control.LookAt)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, ap := range rows {
+			after = ap.ID
+			if !c.sees(call, ap) {
+				continue
+			}
+			v, err := c.view(call, ap)
+			if err != nil {
+				return nil, "", err
+			}
+			if state != "" && v.State != state {
+				continue
+			}
+			if items = append(items, v); len(items) > limit {
+				return items[:limit], items[limit-1].ID, nil
+			}
+		}
+		if looked += len(rows); len(rows) < control.LookAt {
+			return items, "", nil
+		}
+	}
+	return items, after, nil
+}
+
+func known(state workspace.ApprovalState) bool {
+	return slices.Contains([]workspace.ApprovalState{workspace.ApprovalPending, workspace.ApprovalApproved,
+		workspace.ApprovalConsumed, workspace.ApprovalDenied, workspace.ApprovalExpired, workspace.ApprovalCancelled}, state)
+}
+
+// Show reads one, by its id or the short form of a recent one.
+func (c *Approvals) Show(_ context.Context, call control.Call, which string) (Approval, error) {
+	if err := c.Allow(call, "approval.list"); err != nil {
+		return Approval{}, err
+	}
+	ap, err := c.find(call, which)
+	if err != nil {
+		return Approval{}, err
+	}
+	return c.view(call, ap)
+}
+
+func (c *Approvals) view(call control.Call, ap workspace.Approval) (v Approval, err error) {
+	v = Approval{Approval: ap, State: ap.State, DeciderName: c.Questions.DeciderName(ap)}
+	if ap.State == workspace.ApprovalConsumed {
+		steps, err := c.Store.Steps(ap.RunID)
+		if err != nil {
+			return v, err
+		}
+		i := slices.IndexFunc(steps, func(st workspace.Step) bool { return st.CallID == ap.CallID })
+		if i >= 0 && steps[i].State == workspace.StepUnknown {
+			v.State = workspace.ApprovalUnknown // its call was begun, and nobody knows what came of it
+		}
+	}
+	v.Mine = ap.State == workspace.ApprovalPending && c.decidesHere(call, ap) == nil
+	v.Name, err = c.Find.Name(map[workspace.PersonID]string{}, ap.Requester)
+	return v, err
+}
+
+// sees says whether a question is the caller's business: owners see all, others what they asked for or may decide.
+func (c *Approvals) sees(call control.Call, ap workspace.Approval) bool {
+	return call.Owner() || ap.Requester == call.Actor.Person || c.Questions.Decides(ap, call.Actor) == nil
+}
+
+func (c *Approvals) find(call control.Call, which string) (workspace.Approval, error) {
+	missing := workspace.Say(workspace.ErrNotFound, "There is no approval %q.", clip.Runes(which, 40))
+	ap, err := c.Store.Approval(workspace.ApprovalID(strings.ToUpper(which)))
+	if errors.Is(err, workspace.ErrNotFound) {
+		recent, err := c.Store.ApprovalsBefore("", approvalsShown)
+		if err != nil {
+			return ap, err
+		}
+		i := slices.IndexFunc(recent, func(ap workspace.Approval) bool {
+			return strings.EqualFold(workspace.Short(ap.ID), which) && c.sees(call, ap)
+		})
+		if i < 0 {
+			return ap, missing
+		}
+		return recent[i], nil
+	}
+	if err == nil && !c.sees(call, ap) {
+		return workspace.Approval{}, missing
+	}
+	return ap, err
+}
+
+// OfRun lists what a run has asked, oldest first, for who may read the run.
+func (c *Approvals) OfRun(call control.Call, run workspace.RunID) (items []Approval, err error) {
+	list, err := c.Store.RunApprovals(run)
+	for _, ap := range list {
+		v, err := c.view(call, ap)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, v)
+	}
+	return items, err
+}
+
+// Waiting counts the questions that the caller may answer; none, when it is not theirs to answer any.
+func (c *Approvals) Waiting(call control.Call) (n int, err error) {
+	if !c.May(call, "approval.list") {
+		return 0, nil
+	}
+	list, err := c.Store.OpenApprovals()
+	for _, ap := range list {
+		if ap.State == workspace.ApprovalPending && c.Questions.Decides(ap, call.Actor) == nil {
+			n++
+		}
+	}
+	return n, err
+}

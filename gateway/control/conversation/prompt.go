@@ -1,0 +1,237 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"parley/agentloop"
+	"parley/gateway/control"
+	"parley/gateway/transcript"
+	"parley/gateway/turn"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// File is an agent's file in the prompt.
+type File struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
+	Note   string `json:"note,omitempty"` // why it is cut or missing
+}
+
+// Composed is what the session's next prompt is made of.
+type Composed struct {
+	agentloop.Composition
+	Model   string `json:"model"`
+	Files   []File `json:"files"`
+	Session string `json:"session"`
+	Form    string `json:"-"` // list, detail or json
+}
+
+// Context tells what the session's next prompt is made of, about.
+func (c *Conversations) Context(_ context.Context, call control.Call, form string) (Composed, error) {
+	if err := c.Allow(call, "context"); err != nil {
+		return Composed{}, err
+	}
+	got, err := c.Prompts.Compose(asked(call))
+	if err != nil {
+		return Composed{}, err
+	}
+	v := Composed{Composition: got.Composition, Model: got.Model, Files: []File{}, Session: call.Session.String(), Form: form}
+	for _, f := range got.Files {
+		v.Files = append(v.Files, File{Name: f.Name, Tokens: agentloop.Tokens(f.Chars), Note: f.Note})
+	}
+	return v, c.Answer(call, v)
+}
+
+// asked is who asks about the prompt of the session.
+func asked(c control.Call) turn.Asked {
+	return turn.Asked{Session: c.Session, Actor: c.Actor, Kind: c.Kind, Room: c.Room, Command: c.Input}
+}
+
+// Compacted is what a summary took the place of.
+type Compacted struct {
+	Turns  int
+	Before int // tokens, about
+	After  int
+	Usage  workspace.Usage
+	Model  string
+}
+
+// Compact has a model sum up the older part of the conversation; the summary takes its place in the prompt, and the
+// record stays. Until the commit nothing is changed: after a crash the command is done again.
+func (c *Conversations) Compact(ctx context.Context, call control.Call, instructions string) (Compacted, error) {
+	if err := c.Allow(call, "compact"); err != nil {
+		return Compacted{}, err
+	}
+	ses, err := c.Store.SessionByKey(call.Session)
+	if err != nil {
+		return Compacted{}, workspace.Say(err, "Nothing was said here yet.")
+	}
+	got, err := c.Prompts.Summarize(ctx, asked(call), ses, instructions)
+	switch {
+	case errors.Is(err, agentloop.ErrShort):
+		return Compacted{}, workspace.Say(err, "There is nothing yet that a summary would make shorter.")
+	case errors.Is(err, agentloop.ErrStopped):
+		return Compacted{}, workspace.Say(err, "Stopped. Nothing was changed.")
+	case errors.Is(err, context.DeadlineExceeded):
+		return Compacted{}, workspace.Say(err, "The model did not answer in time. Nothing was changed.")
+	case errors.Is(err, agentloop.ErrShutdown):
+		return Compacted{}, err
+	case err != nil:
+		return Compacted{}, workspace.Say(err, "%s Nothing was changed.", agentloop.Explain(err))
+	}
+	v := Compacted{Turns: got.Turns, Before: got.Before, After: got.After, Usage: got.Usage, Model: got.Model}
+	body := transcript.Compaction(got)
+	body.Usage = &got.Usage // it belongs to no run
+	mark := store.Mark{Session: ses.ID, Body: body, Was: ses.Compacted}
+	if _, err := c.Commit(call, func(store.Did) any { return v }, mark); err != nil {
+		return v, err
+	}
+	c.Changed(call.Session.String())
+	return v, nil
+}
+
+// Undone is the exchange that the prompt leaves out from now on.
+type Undone struct {
+	Said  string // what the person had said
+	Again bool   // it is asked once more
+}
+
+// exchange is a turn of the transcript.
+type exchange struct {
+	run      workspace.RunID
+	from, to int64
+	last     int64 // of the whole transcript
+	said     []string
+}
+
+// lastExchange finds the newest turn that the prompt still holds.
+func (c *Conversations) lastExchange(ses workspace.Session) (x exchange, err error) {
+	list, err := c.Store.LastEntries(ses.ID, 1000)
+	if err != nil {
+		return x, err
+	}
+	out := transcript.Undone(list)
+	upto := int64(0)
+	if ses.Compacted > 0 {
+		mark, err := c.Store.Entries(ses.ID, ses.Compacted-1, 1)
+		if err != nil {
+			return x, err
+		}
+		if len(mark) == 1 {
+			upto = mark[0].Body.To
+		}
+	}
+	for i := len(list) - 1; i >= 0 && x.from == 0; i-- {
+		e := list[i]
+		x.last = max(x.last, e.N)
+		switch {
+		case out(e.N) || e.RunID == "" || x.run != "" && e.RunID != x.run:
+		case e.N <= upto:
+			return exchange{}, workspace.Say(workspace.ErrNotFound,
+				"What was said before is in the summary already; it cannot be taken out of it.")
+		case x.run == "":
+			x.run, x.to = e.RunID, e.N
+		}
+		if e.RunID == x.run && x.run != "" && !out(e.N) {
+			if e.Role == workspace.RoleUser {
+				x.said = append([]string{e.Body.Plain()}, x.said...)
+			}
+			if e.Role == workspace.RoleEvent && e.Body.Type == "turn.started" {
+				x.from = e.N
+			}
+		}
+	}
+	if x.from == 0 || len(x.said) == 0 {
+		return exchange{}, workspace.Say(workspace.ErrNotFound, "There is nothing here to take back.")
+	}
+	return x, nil
+}
+
+// Undo takes the last exchange out of the prompt; the record stays.
+func (c *Conversations) Undo(_ context.Context, call control.Call) (Undone, error) {
+	if err := c.Allow(call, "undo"); err != nil {
+		return Undone{}, err
+	}
+	ses, x, err := c.mine(call)
+	if err != nil {
+		return Undone{}, err
+	}
+	v := Undone{Said: control.OneLine(strings.Join(x.said, " "), control.PreviewLength)}
+	if _, err := c.Commit(call, func(store.Did) any { return v }, x.mark(ses)); err != nil {
+		return v, err
+	}
+	c.Changed(call.Session.String())
+	return v, nil
+}
+
+func (x exchange) mark(ses workspace.Session) store.Mark {
+	return store.Mark{Session: ses.ID, Last: x.last, Body: workspace.EntryBody{Type: workspace.EventUndone, From: x.from, To: x.to}}
+}
+
+// mine is the last exchange, if the caller may take it back: their own, for owners anybody's.
+func (c *Conversations) mine(call control.Call) (ses workspace.Session, x exchange, err error) {
+	if ses, err = c.Store.SessionByKey(call.Session); err != nil {
+		return ses, x, workspace.Say(err, "Nothing was said here yet.")
+	}
+	if x, err = c.lastExchange(ses); err != nil {
+		return ses, x, err
+	}
+	run, err := c.Store.Run(x.run)
+	if err == nil && !call.Owner() && run.Requester != call.Actor.Person {
+		err = workspace.Say(workspace.ErrDenied, "The last question was somebody else's.")
+	}
+	return ses, x, err
+}
+
+// Retry takes the last exchange out of the prompt and asks the same again. It is asked in the name of who asked before,
+// and so only they may (T10).
+func (c *Conversations) Retry(_ context.Context, call control.Call) (Undone, error) {
+	if err := c.Allow(call, "retry"); err != nil {
+		return Undone{}, err
+	}
+	if call.Input == nil {
+		return Undone{}, workspace.Say(workspace.ErrInvalid, "A retry is a message: send /retry.")
+	}
+	ses, x, err := c.mine(call)
+	if err != nil {
+		return Undone{}, err
+	}
+	run, err := c.Store.Run(x.run)
+	if err != nil {
+		return Undone{}, err
+	}
+	if run.Requester != call.Actor.Person {
+		return Undone{}, workspace.Say(workspace.ErrDenied, "The last question was somebody else's. Only they can ask it again.")
+	}
+	inputs, err := c.Store.RunInputs(x.run)
+	if err != nil {
+		return Undone{}, err
+	}
+	ask := c.again(call, "retry", strings.Join(x.said, "\n\n"))
+	for _, in := range inputs {
+		ask.Input.Data.Attachments = append(ask.Input.Data.Attachments, in.Data.Attachments...)
+		if ask.Input.Data.Quote == nil {
+			ask.Input.Data.Quote = in.Data.Quote
+		}
+	}
+	if len(inputs) > 0 { // what a person wrote, without the lines that were added for the model
+		var texts []string
+		for _, in := range inputs {
+			texts = append(texts, in.Text)
+		}
+		ask.Input.Text = strings.Join(texts, "\n\n")
+	}
+	v := Undone{Said: control.OneLine(ask.Input.Text, control.PreviewLength), Again: true}
+	did, err := c.Commit(call, func(store.Did) any { return v }, x.mark(ses), ask)
+	if err != nil {
+		return v, err
+	}
+	c.Changed(call.Session.String())
+	if did.Asked != nil {
+		c.Lanes.Offer(*did.Asked)
+	}
+	return v, nil
+}

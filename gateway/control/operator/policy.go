@@ -1,0 +1,143 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/tools"
+	"parley/workspace"
+	"parley/workspace/clip"
+)
+
+// PolicyProbe is a made-up call of a tool, or of none in particular. Empty fields are an owner in a local session.
+type PolicyProbe struct {
+	Agent   workspace.AgentID
+	Person  string // by id; their role holds where Role is empty
+	Role    string
+	Channel string // configured name
+	Route   string // label of a rule, as `why` and the list of routes show it
+	Helper  bool
+	Tool    string          // empty: every tool, as far as is known before a call
+	Args    json.RawMessage // of the call; needs Tool
+}
+
+// PolicyTool is what tool policy says of one tool.
+type PolicyTool struct {
+	Tool    string            `json:"tool"`
+	Group   string            `json:"group,omitempty"`
+	Effect  string            `json:"effect,omitempty"` // pure, store, outside: what a crash may repeat
+	Outcome string            `json:"outcome"`          // allow, ask, deny
+	Domain  string            `json:"domain,omitempty"` // whose owner is asked
+	Layer   string            `json:"layer,omitempty"`  // that decided
+	Rule    string            `json:"rule,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	Record  []workspace.Layer `json:"record"` // what each layer said, in order
+}
+
+// PolicyExplained is a dry run of tool policy.
+type PolicyExplained struct {
+	Agent   string       `json:"agent"`
+	Person  string       `json:"person,omitempty"`
+	Role    string       `json:"role"`
+	Channel string       `json:"channel,omitempty"`
+	Network string       `json:"network,omitempty"`
+	Route   string       `json:"route,omitempty"`
+	Helper  bool         `json:"helper,omitempty"`
+	Layers  []string     `json:"layers"` // in the order in which they judge
+	Tools   []PolicyTool `json:"tools"`
+}
+
+// PolicyOutcome is a verdict in one word.
+func PolicyOutcome(d workspace.ToolDecision) string {
+	switch {
+	case !d.Allow:
+		return "deny"
+	case d.Ask:
+		return "ask"
+	}
+	return "allow"
+}
+
+// ExplainPolicy says what tool policy would say. Nothing is run, asked or stored.
+func (c *Operator) ExplainPolicy(_ context.Context, call control.Call, p PolicyProbe) (PolicyExplained, error) {
+	if err := c.Allow(call, "policy.explain"); err != nil {
+		return PolicyExplained{}, err
+	}
+	agent, ok := c.Snapshot().Agents[p.Agent]
+	if !ok {
+		return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(p.Agent), 80))
+	}
+	x := PolicyExplained{Agent: string(p.Agent), Person: p.Person, Role: p.Role, Channel: p.Channel, Route: p.Route,
+		Helper: p.Helper, Layers: tools.Layers(), Tools: []PolicyTool{}}
+	s, err := c.subject(p, &x)
+	if err != nil {
+		return PolicyExplained{}, err
+	}
+	if p.Tool != "" {
+		if len(p.Args) > 0 && !json.Valid(p.Args) {
+			return PolicyExplained{}, workspace.Say(workspace.ErrInvalid, "The arguments are not JSON.")
+		}
+		spec := tools.Spec{Name: p.Tool}
+		if t, ok := agent.Tools.Lookup(p.Tool); ok {
+			spec = t.Spec()
+		}
+		x.Tools = append(x.Tools, policyTool(spec, agent.Tools.Decide(s, p.Tool, p.Args)))
+		return x, nil
+	}
+	for _, j := range agent.Tools.All(s) {
+		x.Tools = append(x.Tools, policyTool(j.Spec, j.Verdict))
+	}
+	return x, nil
+}
+
+// subject is whom policy judges, as far as the probe says.
+func (c *Operator) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, error) {
+	s := tools.Subject{Agent: p.Agent, Channel: p.Channel, Route: p.Route}
+	if p.Helper {
+		s.Depth = 1
+	}
+	if p.Person != "" {
+		h, err := c.Store.Human(workspace.PersonID(p.Person))
+		if err != nil {
+			return s, workspace.Say(err, "There is nobody with the id %q.", clip.Runes(p.Person, 80))
+		}
+		if x.Role == "" {
+			x.Role = string(h.Role)
+		}
+	}
+	if x.Role == "" {
+		x.Role = string(workspace.Owner)
+	}
+	if !slices.Contains([]string{"owner", "member", "guest", "nobody"}, x.Role) {
+		return s, workspace.Say(workspace.ErrInvalid, "There is no role %q. Roles are owner, member, guest and nobody.",
+			clip.Runes(x.Role, 40))
+	}
+	s.Actor = workspace.Actor{Person: workspace.PersonID(p.Person), Role: workspace.Role(x.Role)}
+	if x.Role == "nobody" {
+		s.Actor.Role = workspace.Nobody
+	}
+	if p.Channel != "" {
+		all := c.Channels.Views()
+		i := slices.IndexFunc(all, func(ch Channel) bool { return ch.Name == p.Channel })
+		if i < 0 && !c.Channels.IsLocal(channels.Network(p.Channel)) {
+			return s, workspace.Say(workspace.ErrNotFound, "There is no channel %q.", clip.Runes(p.Channel, 80))
+		}
+		if i >= 0 {
+			x.Network = all[i].Network
+		}
+		s.Network = x.Network
+	}
+	if p.Route != "" && !slices.ContainsFunc(c.routes(), func(r RouteRow) bool { return r.Rule == p.Route }) {
+		return s, workspace.Say(workspace.ErrNotFound, "There is no route %q.", clip.Runes(p.Route, 80))
+	}
+	return s, nil
+}
+
+func policyTool(spec tools.Spec, v tools.Verdict) PolicyTool {
+	d := v.Decision()
+	return PolicyTool{Tool: clip.Runes(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: PolicyOutcome(*d),
+		Domain: v.Domain, Layer: v.Layer, Rule: v.Rule, Reason: v.Reason, Record: append([]workspace.Layer{}, v.Record...)}
+}

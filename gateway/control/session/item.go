@@ -1,0 +1,183 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+// titleLength is how many characters lists show of a title.
+const titleLength = 60
+
+// Chat is where a session is talked in.
+type Chat struct {
+	Local   bool   `json:"local"`             // of WebChat, the terminal or the API
+	Channel string `json:"channel,omitempty"` // configured name
+	Network string `json:"network,omitempty"`
+	Kind    string `json:"kind,omitempty"` // dm, group, room
+	Peer    string `json:"peer,omitempty"`
+	Thread  string `json:"thread,omitempty"`
+}
+
+// Item is a session as lists show it: the newest generation of its key.
+type Item struct {
+	Key         string `json:"key"`
+	SessionID   string `json:"session_id"` // of the generation
+	Generation  int    `json:"generation"`
+	Generations int    `json:"generations"`
+	Agent       string `json:"agent"`
+	Name        string `json:"name"`            // the title to show
+	Given       string `json:"given,omitempty"` // that a person gave it
+	Chat
+	Person   workspace.PersonID `json:"person,omitempty"` // whose it is; left out: several people's, or nobody known
+	Sequence int64              `json:"sequence"`         // of its newest event
+	Preview  string             `json:"preview"`
+	Created  time.Time          `json:"created"`
+	Updated  time.Time          `json:"updated"`
+	Running  bool               `json:"running"`
+	Waiting  int                `json:"waiting"` // messages behind the running turn
+	Usage    control.Usage      `json:"usage"`
+}
+
+// where a session is talked in.
+func (it Item) where() string {
+	if it.Local {
+		return "here"
+	}
+	return strings.TrimSpace(it.Channel + " " + it.Kind)
+}
+
+func (it Item) state() string {
+	switch {
+	case it.Running && it.Waiting > 0:
+		return fmt.Sprintf("running, %d wait", it.Waiting)
+	case it.Running:
+		return "running"
+	case it.Waiting > 0:
+		return fmt.Sprintf("%d wait", it.Waiting)
+	}
+	return "idle"
+}
+
+// Generation is one life of a session.
+type Generation struct {
+	SessionID  string        `json:"session_id"`
+	Generation int           `json:"generation"`
+	Created    time.Time     `json:"created"`
+	Ended      *time.Time    `json:"ended,omitempty"` // left out: the present one
+	Sequence   int64         `json:"sequence"`        // of its newest event
+	Preview    string        `json:"preview"`
+	Usage      control.Usage `json:"usage"`
+	// ForkedFrom is the generation that this one parted from, before its event ForkedBefore; left out: it began with nothing.
+	ForkedFrom   string `json:"forked_from,omitempty"`
+	ForkedBefore int64  `json:"forked_before,omitempty"`
+}
+
+func (c *Sessions) itemOf(ses workspace.Session) (Item, error) {
+	last, err := c.Store.LastEntries(ses.ID, 1)
+	if err != nil {
+		return Item{}, err
+	}
+	h := store.Head{ID: ses.ID, Key: ses.Key, Name: ses.Name, Updated: ses.Created}
+	if len(last) > 0 {
+		h.Last, h.Updated = last[0].N, last[0].At
+	}
+	return c.item(h)
+}
+
+func (c *Sessions) item(h store.Head) (Item, error) {
+	ses, err := c.Store.Session(h.ID)
+	if err != nil {
+		return Item{}, err
+	}
+	k := h.Key
+	it := Item{Key: k.String(), SessionID: string(h.ID), Generation: ses.Gen, Generations: ses.Gen, Agent: string(k.Agent),
+		Given: ses.Name, Sequence: h.Last, Created: ses.Created.UTC(), Updated: h.Updated.UTC()}
+	it.Chat = Chat{Local: k.Scope == workspace.ScopeLocal, Network: string(k.Network), Kind: string(k.Kind), Peer: string(k.Peer),
+		Thread: string(k.Thread)}
+	first, said, err := c.Store.Glimpse(h.ID)
+	if err != nil {
+		return it, err
+	}
+	it.Preview = control.OneLine(said, control.PreviewLength)
+	used, err := c.Spent.Of(h.ID)
+	if err != nil {
+		return it, err
+	}
+	it.Usage = control.UsageOf(used)
+	lane := c.Lanes.Lane(it.Key)
+	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
+	for _, ch := range c.Channels.Views() {
+		if ch.Network == it.Network && (k.Account == "" || ch.Account == string(k.Account)) {
+			it.Channel = ch.Name
+		}
+	}
+	title, err := c.roomTitle(k)
+	if err != nil {
+		return it, err
+	}
+	if it.Person, err = c.personOf(k); err != nil {
+		return it, err
+	}
+	for _, name := range []string{ses.Name, title, control.OneLine(first, titleLength), k.Name, localTitle(k), k.String()} {
+		if it.Name == "" {
+			it.Name = name
+		}
+	}
+	return it, nil
+}
+
+// itemAgain is an item as it is stored now.
+func (c *Sessions) itemAgain(id workspace.SessionID) (Item, error) {
+	ses, err := c.Store.Session(id)
+	if err != nil {
+		return Item{}, err
+	}
+	return c.itemOf(ses)
+}
+
+// localTitle is a local session's name as its person gave it.
+func localTitle(k workspace.Key) string {
+	if _, name, ok := strings.Cut(k.Local, ":"); ok {
+		return name
+	}
+	return k.Local
+}
+
+// roomTitle is what the network calls the conversation of a key.
+func (c *Sessions) roomTitle(k workspace.Key) (string, error) {
+	if k.Scope != workspace.ScopeAddress {
+		return "", nil
+	}
+	r, err := c.Store.RoomByAddress(channels.Address{Network: k.Network, Account: k.Account, Kind: k.Kind, Peer: k.Peer, Thread: k.Thread})
+	if errors.Is(err, workspace.ErrNotFound) {
+		return "", nil
+	}
+	return control.OneLine(r.Title, titleLength), err
+}
+
+// personOf is whose session it is; empty: several people's, or nobody known.
+func (c *Sessions) personOf(k workspace.Key) (workspace.PersonID, error) {
+	switch {
+	case k.Scope == workspace.ScopePerson:
+		return k.Person, nil
+	case k.Scope == workspace.ScopeLocal:
+		if person, _, ok := strings.Cut(k.Local, ":"); ok {
+			return workspace.PersonID(person), nil
+		}
+		return "", nil
+	case k.Kind != channels.DM || k.Account == "":
+		return "", nil
+	}
+	p, err := c.Store.Person(k.Network, k.Account, channels.UserID(k.Peer))
+	if errors.Is(err, workspace.ErrNotFound) {
+		return "", nil
+	}
+	return p.ID, err
+}
