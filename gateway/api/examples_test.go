@@ -106,7 +106,7 @@ func TestExamplesOfTheDocumentation(t *testing.T) {
 	question := waitFor(t, 1, func() []any { return r.ask("GET", "/v1/approvals?state=pending", "", nil).fields(t)["items"].([]any) })
 	id := func(v any) string { return v.(map[string]any)["id"].(string) }
 	r.put("old/report.pdf", "text")
-	fill := map[string]string{"{session}": url.PathEscape(local), "{approval}": id(question[0]), "{waiting}": question[0].(map[string]any)["run_id"].(string), "{person}": "local", "{dead}": id(lost[0]), "{lost}": id(lost[1]), "{pairing}": id(strange[0]), "{other}": id(strange[1])}
+	fill := map[string]string{"{session}": url.PathEscape(r.key()), "{approval}": id(question[0]), "{waiting}": question[0].(map[string]any)["run_id"].(string), "{person}": "local", "{dead}": id(lost[0]), "{lost}": id(lost[1]), "{pairing}": id(strange[0]), "{other}": id(strange[1])}
 	asked := map[string]bool{}
 	c, err := theContract()
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/gateway"
 	"parley/gateway/client"
 )
 
@@ -24,9 +23,7 @@ func (r *rig) upload(name, kind, data string) map[string]any {
 const pixel = "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
 
 // A stranger's file never becomes a page of Parley's, whatever it says it is; what it is is read from its bytes.
-func TestFilesComeBackHarmless(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func filesComeBackHarmless(t *testing.T, r *rig) {
 	for _, f := range []struct{ name, kind, data, mime, as, how string }{
 		{"a.png", "text/html", pixel, "image/png", "image/png", "inline"},
 		{"notes.txt", "text/html", "plain words", "text/plain", "text/plain; charset=utf-8", "inline"},
@@ -59,10 +56,7 @@ func TestFilesComeBackHarmless(t *testing.T) {
 }
 
 // T18: what is too large is refused before it is read, or as soon as it is, and kept nowhere; a day has its end.
-func TestT18_UploadsHaveCaps(t *testing.T) {
-	t.Parallel()
-	clock := &fakeClock{at: time.Now()}
-	r := start(t, setup{opt: func(o *gateway.Options) { o.Now = clock.now }})
+func uploadsHaveCaps(t *testing.T, r *rig) {
 	raw := func(q *http.Request) { q.Header.Set("Content-Type", "application/octet-stream") }
 	big := string(bytes.Repeat([]byte("0"), 20<<20))
 	r.ask("POST", "/v1/files", big+"1", raw).wantProblem(t, 413, "too_large")
@@ -77,40 +71,38 @@ func TestT18_UploadsHaveCaps(t *testing.T) {
 		}
 	}
 	r.ask("POST", "/v1/files", "one more", raw).wantProblem(t, 400, "invalid")
-	clock.add(24*time.Hour + time.Minute)
+	r.clock.add(24*time.Hour + time.Minute)
 	if a := r.ask("POST", "/v1/files", "one more", raw); a.StatusCode != 201 {
 		t.Errorf("on the next day: %d %s", a.StatusCode, a.body)
 	}
 }
 
 // A file that was uploaded goes with a message of the page and of the API, over a restart, and stands in the transcript.
-func TestUploadedFileGoesWithAMessage(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func uploadedFileGoesWithAMessage(t *testing.T, r *rig) (after func(*testing.T, *rig)) {
 	ref := r.upload("shopping.txt", "text/plain", "milk and bread")["ref"].(string)
-	r.stop()
-	r.run(nil)
-	p := r.page(r.signIn())
-	p.send(map[string]any{"type": "follow", "key": mainKey})
-	p.send(map[string]any{"type": "message", "id": "one", "text": "what is on it?", "files": []map[string]any{{"ref": ref}}})
-	p.until("the file in the transcript", func(f map[string]any) bool {
-		text := string(mustJSON(t, f))
-		return event("item.completed")(f) && strings.Contains(text, ref) && strings.Contains(text, "shopping.txt")
-	})
-	p.until("the end", event("turn.ended"))
-	a := r.ask("POST", "/v1/messages", `{"text":"and now?","wait":20,"files":[{"ref":"`+ref+`"}]}`, nil)
-	if a.StatusCode != 200 {
-		t.Fatalf("%d %s", a.StatusCode, a.body)
-	}
-	r.ask("POST", "/v1/messages", `{"text":"x","files":[{"ref":"`+strings.Repeat("b", 64)+`"}]}`, nil).wantProblem(t, 404, "not_found")
-	r.send(client.Message{Text: "bye", Wait: 20})
-	asked := 0
-	for len(r.model.asked) > 0 {
-		if strings.Contains(<-r.model.asked, "shopping.txt") {
-			asked++
+	return func(t *testing.T, r *rig) {
+		p := r.page(r.signIn())
+		p.send(map[string]any{"type": "follow", "key": r.key()})
+		p.send(map[string]any{"type": "message", "id": "file", "session": r.session, "text": "what is on it?", "files": []map[string]any{{"ref": ref}}})
+		p.until("the file in the transcript", func(f map[string]any) bool {
+			text := string(mustJSON(t, f))
+			return event("item.completed")(f) && strings.Contains(text, ref) && strings.Contains(text, "shopping.txt")
+		})
+		p.until("the end", event("turn.ended"))
+		a := r.post(`"text":"and now?","wait":20,"files":[{"ref":"`+ref+`"}]`, nil)
+		if a.StatusCode != 200 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
-	}
-	if asked < 2 {
-		t.Errorf("the model is told of the file %d times", asked)
+		r.ask("POST", "/v1/messages", `{"text":"x","files":[{"ref":"`+strings.Repeat("b", 64)+`"}]}`, nil).wantProblem(t, 404, "not_found")
+		r.send(client.Message{Text: "bye", Wait: 20})
+		asked := 0
+		for len(r.model.asked) > 0 {
+			if strings.Contains(<-r.model.asked, "shopping.txt") {
+				asked++
+			}
+		}
+		if asked < 2 {
+			t.Errorf("the model is told of the file %d times", asked)
+		}
 	}
 }

@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"parley/channels"
-	"parley/gateway"
 )
 
 // lastingActs are requests that would outlive the sign-in that makes them.
@@ -26,12 +23,8 @@ func lastingActs(pairing string) map[string][3]string {
 
 // T28: a sign-in can do what would outlive it, or is stronger than it, while it is fresh only; one that another sign-in asked for
 // never is, and ends with it.
-func TestT28_ASignInCannotMakeItselfPermanent(t *testing.T) {
-	t.Parallel()
-	clock := &fakeClock{at: time.Now()}
-	net := newStrangers()
-	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}, opt: func(o *gateway.Options) { o.Now = clock.now }})
-	net.write(t, "7", "hello")
+func aSignInCannotMakeItselfPermanent(t *testing.T, r *rig) {
+	r.net.write(t, "7", "hello")
 	id := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)[0].(map[string]any)["id"].(string)
 	refused := func(who string, c *http.Cookie) {
 		t.Helper()
@@ -60,9 +53,9 @@ func TestT28_ASignInCannotMakeItselfPermanent(t *testing.T) {
 	second := made(fresh)
 	refused("a sign-in that a sign-in asked for", second)
 	late := r.ask("POST", "/v1/sign-in/codes", "{}", r.as(fresh)).fields(t)["code"].(string)
-	clock.add(10 * time.Minute)
+	r.clock.add(10 * time.Minute)
 	refused("a sign-in of ten minutes ago", fresh)
-	refused("a sign-in of before there was a freshness", oldCookie(fresh.Name, r.token, clock.now()))
+	refused("a sign-in of before there was a freshness", oldCookie(fresh.Name, r.token, r.clock.now()))
 	if a := r.ask("POST", "/v1/backup", "{}", func(q *http.Request) { q.AddCookie(fresh) }); a.StatusCode != http.StatusOK {
 		t.Errorf("a backup by the token, with a cookie beside it: %d", a.StatusCode)
 	}
@@ -91,19 +84,16 @@ func oldCookie(name, token string, now time.Time) *http.Cookie {
 }
 
 // T28: what a page may not do by a route it may not do by a command either.
-func TestT28_ABrowserLinksNoAccounts(t *testing.T) {
-	t.Parallel()
-	clock := &fakeClock{at: time.Now()}
-	r := start(t, setup{opt: func(o *gateway.Options) { o.Now = clock.now }})
+func aBrowserLinksNoAccounts(t *testing.T, r *rig) {
 	c := r.signIn()
 	say := func(edit func(*http.Request)) string {
 		t.Helper()
-		return r.ask("POST", "/v1/messages", `{"text":"/link","wait":20}`, edit).fields(t)["text"].(string)
+		return r.post(`"text":"/link","wait":20`, edit).fields(t)["text"].(string)
 	}
 	if text := say(r.as(c)); strings.Contains(text, "not linked from a browser") {
 		t.Errorf("fresh: %s", text)
 	}
-	clock.add(10 * time.Minute)
+	r.clock.add(10 * time.Minute)
 	if text := say(r.as(c)); !strings.Contains(text, "not linked from a browser") {
 		t.Errorf("ten minutes later: %s", text)
 	}

@@ -11,10 +11,8 @@ import (
 
 // T26: event streams of every kind and live lines are counted together by person; beyond the cap is a 503 with Retry-After, a message is
 // answered all the same, and who leaves makes room.
-func TestT26_StreamsArePersonsTogether(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	sent := r.ask("POST", "/v1/messages", `{"text":"hello","wait":20}`, nil).fields(t)
+func streamsArePersonsTogether(t *testing.T, r *rig) {
+	sent := r.post(`"text":"hello","wait":20`, nil).fields(t)
 	paths := []string{"/v1/sessions/agent:assistant:local:main/events", "/v1/logs/events", "/v1/sessions/agent:assistant:local:other/events"}
 	var open, refused, busy atomic.Int64
 	var mu sync.Mutex
@@ -73,7 +71,7 @@ func TestT26_StreamsArePersonsTogether(t *testing.T) {
 		}
 	})
 	a.wantProblem(t, http.StatusServiceUnavailable, "busy")
-	if text := r.ask("POST", "/v1/messages", `{"text":"still there","wait":20}`, nil).fields(t)["text"]; text != "echo: still there" {
+	if text := r.post(`"text":"still there","wait":20`, nil).fields(t)["text"]; text != "echo: still there" {
 		t.Errorf("beside the streams: %v", text)
 	}
 	if m := r.ask("GET", "/metrics", "", nil).body; !strings.Contains(m, "parley_http_held 256") {

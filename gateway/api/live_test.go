@@ -11,7 +11,6 @@ import (
 
 	"github.com/coder/websocket"
 
-	"parley/channels"
 	"parley/gateway/client"
 )
 
@@ -144,23 +143,19 @@ func event(name string) func(map[string]any) bool {
 	}
 }
 
-const mainKey = "agent:assistant:local:main"
-
 // A page signs in, follows a session before anything was said in it, says something, and sees it answered.
-func TestPageSaysSomethingAndSeesItAnswered(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func pageSaysSomethingAndSeesItAnswered(t *testing.T, r *rig) {
 	p := r.page(r.signIn())
 	hello := p.until("hello", kind("hello"))
 	if who := hello["person"].(map[string]any); who["id"] != "local" || who["role"] != "owner" {
 		t.Errorf("%v", hello)
 	}
 	p.until("needs", kind("needs"))
-	p.send(map[string]any{"type": "follow", "key": mainKey})
+	p.send(map[string]any{"type": "follow", "key": r.key()})
 	p.until("caught_up", kind("caught_up"))
-	p.send(map[string]any{"type": "message", "id": "one", "session": "main", "text": "hello"})
+	p.send(map[string]any{"type": "message", "id": "says", "session": r.session, "text": "hello"})
 	stored := p.until("stored", kind("stored"))
-	if stored["id"] != "one" || stored["session"] != mainKey || stored["input_id"] == "" || stored["run_id"] == nil {
+	if stored["id"] != "says" || stored["session"] != r.key() || stored["input_id"] == "" || stored["run_id"] == nil {
 		t.Errorf("%v", stored)
 	}
 	ended := p.until("the end", event("turn.ended"))
@@ -168,7 +163,7 @@ func TestPageSaysSomethingAndSeesItAnswered(t *testing.T) {
 		t.Errorf("ends with %v", ended)
 	}
 	p.until("session", kind("session"))
-	p.send(map[string]any{"type": "message", "id": "one", "session": "main", "text": "hello"})
+	p.send(map[string]any{"type": "message", "id": "says", "session": r.session, "text": "hello"})
 	if again := p.until("stored", kind("stored")); again["input_id"] != stored["input_id"] {
 		t.Errorf("sent twice: %v, first %v", again, stored)
 	}
@@ -199,33 +194,31 @@ func (p *page) sequences(what string, want func(map[string]any) bool) (list []in
 }
 
 // A page that comes back gets what it has not seen, once, and the answer that is growing; a second page is in step.
-func TestPageComesBackWithoutAGapOrADouble(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func pageComesBackWithoutAGapOrADouble(t *testing.T, r *rig) {
 	c := r.signIn()
 	first := r.page(c)
-	first.send(map[string]any{"type": "follow", "key": mainKey})
-	first.send(map[string]any{"type": "message", "id": "one", "text": "hello"})
+	first.send(map[string]any{"type": "follow", "key": r.key()})
+	first.send(map[string]any{"type": "message", "id": "back one", "session": r.session, "text": "hello"})
 	if got := first.sequences("the first end", event("turn.ended")); !slices.Equal(got, []int64{1, 2, 3, 4}) {
 		t.Fatalf("stored events %v", got)
 	}
-	first.send(map[string]any{"type": "message", "id": "two", "text": "hold on"})
+	first.send(map[string]any{"type": "message", "id": "back two", "session": r.session, "text": "hold on"})
 	r.model.say(t, "half ")
 	first.until("a delta", event("item.delta"))
 	_ = first.ws.CloseNow() // the network is gone
 
 	second := r.page(c)
-	second.send(map[string]any{"type": "follow", "key": mainKey, "after": 4})
+	second.send(map[string]any{"type": "follow", "key": r.key(), "after": 4})
 	caught := int64(second.until("caught_up", kind("caught_up"))["sequence"].(float64))
 	grown := second.until("what has grown", event("item.delta"))["event"].(map[string]any)["data"].(map[string]any)
 	if grown["text"] != "half " || grown["offset"] != 0.0 {
 		t.Errorf("it has grown to %v", grown)
 	}
 	third := r.page(c)
-	third.send(map[string]any{"type": "follow", "key": mainKey, "after": caught})
+	third.send(map[string]any{"type": "follow", "key": r.key(), "after": caught})
 	third.until("caught_up", kind("caught_up"))
-	second.send(map[string]any{"type": "message", "id": "two", "text": "hold on"}) // it does not know that it was stored
-	if again := second.until("stored", kind("stored")); again["id"] != "two" {
+	second.send(map[string]any{"type": "message", "id": "back two", "session": r.session, "text": "hold on"}) // it does not know that it was stored
+	if again := second.until("stored", kind("stored")); again["id"] != "back two" {
 		t.Errorf("%v", again)
 	}
 	r.model.say(t, "done")
@@ -240,30 +233,12 @@ func TestPageComesBackWithoutAGapOrADouble(t *testing.T) {
 	}
 }
 
-// Before the gateway stops each page is told; what it says afterwards is in nobody's journal.
-func TestPagesAreToldThatTheGatewayStops(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	p := r.page(r.signIn())
-	p.until("hello", kind("hello"))
-	r.stop()
-	p.until("closing", kind("closing"))
-	if code := p.closed(); code != websocket.StatusGoingAway {
-		t.Errorf("close code %d", code)
-	}
-}
-
 // Pages hear of sessions that they do not follow, and of people who ask to be let in.
-func TestPagesHearOfOtherSessionsAndOfWhatWaits(t *testing.T) {
-	t.Parallel()
-	net := newStrangers()
-	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+func pagesHearOfOtherSessionsAndOfWhatWaits(t *testing.T, r *rig) {
 	p := r.page(r.signIn())
-	if n := p.until("needs", kind("needs")); n["pairings"] != 0.0 {
-		t.Fatalf("%v", n)
-	}
-	net.write(t, "7", "let me in")
-	if n := p.until("needs", kind("needs")); n["pairings"] != 1.0 {
+	before := p.until("needs", kind("needs"))["pairings"].(float64)
+	r.net.write(t, "71", "let me in")
+	if n := p.until("needs", kind("needs")); n["pairings"] != before+1 {
 		t.Fatalf("%v", n)
 	}
 	r.send(client.Message{Text: "hello", Session: "elsewhere", Wait: 20})
@@ -271,28 +246,26 @@ func TestPagesHearOfOtherSessionsAndOfWhatWaits(t *testing.T) {
 		it, _ := f["item"].(map[string]any)
 		return f["type"] == "session" && it["key"] == "agent:assistant:local:elsewhere" && it["sequence"] == 4.0
 	})
-	id := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)[0].(map[string]any)["id"].(string)
+	id := r.pairing("71")
 	r.ask("POST", "/v1/pairings/"+id+"/deny", "", nil)
-	if n := p.until("needs", kind("needs")); n["pairings"] != 0.0 {
+	if n := p.until("needs", kind("needs")); n["pairings"] != before {
 		t.Fatalf("%v", n)
 	}
 }
 
 // What is said to a conversation beside its transcript reaches its pages, also those that come later; a command's reply
 // stands in the transcript and comes no second time.
-func TestNoticesReachThePageAndRepliesComeOnce(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "sessions: {queue: {mode: followup, cap: 1, overflow: new}}"})
+func noticesReachThePageAndRepliesComeOnce(t *testing.T, r *rig) {
 	c := r.signIn()
 	p := r.page(c)
-	p.send(map[string]any{"type": "follow", "key": mainKey})
-	p.send(map[string]any{"type": "message", "id": "one", "text": "hold on"})
+	p.send(map[string]any{"type": "follow", "key": r.key()})
+	p.send(map[string]any{"type": "message", "id": "one", "session": r.session, "text": "hold on"})
 	r.model.say(t, "wait ")
-	for _, id := range []string{"two", "three"} {
-		p.send(map[string]any{"type": "message", "id": id, "text": "and " + id})
+	for _, id := range []string{"two", "three", "four"} {
+		p.send(map[string]any{"type": "message", "id": id, "session": r.session, "text": "and " + id})
 	}
 	post := p.until("the notice", kind("post"))
-	if text, _ := post["text"].(string); !strings.Contains(text, "three") || post["session"] != mainKey {
+	if text, _ := post["text"].(string); !strings.Contains(text, "four") || post["session"] != r.key() {
 		t.Errorf("%v", post)
 	}
 	late := r.page(c)
@@ -300,7 +273,7 @@ func TestNoticesReachThePageAndRepliesComeOnce(t *testing.T) {
 		t.Errorf("%v, then %v", post, again)
 	}
 	p.send(map[string]any{"type": "got", "id": post["id"]})
-	p.send(map[string]any{"type": "message", "id": "cmd", "text": "/whoami"})
+	p.send(map[string]any{"type": "message", "id": "cmd", "session": r.session, "text": "/whoami"})
 	p.until("the reply in the transcript", func(f map[string]any) bool {
 		if f["type"] == "post" && f["id"] != post["id"] {
 			t.Errorf("the reply is sent besides: %v", f)
@@ -315,18 +288,16 @@ func TestNoticesReachThePageAndRepliesComeOnce(t *testing.T) {
 }
 
 // A message that waits can be changed or taken back; what no page should say is refused with a reason, and kept out.
-func TestPageEditsDeletesAndIsRefused(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "sessions: {queue: {mode: followup}}"})
+func pageEditsDeletesAndIsRefused(t *testing.T, r *rig) {
 	p := r.page(r.signIn())
-	p.send(map[string]any{"type": "follow", "key": mainKey})
-	p.send(map[string]any{"type": "message", "id": "one", "text": "hold on"})
+	p.send(map[string]any{"type": "follow", "key": r.key()})
+	p.send(map[string]any{"type": "message", "id": "e one", "session": r.session, "text": "hold on"})
 	r.model.say(t, "wait")
-	p.send(map[string]any{"type": "message", "id": "two", "text": "first words"})
-	p.send(map[string]any{"type": "message", "id": "three", "text": "not this"})
-	p.send(map[string]any{"type": "edit", "id": "e", "target": "two", "text": "other words"})
-	p.send(map[string]any{"type": "delete", "id": "d", "target": "three"})
-	for _, id := range []string{"one", "two", "three", "e", "d"} {
+	p.send(map[string]any{"type": "message", "id": "e two", "session": r.session, "text": "first words"})
+	p.send(map[string]any{"type": "message", "id": "e three", "session": r.session, "text": "not this"})
+	p.send(map[string]any{"type": "edit", "id": "e", "session": r.session, "target": "e two", "text": "other words"})
+	p.send(map[string]any{"type": "delete", "id": "d", "session": r.session, "target": "e three"})
+	for _, id := range []string{"e one", "e two", "e three", "e", "d"} {
 		p.until("stored "+id, func(f map[string]any) bool { return f["type"] == "stored" && f["id"] == id })
 	}
 	for name, f := range map[string]map[string]any{

@@ -12,12 +12,8 @@ import (
 	"parley/gateway/client"
 )
 
-const local = "agent:assistant:local:main"
-
-func TestMessageWithWaitReturnsTextUsageAndLog(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	a := r.ask("POST", "/v1/messages", `{"text":"good day","wait":20}`, nil)
+func messageWithWaitReturnsTextUsageAndLog(t *testing.T, r *rig) {
+	a := r.post(`"text":"good day","wait":20`, nil)
 	if a.StatusCode != http.StatusOK {
 		t.Fatal(a.StatusCode, a.body)
 	}
@@ -40,7 +36,7 @@ func TestMessageWithWaitReturnsTextUsageAndLog(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Text != "echo: good day" || got.State != "completed" || got.Session != local || got.InputID == "" || got.RunID == "" {
+	if got.Text != "echo: good day" || got.State != "completed" || got.Session != r.key() || got.InputID == "" || got.RunID == "" {
 		t.Errorf("%+v", got)
 	}
 	if got.Usage.In != 11 || got.Usage.Out != 7 || got.Usage.Read == nil || got.Usage.Write == nil || got.Usage.Duration == nil || got.Usage.Cost != nil {
@@ -73,15 +69,13 @@ func TestMessageWithWaitReturnsTextUsageAndLog(t *testing.T) {
 }
 
 // Without wait, or when the wait is over, the answer is 202 at once, and the turn goes on.
-func TestWaitThatIsOverIsAnswered202(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	a := r.ask("POST", "/v1/messages", `{"text":"hold on","wait":1}`, nil)
+func waitThatIsOverIsAnswered202(t *testing.T, r *rig) {
+	a := r.post(`"text":"hold on","wait":1`, nil)
 	if a.StatusCode != http.StatusAccepted {
 		t.Fatal(a.StatusCode, a.body)
 	}
 	got := a.fields(t)
-	if got["input_id"] == nil || got["run_id"] == nil || got["session"] != local || len(got) != 3 {
+	if got["input_id"] == nil || got["run_id"] == nil || got["session"] != r.key() || len(got) != 3 {
 		t.Errorf("%v", got)
 	}
 	if loc := a.Header.Get("Location"); loc != "/v1/runs/"+got["input_id"].(string) {
@@ -100,13 +94,11 @@ func TestWaitThatIsOverIsAnswered202(t *testing.T) {
 }
 
 // A client that leaves while it waits cancels nothing.
-func TestClientThatLeavesCancelsNothing(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func clientThatLeavesCancelsNothing(t *testing.T, r *rig) {
 	ctx, leave := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
 	go func() {
-		_, err := r.c.Send(ctx, client.Message{Text: "hold on", Wait: 60, Key: "k1"})
+		_, err := r.c.Send(ctx, client.Message{Text: "hold on", Session: r.session, Wait: 60, Key: "leaves"})
 		gone <- err
 	}()
 	<-r.model.asked
@@ -117,41 +109,37 @@ func TestClientThatLeavesCancelsNothing(t *testing.T) {
 	}
 	r.model.say(t, "and whole")
 	r.model.finish()
-	a := r.send(client.Message{Text: "hold on", Wait: 20, Key: "k1"})
+	a := r.send(client.Message{Text: "hold on", Wait: 20, Key: "leaves"})
 	if a.State != "completed" || a.Text != "half and whole" {
 		t.Errorf("%+v", a)
 	}
 }
 
-func TestRepeatedIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func repeatedIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T, r *rig) {
 	key := func(k string) func(*http.Request) {
 		return func(q *http.Request) { q.Header.Set("Idempotency-Key", k) }
 	}
-	body := `{"text":"once","wait":20}`
-	first := r.ask("POST", "/v1/messages", body, key("a"))
-	again := r.ask("POST", "/v1/messages", body, key("a"))
+	body := `"text":"once","wait":20`
+	first := r.post(body, key("a"))
+	again := r.post(body, key("a"))
 	if first.StatusCode != 200 || first.body != again.body {
 		t.Errorf("first %s\nagain %s", first.body, again.body)
 	}
-	if other := r.ask("POST", "/v1/messages", `{"text":"once"}`, key("a")); other.StatusCode != 202 || other.fields(t)["input_id"] != first.fields(t)["input_id"] {
+	if other := r.post(`"text":"once"`, key("a")); other.StatusCode != 202 || other.fields(t)["input_id"] != first.fields(t)["input_id"] {
 		t.Errorf("the same without wait: %d %s", other.StatusCode, other.body)
 	}
-	r.ask("POST", "/v1/messages", `{"text":"twice","wait":20}`, key("a")).wantProblem(t, 409, "idempotency_conflict")
+	r.post(`"text":"twice","wait":20`, key("a")).wantProblem(t, 409, "idempotency_conflict")
 	r.ask("POST", "/v1/messages", `{"text":"once","session":"elsewhere"}`, key("a")).wantProblem(t, 409, "idempotency_conflict")
-	if b := r.ask("POST", "/v1/messages", body, key("b")); b.fields(t)["input_id"] == first.fields(t)["input_id"] {
+	if b := r.post(body, key("b")); b.fields(t)["input_id"] == first.fields(t)["input_id"] {
 		t.Error("another key is another message")
 	}
-	r.ask("POST", "/v1/messages", body, key(strings.Repeat("x", 201))).wantProblem(t, 400, "invalid")
-	r.ask("POST", "/v1/messages", body, func(q *http.Request) { q.Header["Idempotency-Key"] = []string{"a", "b"} }).wantProblem(t, 400, "invalid")
+	r.post(body, key(strings.Repeat("x", 201))).wantProblem(t, 400, "invalid")
+	r.post(body, func(q *http.Request) { q.Header["Idempotency-Key"] = []string{"a", "b"} }).wantProblem(t, 400, "invalid")
 }
 
 // Twenty clients with one key at once make one message and hear one answer; a restart changes nothing about it.
-func TestIdempotencyKeyHoldsInARaceAndOverARestart(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	m := client.Message{Text: "race", Wait: 20, Key: "race"}
+func idempotencyKeyHoldsInARace(t *testing.T, r *rig) (after func(*testing.T, *rig)) {
+	m := client.Message{Text: "race", Session: r.session, Wait: 20, Key: "race"}
 	ids := make(chan string, 20)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -172,20 +160,21 @@ func TestIdempotencyKeyHoldsInARaceAndOverARestart(t *testing.T) {
 	if len(seen) != 1 {
 		t.Errorf("%v", seen)
 	}
-	r.stop()
-	r.run(nil)
-	if a := r.send(m); seen[a.InputID+a.Text] != 20 {
-		t.Errorf("after a restart %+v", a)
-	}
 	if n := len(r.model.asked); n != 1 {
 		t.Errorf("the model was asked %d times", n)
+	}
+	return func(t *testing.T, r *rig) {
+		if a := r.send(m); seen[a.InputID+a.Text] != 20 {
+			t.Errorf("%+v", a)
+		}
+		if n := len(r.model.asked); n != 0 {
+			t.Errorf("the model was asked again")
+		}
 	}
 }
 
 // A slash command has no run: its reply is the text, and it can be watched as any message.
-func TestSlashCommandIsAnsweredWithItsReply(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func slashCommandIsAnsweredWithItsReply(t *testing.T, r *rig) {
 	a := r.send(client.Message{Text: "/whoami", Wait: 20})
 	if a.State != "answered" || !strings.Contains(a.Text, "local") || a.RunID != "" {
 		t.Errorf("%+v", a)
@@ -199,9 +188,7 @@ func TestSlashCommandIsAnsweredWithItsReply(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheTurnAndKeepsWhatWasSaid(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func stopEndsTheTurnAndKeepsWhatWasSaid(t *testing.T, r *rig) {
 	a := r.send(client.Message{Text: "hold on"})
 	<-r.model.asked
 	rd := r.follow("/v1/runs/"+a.InputID+"/events", 0)
@@ -224,55 +211,25 @@ func TestStopEndsTheTurnAndKeepsWhatWasSaid(t *testing.T) {
 	r.ask("POST", "/v1/runs/nothing/stop", "", nil).wantProblem(t, 404, "not_found")
 }
 
-// Those who wait hear at once that the gateway stops, and their message is answered after the restart.
-func TestWaiterIsToldThatTheGatewayStops(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	got := make(chan client.Answer, 1)
-	go func() {
-		a, err := r.c.Send(t.Context(), client.Message{Text: "hold on", Wait: 600, Key: "k"})
-		if err != nil {
-			t.Error(err)
-		}
-		got <- a
-	}()
-	<-r.model.asked
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // no time for turns to end
-	if err := r.g.Stop(ctx); err != nil {
-		t.Log(err)
-	}
-	if a := <-got; a.State != "" || a.InputID == "" {
-		t.Errorf("%+v", a)
-	}
-	r.model.finish()
-	r.run(nil)
-	if a := r.send(client.Message{Text: "hold on", Wait: 20, Key: "k"}); a.State == "" {
-		t.Errorf("%+v", a)
-	}
-}
-
-func TestReadingEndpoints(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "channels: []"})
+func readingEndpoints(t *testing.T, r *rig) {
 	r.send(client.Message{Text: "hello", Wait: 20})
 	for path, want := range map[string]string{
-		"/v1/agents":                            `"id":"assistant"`,
-		"/v1/channels":                          `"name":"webchat"`,
-		"/v1/pairings":                          `"items":[]`,
-		"/v1/status":                            `"health":"ok"`,
-		"/v1/sessions":                          local,
-		"/readyz":                               `"ready"`,
-		"/healthz":                              `"ok"`,
-		"/metrics":                              "\nparley_inputs_accepted_total 1\n",
-		"/v1/sessions/" + url.PathEscape(local): `"sequence":4`,
-		"/v1/sessions/main":                     `"sequence":4`,
-		"/v1/sessions/assistant%2Fmain":         `"sequence":4`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?limit=2":          `"next":"2"`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?after=2":          `"text":"echo: hello"`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?before=4&limit=2": `"next":"2"`,
-		"/v1/sessions/" + url.PathEscape(local) + "/entries?before=3&limit=2": `"sequence":2`,
-		"/v1/status?session=" + url.QueryEscape("agent:assistant:main"):       `"session":"agent:assistant:main"`,
+		"/v1/agents":   `"id":"assistant"`,
+		"/v1/channels": `"name":"webchat"`,
+		"/v1/pairings": `"items":[]`,
+		"/v1/status":   `"health":"ok"`,
+		"/v1/sessions": r.key(),
+		"/readyz":      `"ready"`,
+		"/healthz":     `"ok"`,
+		"/metrics":     "\nparley_inputs_accepted_total 1\n",
+		"/v1/sessions/" + url.PathEscape(r.key()):                               `"sequence":4`,
+		"/v1/sessions/" + r.session:                                             `"sequence":4`,
+		"/v1/sessions/assistant%2F" + r.session:                                 `"sequence":4`,
+		"/v1/sessions/" + url.PathEscape(r.key()) + "/entries?limit=2":          `"next":"2"`,
+		"/v1/sessions/" + url.PathEscape(r.key()) + "/entries?after=2":          `"text":"echo: hello"`,
+		"/v1/sessions/" + url.PathEscape(r.key()) + "/entries?before=4&limit=2": `"next":"2"`,
+		"/v1/sessions/" + url.PathEscape(r.key()) + "/entries?before=3&limit=2": `"sequence":2`,
+		"/v1/status?session=" + url.QueryEscape("agent:assistant:main"):         `"session":"agent:assistant:main"`,
 	} {
 		if a := r.ask("GET", path, "", nil); a.StatusCode != 200 || !strings.Contains(a.body, want) {
 			t.Errorf("GET %s: %d %s; want %s", path, a.StatusCode, a.body, want)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,44 @@ type rig struct {
 	token string
 	c     *client.Client
 	nets  []channels.Factory
+	yaml  string     // of the configuration, as it began
+	net   *strangers // nil: there is none
+	clock *fakeClock // nil: time passes
+	// session is where the messages of a test go that has a part of a story.
+	session string
+}
+
+// part is a test that shares a daemon with others. It says what it does in a session of its own.
+type part struct {
+	name string // with the ids of what it proves, as .ci/ids reads them
+	test func(*testing.T, *rig)
+}
+
+// tell runs the parts of a story one after the other.
+func (r *rig) tell(parts []part) {
+	for i, p := range parts {
+		r.t.Run(p.name, func(t *testing.T) { p.test(t, r.at(t, fmt.Sprint("part", i))) })
+	}
+}
+
+// at is the same daemon for another test, in another session.
+func (r *rig) at(t *testing.T, session string) *rig {
+	r.model.again()
+	one := *r
+	one.t, one.session = t, session
+	return &one
+}
+
+// key is that of the session.
+func (r *rig) key() string { return "agent:assistant:local:" + r.session }
+
+// events is where the session is followed.
+func (r *rig) events() string { return "/v1/sessions/" + url.PathEscape(r.key()) + "/events" }
+
+// post sends a message with these fields to the session.
+func (r *rig) post(fields string, edit func(*http.Request)) answer {
+	r.t.Helper()
+	return r.ask("POST", "/v1/messages", fmt.Sprintf(`{"session":%q,%s}`, r.session, fields), edit)
 }
 
 type syncBuffer struct {
@@ -107,8 +146,26 @@ func (b *syncBuffer) String() string {
 // model answers "echo: …" at once, or calls a tool for "look inside", but a text with "hold" piece by piece as the test sends them.
 type model struct {
 	*httptest.Server
-	asked  chan string
+	asked chan string
+
+	mu     sync.Mutex
 	pieces chan string // closed by finish
+}
+
+// again is for the next test: nothing was asked yet, and what it holds is its own.
+func (m *model) again() {
+	for len(m.asked) > 0 {
+		<-m.asked
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pieces = make(chan string)
+}
+
+func (m *model) held() chan string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pieces
 }
 
 func newModel(t *testing.T) *model {
@@ -143,9 +200,10 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 	}
 	if strings.Contains(last, "hold") {
+		pieces := m.held()
 		for open := true; open; {
 			select {
-			case p, ok := <-m.pieces:
+			case p, ok := <-pieces:
 				if open = ok; ok && p == "(think)" {
 					send(chunk(`"delta":{"reasoning_content":"SECRET-REASONING"}`))
 				} else if ok {
@@ -174,24 +232,30 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 func (m *model) say(t *testing.T, piece string) {
 	t.Helper()
 	select {
-	case m.pieces <- piece:
+	case m.held() <- piece:
 	case <-t.Context().Done():
 		t.Fatal("nobody asks the model")
 	}
 }
 
 // finish ends the answer.
-func (m *model) finish() { close(m.pieces) }
+func (m *model) finish() { close(m.held()) }
 
 type setup struct {
 	yaml string // besides data_dir, listen and models
 	opt  func(*gateway.Options)
 	nets []channels.Factory
+
+	net   *strangers // the network, unless nets says otherwise
+	clock *fakeClock // which moves when a test says so
 }
 
 func start(t *testing.T, s setup) *rig {
 	t.Helper()
-	r := &rig{t: t, dir: t.TempDir(), model: newModel(t), log: &syncBuffer{}, nets: s.nets}
+	r := &rig{t: t, dir: t.TempDir(), model: newModel(t), log: &syncBuffer{}, nets: s.nets, yaml: s.yaml, net: s.net, clock: s.clock, session: "main"}
+	if s.net != nil && s.nets == nil {
+		r.nets = []channels.Factory{s.net.factory()}
+	}
 	r.conf = filepath.Join(r.dir, "parley.yaml")
 	r.write(s.yaml)
 	r.run(s.opt)
@@ -236,6 +300,9 @@ func (r *rig) run(change func(*gateway.Options)) {
 	if change != nil {
 		change(&opt)
 	}
+	if r.clock != nil {
+		opt.Now = r.clock.now
+	}
 	r.g = gateway.New(opt)
 	if err := r.g.Start(r.t.Context()); err != nil {
 		r.t.Fatal(err)
@@ -244,6 +311,24 @@ func (r *rig) run(change func(*gateway.Options)) {
 		r.t.Fatalf("token %q: %v", r.token, err)
 	}
 	r.c = r.client(r.token)
+}
+
+// pairing is the id of a user's wish to be let in.
+func (r *rig) pairing(user string) string {
+	r.t.Helper()
+	for _, one := range r.ask("GET", "/v1/pairings", "", nil).fields(r.t)["items"].([]any) {
+		if p := one.(map[string]any); p["user"] == user {
+			return p["id"].(string)
+		}
+	}
+	r.t.Fatalf("%s has not asked", user)
+	return ""
+}
+
+// lastAudit is the number of the newest row of the audit log.
+func (r *rig) lastAudit() int {
+	r.t.Helper()
+	return int(r.ask("GET", "/v1/audit/verify", "", nil).fields(r.t)["rows"].(float64))
 }
 
 func (r *rig) client(token string) *client.Client {
@@ -332,6 +417,9 @@ func (a answer) wantProblem(t *testing.T, status int, code string) {
 // send posts a message and returns what came back.
 func (r *rig) send(m client.Message) client.Answer {
 	r.t.Helper()
+	if m.Session == "" {
+		m.Session = r.session
+	}
 	a, err := r.c.Send(r.t.Context(), m)
 	if err != nil {
 		r.t.Fatal(err)

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"parley/gateway/client"
+	"parley/gateway/control"
 	"parley/gateway/control/run"
+	"parley/gateway/spec"
 )
 
 // collect reads a list of runs page by page.
 func collect(t *testing.T, r *rig, q run.ListIn) []string {
 	t.Helper()
 	var ids []string
-	for range 20 {
+	for range 1000 {
 		l, err := run.List.Ask(t.Context(), r.c, q)
 		if err != nil {
 			t.Fatal(err)
@@ -31,9 +33,10 @@ func collect(t *testing.T, r *rig, q run.ListIn) []string {
 	return nil
 }
 
-func TestRunsAreListedOnceAndNarrowed(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "agents: [{id: assistant, default: true}, {id: other}]\n"})
+func runsAreListedOnceAndNarrowed(t *testing.T, r *rig) {
+	before := collect(t, r, run.ListIn{Page: spec.Page{Limit: 500}})
+	completed := collect(t, r, run.ListIn{State: "completed", Page: spec.Page{Limit: 500}})
+	failed := collect(t, r, run.ListIn{State: "failed", Page: spec.Page{Limit: 500}})
 	var all, mine, theirs []string
 	for i := range 7 {
 		m := client.Message{Text: fmt.Sprint("message ", i), Wait: 20}
@@ -59,8 +62,8 @@ func TestRunsAreListedOnceAndNarrowed(t *testing.T) {
 			q    run.ListIn
 			want []string
 		}{
-			"everybody's": {run.ListIn{}, all}, "an agent's": {run.ListIn{Agent: "other"}, theirs}, "a session's": {run.ListIn{Session: local}, mine},
-			"completed ones": {run.ListIn{State: "completed"}, all}, "failed ones": {run.ListIn{State: "failed"}, nil}, "live ones": {run.ListIn{State: "running"}, nil},
+			"everybody's": {run.ListIn{}, slices.Concat(all, before)}, "an agent's": {run.ListIn{Agent: "other"}, theirs}, "a session's": {run.ListIn{Session: control.SessionWord(r.key())}, mine},
+			"completed ones": {run.ListIn{State: "completed"}, slices.Concat(all, completed)}, "failed ones": {run.ListIn{State: "failed"}, failed}, "live ones": {run.ListIn{State: "running"}, nil},
 			"nobody's": {run.ListIn{Requester: "nobody"}, nil},
 		} {
 			c.q.Limit = limit

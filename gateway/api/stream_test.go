@@ -3,15 +3,12 @@ package api_test
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"testing"
 
 	"parley/gateway/client"
 )
-
-var sessionPath = "/v1/sessions/" + url.PathEscape(local) + "/events"
 
 // onlyStored are the events that have an id.
 func onlyStored(events []client.Event) []client.Event {
@@ -42,9 +39,7 @@ func wantGapless(t *testing.T, events []client.Event, first int64) {
 	}
 }
 
-func TestRunStreamTellsAWholeTurnAndEnds(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func runStreamTellsAWholeTurnAndEnds(t *testing.T, r *rig) {
 	a := r.send(client.Message{Text: "hold on"})
 	<-r.model.asked
 	rd := r.follow("/v1/runs/"+a.InputID+"/events", 0)
@@ -77,9 +72,7 @@ func TestRunStreamTellsAWholeTurnAndEnds(t *testing.T) {
 }
 
 // Who comes late begins with a snapshot, and deltas that come twice do no harm.
-func TestLateReaderBeginsWithASnapshot(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func lateReaderBeginsWithASnapshot(t *testing.T, r *rig) {
 	a := r.send(client.Message{Text: "hold on"})
 	<-r.model.asked
 	early := r.follow("/v1/runs/"+a.InputID+"/events", 0)
@@ -113,9 +106,7 @@ func TestLateReaderBeginsWithASnapshot(t *testing.T) {
 }
 
 // T15, by way of the API: what a model thinks stays in.
-func TestReasoningNeverLeaves(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func reasoningNeverLeaves(t *testing.T, r *rig) {
 	a := r.send(client.Message{Text: "hold on"})
 	<-r.model.asked
 	rd := r.follow("/v1/runs/"+a.InputID+"/events", 0)
@@ -138,7 +129,7 @@ func TestReasoningNeverLeaves(t *testing.T) {
 	if status != 1 {
 		t.Errorf("that it thinks was told %d times", status)
 	}
-	for _, path := range []string{"/v1/runs/" + a.InputID, "/v1/runs/" + a.InputID + "/log", strings.TrimSuffix(sessionPath, "events") + "entries"} {
+	for _, path := range []string{"/v1/runs/" + a.InputID, "/v1/runs/" + a.InputID + "/log", strings.TrimSuffix(r.events(), "events") + "entries"} {
 		if b := r.ask("GET", path, "", nil).body; strings.Contains(b, "SECRET-REASONING") {
 			t.Errorf("%s: %s", path, b)
 		}
@@ -146,41 +137,39 @@ func TestReasoningNeverLeaves(t *testing.T) {
 }
 
 // A reader that is cut anywhere and comes back with its last id misses nothing and gets nothing twice, over a restart too.
-func TestResumeHasNoGapAndNoDouble(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func resumeHasNoGapAndNoDouble(t *testing.T, r *rig) (after func(*testing.T, *rig)) {
 	for i := range 4 {
 		r.send(client.Message{Text: fmt.Sprintf("message %d", i), Wait: 20})
 	}
-	whole := onlyStored(r.follow(sessionPath, 0).until("the last", func(e client.Event) bool { return e.ID == "16" }))
+	whole := onlyStored(r.follow(r.events(), 0).until("the last", func(e client.Event) bool { return e.ID == "16" }))
 	wantGapless(t, whole, 1)
-	for cut := int64(0); cut < 16; cut++ {
-		if cut == 8 {
-			r.stop()
-			r.run(nil)
-		}
-		rd := r.follow(sessionPath, cut)
-		rest := onlyStored(rd.until("the last", func(e client.Event) bool { return e.ID == "16" }))
-		rd.cancel()
-		wantGapless(t, rest, cut+1)
-		for i, e := range rest {
-			if was := whole[cut+int64(i)]; string(was.Data) != string(e.Data) || was.EventID != e.EventID || was.Type != e.Type {
-				t.Errorf("event %d differs after a resume: %s, was %s", e.Sequence, e.Data, was.Data)
+	resume := func(t *testing.T, r *rig, from, to int64) {
+		for cut := from; cut < to; cut++ {
+			rd := r.follow(r.events(), cut)
+			rest := onlyStored(rd.until("the last", func(e client.Event) bool { return e.ID == "16" }))
+			rd.cancel()
+			wantGapless(t, rest, cut+1)
+			for i, e := range rest {
+				if was := whole[cut+int64(i)]; string(was.Data) != string(e.Data) || was.EventID != e.EventID || was.Type != e.Type {
+					t.Errorf("event %d differs after a resume: %s, was %s", e.Sequence, e.Data, was.Data)
+				}
 			}
 		}
 	}
-	rd := r.follow(sessionPath, 16)
-	rd.until("the stream", typed("session.started"))
-	r.send(client.Message{Text: "one more", Wait: 20})
-	wantGapless(t, rd.until("its end", typed("turn.ended")), 17)
-	r.ask("GET", sessionPath, "", func(q *http.Request) { q.Header.Set("Last-Event-ID", "x") }).wantProblem(t, 400, "invalid")
+	resume(t, r, 0, 8)
+	return func(t *testing.T, r *rig) {
+		resume(t, r, 8, 16)
+		rd := r.follow(r.events(), 16)
+		rd.until("the stream", typed("session.started"))
+		r.send(client.Message{Text: "one more", Wait: 20})
+		wantGapless(t, rd.until("its end", typed("turn.ended")), 17)
+		r.ask("GET", r.events(), "", func(q *http.Request) { q.Header.Set("Last-Event-ID", "x") }).wantProblem(t, 400, "invalid")
+	}
 }
 
 // A session may be watched before it exists; a fresh generation counts from one again, and says so.
-func TestSessionStreamFollowsIntoTheNextGeneration(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	rd := r.follow(sessionPath, 0)
+func sessionStreamFollowsIntoTheNextGeneration(t *testing.T, r *rig) {
+	rd := r.follow(r.events(), 0)
 	r.send(client.Message{Text: "first", Wait: 20})
 	one := rd.until("its end", typed("turn.ended"))
 	wantGapless(t, one, 1)
@@ -196,23 +185,24 @@ func TestSessionStreamFollowsIntoTheNextGeneration(t *testing.T) {
 		t.Error("it is the same generation")
 	}
 	old := one[len(one)-1]
-	back := r.follow(sessionPath+"?session_id="+old.SessionID, old.Sequence)
+	back := r.follow(r.events()+"?session_id="+old.SessionID, old.Sequence)
 	wantGapless(t, back.until("its end", typed("turn.ended")), 1)
 }
 
 // Over several model calls each answer grows under the id with which it is stored, also beside a command that is
 // answered in between.
-func TestDeltasCarryTheIDOfTheirItem(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "models: [{name: off, api: offline}]"})
+func deltasCarryTheIDOfTheirItem(t *testing.T, r *rig) {
 	r.send(client.Message{Text: "/status", Wait: 20})
-	rd := r.follow(sessionPath, 0)
+	rd := r.follow(r.events(), 0)
 	rd.until("the command", typed("item.completed")) // from now on it misses no delta
-	r.send(client.Message{Text: "tool", Wait: 20})
+	r.send(client.Message{Text: "look inside", Wait: 20})
 	events := rd.until("its end", typed("turn.ended"))
-	r.send(client.Message{Text: "slow"})
+	r.send(client.Message{Text: "hold on"})
+	r.model.say(t, "This answer ")
 	events = append(events, rd.until("a delta", typed("item.delta"))...)
 	r.send(client.Message{Text: "/status", Wait: 20})
+	r.model.say(t, "comes slowly")
+	r.model.finish()
 	events = append(events, rd.until("its end", typed("turn.ended"))...)
 	wantGapless(t, events, 2)
 	text, whole := grown(t, events), completed(t, events)
@@ -221,7 +211,7 @@ func TestDeltasCarryTheIDOfTheirItem(t *testing.T) {
 		if whole[id] == "" || !strings.HasPrefix(whole[id], got) {
 			t.Errorf("%s grew to %q and was stored as %q", id, got, whole[id])
 		}
-		if strings.HasPrefix(got, "This answer comes slowly") && got == whole[id] {
+		if got == "This answer comes slowly" && got == whole[id] {
 			slow++
 		}
 	}
@@ -241,19 +231,5 @@ func TestDeltasCarryTheIDOfTheirItem(t *testing.T) {
 	}
 	if began > 1 || stored != 1 {
 		t.Errorf("%d tool calls began and %d are stored", began, stored)
-	}
-}
-
-// Streams end with a word when the gateway stops.
-func TestStreamIsToldThatTheGatewayStops(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
-	rd := r.follow(sessionPath, 0)
-	r.send(client.Message{Text: "hello", Wait: 20})
-	rd.until("its end", typed("turn.ended"))
-	r.stop()
-	events := rd.rest()
-	if len(events) != 1 || !strings.Contains(string(events[0].Data), `"closing"`) {
-		t.Errorf("%v", kinds(events))
 	}
 }

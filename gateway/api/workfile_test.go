@@ -23,17 +23,10 @@ func (r *rig) put(name, text string) string {
 
 // E65: over HTTP the owner sees and clears a work folder, below the floor of free space, with the store writable or not; what is
 // outside, and owners' folders, are out of reach.
-func TestFilesOverHTTPBelowTheFloor(t *testing.T) {
-	t.Parallel()
-	proj := t.TempDir()
-	kept := filepath.Join(proj, "kept.txt")
-	if err := os.WriteFile(kept, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := start(t, setup{yaml: "sandbox: {disk_floor: 100TB}\nagents: [{id: assistant, name: Assistant, folders: [{path: " + proj + ", as: proj, mode: rw}]}]"})
-	files := "/v1/sessions/" + url.PathEscape(local) + "/files"
+func filesBelowTheFloor(t *testing.T, r *rig, kept string) {
+	files := "/v1/sessions/" + url.PathEscape(r.key()) + "/files"
 	r.ask("GET", files, "", nil).wantProblem(t, 404, "not_found")
-	r.ask("POST", "/v1/messages", `{"text":"good day","wait":20}`, nil)
+	r.post(`"text":"good day","wait":20`, nil)
 	if v := r.ask("GET", files, "", nil).fields(t); v["files"] != 0.0 {
 		t.Errorf("before anything worked there: %v", v)
 	}

@@ -8,24 +8,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"parley/channels"
 )
 
 func keyed(key string) func(*http.Request) {
 	return func(q *http.Request) { q.Header.Set("Idempotency-Key", key) }
 }
 
-func TestAWriteWithAKeyHappensOnceAlsoOverARestart(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func aWriteWithAKeyHappensOnce(t *testing.T, r *rig) (after func(*testing.T, *rig)) {
 	const body = `{"name":"Trip"}`
+	sessions := func(t *testing.T, r *rig) int {
+		return len(r.ask("GET", "/v1/sessions?limit=500", "", nil).fields(t)["items"].([]any))
+	}
+	before := sessions(t, r)
 	var mu sync.Mutex
 	answers := map[string]int{}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			a := r.ask("POST", "/v1/sessions", body, keyed("k"))
+			a := r.ask("POST", "/v1/sessions", body, keyed("once"))
 			mu.Lock()
 			defer mu.Unlock()
 			answers[fmt.Sprint(a.StatusCode, a.body)]++
@@ -35,30 +35,31 @@ func TestAWriteWithAKeyHappensOnceAlsoOverARestart(t *testing.T) {
 	if len(answers) != 1 {
 		t.Fatalf("answers: %v", answers)
 	}
-	r.stop()
-	r.run(nil)
-	again := r.ask("POST", "/v1/sessions", body, keyed("k"))
-	if answers[fmt.Sprint(again.StatusCode, again.body)] != 8 || again.StatusCode != http.StatusCreated || again.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("after a restart: %d %s, was %v", again.StatusCode, again.body, answers)
-	}
-	if n := len(r.ask("GET", "/v1/sessions", "", nil).fields(t)["items"].([]any)); n != 1 {
+	if n := sessions(t, r) - before; n != 1 {
 		t.Errorf("%d sessions were made", n)
 	}
-	r.ask("POST", "/v1/sessions", `{"name":"Other"}`, keyed("k")).wantProblem(t, 409, "idempotency_conflict")
-	r.ask("PATCH", "/v1/sessions/agent:assistant:local:Trip", `{"name":"x"}`, keyed("k")).wantProblem(t, 409, "idempotency_conflict")
-	r.ask("POST", "/v1/sessions", body, keyed(strings.Repeat("k", 201))).wantProblem(t, 400, "invalid")
-	r.ask("POST", "/v1/sessions", body, func(q *http.Request) { q.Header["Idempotency-Key"] = []string{"a", "b"} }).wantProblem(t, 400, "invalid")
+	return func(t *testing.T, r *rig) {
+		before := sessions(t, r)
+		again := r.ask("POST", "/v1/sessions", body, keyed("once"))
+		if answers[fmt.Sprint(again.StatusCode, again.body)] != 8 || again.StatusCode != http.StatusCreated || again.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("after a restart: %d %s, was %v", again.StatusCode, again.body, answers)
+		}
+		if n := sessions(t, r) - before; n != 0 {
+			t.Errorf("%d sessions were made", n)
+		}
+		r.ask("POST", "/v1/sessions", `{"name":"Other"}`, keyed("once")).wantProblem(t, 409, "idempotency_conflict")
+		r.ask("PATCH", "/v1/sessions/agent:assistant:local:Trip", `{"name":"x"}`, keyed("once")).wantProblem(t, 409, "idempotency_conflict")
+		r.ask("POST", "/v1/sessions", body, keyed(strings.Repeat("k", 201))).wantProblem(t, 400, "invalid")
+		r.ask("POST", "/v1/sessions", body, func(q *http.Request) { q.Header["Idempotency-Key"] = []string{"a", "b"} }).wantProblem(t, 400, "invalid")
+	}
 }
 
-func TestARefusalIsRepeatedAndADecisionIsNotMadeTwice(t *testing.T) {
-	t.Parallel()
-	net := newStrangers()
-	r := start(t, setup{yaml: strangerYAML, nets: []channels.Factory{net.factory()}})
+func aRefusalIsRepeatedAndADecisionIsNotMadeTwice(t *testing.T, r *rig) {
 	for range 2 {
 		r.ask("DELETE", "/v1/sessions/agent:assistant:local:none", "", keyed("gone")).wantProblem(t, 404, "not_found")
 	}
-	net.write(t, "7", "hello")
-	id := r.ask("GET", "/v1/pairings", "", nil).fields(t)["items"].([]any)[0].(map[string]any)["id"].(string)
+	r.net.write(t, "72", "hello")
+	id := r.pairing("72")
 	first := r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("yes"))
 	again := r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("yes"))
 	if first.StatusCode != 200 || again.StatusCode != 200 || first.body != again.body {
@@ -67,9 +68,7 @@ func TestARefusalIsRepeatedAndADecisionIsNotMadeTwice(t *testing.T) {
 	r.ask("POST", "/v1/pairings/"+id+"/approve", `{"as":"member"}`, keyed("another")).wantProblem(t, 422, "refused")
 }
 
-func TestHeadEndsAndWrongMethodsHearAllThatAreRight(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func headEndsAndWrongMethodsHearAllThatAreRight(t *testing.T, r *rig) {
 	for _, path := range []string{"/v1/agents", "/healthz", "/v1/sessions/agent:assistant:local:main/events", "/v1/logs/events"} {
 		a := r.ask("HEAD", path, "", nil)
 		if a.StatusCode != 200 || a.body != "" || a.Header.Get("Content-Type") == "" {
@@ -88,9 +87,7 @@ func TestHeadEndsAndWrongMethodsHearAllThatAreRight(t *testing.T) {
 	}
 }
 
-func TestTheLogIsReadLiveAndFromANumber(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func theLogIsReadLiveAndFromANumber(t *testing.T, r *rig) {
 	list := r.ask("GET", "/v1/logs?level=debug&limit=500", "", nil).fields(t)["items"].([]any)
 	last := 0 // an empty log begins with 1
 	if len(list) > 0 {
@@ -101,7 +98,7 @@ func TestTheLogIsReadLiveAndFromANumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer body.Close()
-	r.write("agents: [{id: other}]")
+	r.write(strings.Replace(r.yaml, "{id: third}", "{id: third, name: Third}", 1))
 	r.g.Reload()
 	buf := make([]byte, 4096)
 	n, err := io.ReadAtLeast(body, buf, 20)
@@ -112,13 +109,11 @@ func TestTheLogIsReadLiveAndFromANumber(t *testing.T) {
 }
 
 // A key belongs to the first request that it came with, whichever two routes are asked, in either order and at once.
-func TestAKeyBelongsToOneRequestOnAllRoutes(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{})
+func aKeyBelongsToOneRequestOnAllRoutes(t *testing.T, r *rig) {
 	type request struct{ method, path, body string }
 	requests := []request{
 		{"POST", "/v1/messages", `{"text":"hello"}`},
-		{"POST", "/v1/sessions", `{"name":"Trip"}`},
+		{"POST", "/v1/sessions", `{"name":"Errand"}`},
 		{"POST", "/v1/files?name=a.txt", "content"},
 		{"POST", "/v1/backup", "{}"},
 		{"POST", "/v1/sign-in/codes", "{}"},
