@@ -38,11 +38,15 @@ echo '{}' >.vscode/tasks.json; echo 'echo hi' >.envrc; echo '#!/bin/sh' >.githoo
 ln -s .git link; ln -s nested into; ln -s gitdata data; ln -s ../plain old/back; ln -s . loop; ln -s .envrc rc
 `
 
+// templates is the folder that TestMain removes: of the template, once there is one.
+var templates string
+
 var template = sync.OnceValues(func() (string, error) {
 	base, err := os.MkdirTemp("", "parley-estate-")
 	if err != nil {
 		return "", err
 	}
+	templates = base
 	e := estate{home: filepath.Join(base, "home"), dir: filepath.Join(base, "proj")}
 	for _, d := range []string{e.home, e.dir} {
 		if err := os.Mkdir(d, 0o755); err != nil {

@@ -17,7 +17,10 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init()
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(templates) // empty: there is none
+		os.Exit(code)
+	}))
 }
 
 // cell is the real sandbox; one is enough for all tests. It keeps nothing ready, which would outlive them.
