@@ -33,14 +33,16 @@ full: check ## the gate, then all that takes longer
 	$(MAKE) crash KILLS=500
 	$(GO) test -race $(QUIET) -count=5 -timeout 60m $(PKG)
 
-race: ## every test under the race detector, on SQLite and on PostgreSQL
+race: ## every test under the race detector, on SQLite and on PostgreSQL; without it what kills, traces or storms the daemon
 	.ci/browser .ci/postgres $(GO) test -race $(QUIET) -timeout 20m $(PKG)
 	$(GO) test -run 'OnWhatsApp' ./gateway
+	$(GO) test -parallel 4 ./gateway/crashtest
 
 lint: ## gofmt, vet and staticcheck
 	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt -w" $$unformatted; exit 1; }
 	$(GO) vet $(PKG)
 	$(GO) vet -tags sandboxweak ./tools/sandbox/...
+	@! $(GO) build -o /dev/null -tags sandboxweak ./cmd/parley 2>/dev/null || { echo "the program builds with the switches that weaken the sandbox"; exit 1; }
 	$(GO) run $(LINTER) $(PKG)
 	$(GO) run $(LINTER) -tags sandboxweak ./tools/sandbox/...
 
@@ -49,7 +51,7 @@ fuzz: ## each fuzz test for FUZZTIME (10s)
 		echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p >bin/fuzz.log || { cat bin/fuzz.log; exit 1; }; done; done
 
 crash: ## kill the daemon KILLS times (20) under load, damage data directories 1,000 times; nothing may be lost unsaid
-	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -run 'Kill' -v ./cmd/parley ./gateway/...
+	PARLEY_KILLS=$(KILLS) $(GO) test -count=1 -timeout 60m -v ./gateway/crashtest
 	PARLEY_DAMAGES=1000 $(GO) test -count=1 -timeout 60m -run 'R18_R19' -v ./workspace/store
 
 bench: ## the numbers beside a bare echo bot's, ROUNDS (5) alternating rounds: nine minutes; with BASE, a parley or a checkout, compared with it: 28

@@ -389,9 +389,10 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnEveryNetwork(t *testing.T) {
 		sl.AddChannel(slacktest.Channel{ID: id, Name: "room" + id, Kind: slacktest.Public, Members: []string{ana, sl.Team(0).Bot.ID}})
 	}
 	dc := discordtest.Start(t, discordtest.Options{NoLimits: true})
-	dc.AddUser(discordtest.User{ID: person(0), Name: "ana"})
-	dc.AddGuild(discordtest.Guild{ID: discordGuild, Name: "Friends", Members: map[string][]string{person(0): nil}})
-	dc.AddChannel(discordtest.Channel{ID: conversation(0), Type: discordtest.Direct, With: person(0)})
+	const discordGuild, discordRoom, discordThread = "900000000000000001", "900000000000000002", "900000000000000003"
+	dc.AddUser(discordtest.User{ID: anaOnDiscord, Name: "ana"})
+	dc.AddGuild(discordtest.Guild{ID: discordGuild, Name: "Friends", Members: map[string][]string{anaOnDiscord: nil}})
+	dc.AddChannel(discordtest.Channel{ID: anaDiscordDM, Type: discordtest.Direct, With: anaOnDiscord})
 	dc.AddChannel(discordtest.Channel{ID: discordRoom, Type: discordtest.Text, Guild: discordGuild, Name: "general"})
 	dc.AddChannel(discordtest.Channel{ID: discordThread, Type: discordtest.PublicThread, Guild: discordGuild, Name: "incident", Parent: discordRoom})
 	const open = "access: {dm: open, groups: open, require_mention: true}}"
@@ -440,7 +441,7 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnEveryNetwork(t *testing.T) {
 	discord := func(name, channel, peer, thread, mention string) *talk {
 		return &talk{name: name, peer: peer, thread: thread, mention: mention,
 			say: func(text string) string {
-				return dc.Write(discordtest.In{Channel: channel, From: person(0), Text: text})
+				return dc.Write(discordtest.In{Channel: channel, From: anaOnDiscord, Text: text})
 			},
 			edit:   func(id, text string) { dc.EditIn(channel, id, text) },
 			remove: func(id string) { dc.DeleteIn(channel, id) },
@@ -460,7 +461,7 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnEveryNetwork(t *testing.T) {
 		slack("slack dm", slackDM, "", false),
 		slack("slack room", slackTalk, "<@"+sl.Team(0).Bot.ID+"> ", false),
 		slack("slack thread", slackThreads, "<@"+sl.Team(0).Bot.ID+"> ", true),
-		discord("discord dm", conversation(0), conversation(0), "", ""),
+		discord("discord dm", anaDiscordDM, anaDiscordDM, "", ""),
 		discord("discord room", discordRoom, discordRoom, "", "<@"+dc.Bot().ID+"> "),
 		discord("discord thread", discordThread, discordRoom, discordThread, "<@"+dc.Bot().ID+"> "),
 	}

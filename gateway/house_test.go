@@ -33,6 +33,7 @@ cmd/echobot               ->
 cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
 gateway/benchtest         ->
+gateway/crashtest         ->
 gateway/bus               ->
 gateway/live              -> gateway/bus agentloop workspace
 gateway/transport         -> routes workspace workspace/store channels configs

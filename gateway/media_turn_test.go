@@ -107,3 +107,69 @@ func TestStopDuringASteeredFetch(t *testing.T) {
 		return len(sent) > 0 && sent[len(sent)-1] == "echo: hello"
 	})
 }
+
+func TestStopEndsAFetchThatHangs(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana := r.person(11)
+	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang, Times: 1})
+	r.send(ana, 11, "read it", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
+	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.until("typing", func(v telegramtest.View) bool { return len(v.Actions(ana.ID)) > 0 })
+	r.say(ana, 11, "/stop")
+	r.wait(ana, 1)
+	r.say(ana, 11, "hello")
+	got := texts(r.wait(ana, 2))
+	if got[1] != "echo: hello" {
+		t.Errorf("%q", got)
+	}
+	if got := r.rows(`SELECT state, text FROM inputs ORDER BY seq`); got[0] != "cancelled|read it" {
+		t.Errorf("inputs %q", got)
+	}
+	r.tg.ClearFaults()
+}
+
+func TestEditDuringAFetchIsWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, setup{})
+	ana := r.person(11)
+	r.tg.AddFault(telegramtest.Fault{Method: "file", Do: telegramtest.Hang})
+	id := r.send(ana, 11, "read it", telegramtest.File{Type: "document", Name: "a.txt", Data: []byte("text")})
+	r.until("the fetch", func(v telegramtest.View) bool { return v.Calls("getFile") == 1 })
+	r.tg.EditIn(ana.ID, id, "count its letters")
+	r.stored("the edit", `SELECT text FROM inputs ORDER BY seq`, "count its letters", "count its letters")
+	r.tg.ClearFaults()
+	if got := texts(r.wait(ana, 1)); !strings.HasPrefix(got[0], "echo: count its letters\n\n[attached file: inbox/a.txt") {
+		t.Errorf("%q", got)
+	}
+	r.say(ana, 11, "next")
+	r.wait(ana, 2)
+	if b := r.llm.Bodies(); strings.Contains(b[1], "read it") || !strings.Contains(b[1], "count its letters") {
+		t.Error("the next turn sees another text")
+	}
+}
+
+// A text that is followed at once by its picture is one turn, and the picture is in it.
+func TestPictureRightBehindItsQuestionIsAnsweredWithIt(t *testing.T) {
+	t.Parallel()
+	hold, asked := make(chan struct{}), make(chan int, 10)
+	r := newRig(t, setup{extra: "sessions: {queue: {debounce: 60s}}\nreplies: {placeholder_after: 1m}", script: func(q *llmtest.Request) llmtest.Reply {
+		asked <- q.N
+		if !strings.Contains(string(q.Body), "image_url") {
+			<-hold
+		}
+		return llmtest.Echo(q)
+	}})
+	defer close(hold)
+	ana := r.person(11)
+	r.say(ana, 11, "what is this?")
+	receive(t, asked, "a model call")
+	r.send(ana, 11, "", telegramtest.File{Type: "photo", Data: photo(t, 30, 20)})
+	got := r.wait(ana, 1)
+	if !strings.Contains(got[0].Text, "30×20") {
+		t.Errorf("%q", got[0].Text)
+	}
+	if got := r.rows(`SELECT state, count(DISTINCT run_id), count(*) FROM inputs GROUP BY state`); got[0] != "answered|1|2" {
+		t.Errorf("inputs %q", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"parley/agentloop/llm/llmtest"
+	"parley/channels/channeltest/stage"
 	"parley/channels/telegram/telegramtest"
 	"parley/configs"
 	"parley/gateway"
@@ -69,7 +70,7 @@ type heldCall struct{ called, open chan struct{} }
 func newObedientWorld(t *testing.T, weak weakness) *trialWorld {
 	t.Helper()
 	w := &trialWorld{trialState: &trialState{model: newObedient(), weak: weak, holds: map[string]*heldCall{}, pages: map[string]string{}, outputs: map[string]string{}}}
-	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
+	r := &rig{t: t, dir: t.TempDir(), log: &stage.Log{}}
 	w.rig = r
 	r.tg = telegramtest.Start(t, telegramtest.Options{NoLimits: true})
 	r.llm = llmtest.Start(t, w.model.reply)

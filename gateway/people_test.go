@@ -10,6 +10,7 @@ import (
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/channeltest"
+	"parley/channels/channeltest/stage"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 	"parley/gateway/control"
@@ -211,7 +212,7 @@ func TestT10_StopInAGroupIsForTheRequesterAndOwners(t *testing.T) {
 // T12: a noisy day leaves no secret and no word of what people wrote in the log.
 func TestT12_LogHoldsNoSecretsAndNoTexts(t *testing.T) {
 	t.Parallel()
-	info := &logBuffer{}
+	info := &stage.Log{}
 	boom := testTool{name: "boom", call: boomCall}
 	r := newRig(t, setup{opt: func(o *gateway.Options) {
 		o.Tools = append(o.Tools, boom)
@@ -252,11 +253,11 @@ func TestT12_LogHoldsNoSecretsAndNoTexts(t *testing.T) {
 	r.write("nonsense: canary-config\n" + r.config())
 	r.g.Reload()
 	ctx := t.Context()
-	if err := info.wait(ctx, "configuration refused, the former one stays in force", 1); err != nil {
+	if err := info.Wait(ctx, "configuration refused, the former one stays in force", 1); err != nil {
 		t.Fatal(err)
 	}
 	r.tg.Revoke()
-	if err := info.wait(ctx, "state=fatal", 1); err != nil {
+	if err := info.Wait(ctx, "state=fatal", 1); err != nil {
 		t.Fatal(err)
 	}
 	text := info.String()

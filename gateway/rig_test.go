@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/all"
+	"parley/channels/channeltest/stage"
 	"parley/channels/telegram/telegramtest"
 	"parley/configs"
 	"parley/gateway"
@@ -27,52 +29,13 @@ type rig struct {
 	url  string // of the model server
 	dir  string
 	conf string
-	log  *logBuffer
+	log  *stage.Log
 	g    *gateway.Gateway
 }
 
-// logBuffer keeps a log for assertions, and for the failing test to show.
-type logBuffer struct {
-	mu   sync.Mutex
-	buf  strings.Builder
-	grew chan struct{} // closed by the next line
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.grew != nil {
-		close(b.grew)
-		b.grew = nil
-	}
-	return b.buf.Write(p)
-}
-
-// wait blocks until the log holds n lines or more with the text.
-func (b *logBuffer) wait(ctx context.Context, text string, n int) error {
-	for {
-		b.mu.Lock()
-		if strings.Count(b.buf.String(), text) >= n {
-			b.mu.Unlock()
-			return nil
-		}
-		if b.grew == nil {
-			b.grew = make(chan struct{})
-		}
-		grew := b.grew
-		b.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the log never said %q %d times: %w", text, n, ctx.Err())
-		case <-grew:
-		}
-	}
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
+func TestMain(m *testing.M) {
+	sandbox.Init()           // this binary is started again for each command
+	goleak.VerifyTestMain(m) // a stopped gateway has left no goroutine
 }
 
 // setup is what a test changes of the rig; extra is YAML that is appended, in which {{model}} is the model server.
@@ -94,7 +57,7 @@ func newRig(t *testing.T, s setup) *rig {
 	if s.access == "" {
 		s.access = "{dm: open, groups: open, require_mention: true}"
 	}
-	r := &rig{t: t, dir: t.TempDir(), log: &logBuffer{}}
+	r := &rig{t: t, dir: t.TempDir(), log: &stage.Log{}}
 	r.tg = telegramtest.Start(t, telegramtest.Options{NoLimits: !s.limits})
 	r.llm = llmtest.Start(t, s.script)
 	r.url = r.llm.URL

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley/agentloop/llm/llmtest"
+	"parley/channels/channeltest/stage"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
 	"parley/tools"
@@ -117,7 +118,7 @@ func (r *rig) logged(text string, n int) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
-	if err := r.log.wait(ctx, text, n); err != nil {
+	if err := r.log.Wait(ctx, text, n); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -215,4 +216,4 @@ func lookAround(context.Context, tools.Call) (tools.Result, error) {
 
 func boomCall(context.Context, tools.Call) (tools.Result, error) { panic("boom") }
 
-func infoLog(b *logBuffer) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+func infoLog(b *stage.Log) *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }

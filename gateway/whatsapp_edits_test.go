@@ -3,16 +3,50 @@
 package gateway_test
 
 import (
+	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"go.mau.fi/whatsmeow/store/sqlstore"
 	"go.mau.fi/whatsmeow/types"
 
+	"parley/channels"
 	"parley/channels/whatsapp/whatsapptest"
 	"parley/gateway"
 )
+
+// linkedHere has WhatsApp's factory find a linked device in its directory, as after a login.
+func linkedHere(t *testing.T, s *whatsapptest.Server) func(*gateway.Options) {
+	return func(o *gateway.Options) {
+		o.Channels = slices.Clone(o.Channels)
+		for i, f := range o.Channels {
+			if f.Network != "whatsapp" {
+				continue
+			}
+			o.Channels[i].New = func(name string, options any, d channels.Deps) (channels.Channel, error) {
+				db, err := sql.Open("sqlite", "file:"+filepath.Join(d.Dir, "wa-"+name+".db")+"?_pragma=foreign_keys(1)&_txlock=immediate")
+				if err != nil {
+					return nil, err
+				}
+				box := sqlstore.NewWithDB(db, "sqlite", nil)
+				if err := box.Upgrade(t.Context()); err != nil {
+					return nil, err
+				}
+				if _, err := s.Link(t.Context(), box.NewDevice(), 60); err != nil {
+					return nil, err
+				}
+				if err := box.Close(); err != nil {
+					return nil, err
+				}
+				return f.New(name, options, d)
+			}
+		}
+	}
+}
 
 // R03, T08: on WhatsApp, too, what people edit and delete takes effect; whichever of their two addresses they come by, and
 // also where it is the number before and the LID after.

@@ -1,4 +1,6 @@
-package gateway_test
+//go:build !race
+
+package crashtest
 
 import (
 	"bytes"

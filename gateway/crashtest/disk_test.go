@@ -1,4 +1,6 @@
-package gateway_test
+//go:build !race
+
+package crashtest
 
 import (
 	"errors"
@@ -110,9 +112,8 @@ func (w *world) readiness() (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(body))
 }
 
-// TestR09_FullDiskLosesNothing fills the disk under a daemon at work, twice: once it heals by itself, once it is
-// killed while the disk is full.
-func TestR09_FullDiskLosesNothing(t *testing.T) {
+// fullDisk fills the disk under a daemon at work, twice: once it heals by itself, once it is killed while the disk is full.
+func fullDisk(t *testing.T, r row) {
 	w := newWorld(t, telegramtest.Options{})
 	w.smallDisk(48)
 	w.prog = realProgram(t, w.config())
@@ -120,9 +121,9 @@ func TestR09_FullDiskLosesNothing(t *testing.T) {
 	w.boot("", 0)
 	w.progress(2 * messagesPerKill)
 	for _, again := range []bool{false, true} {
-		alarms, healed := w.told("store cannot write"), w.told("store can write again")
+		alarms, healed := w.log.Count("store cannot write"), w.log.Count("store can write again")
 		w.fill()
-		w.until("an alarm", func() bool { return w.told("store cannot write") > alarms })
+		w.until("an alarm", func() bool { return w.log.Count("store cannot write") > alarms })
 		w.until("the health to say so", func() bool { code, _ := w.readiness(); return code == http.StatusServiceUnavailable })
 		w.until("an answer to every message that was acknowledged", func() bool { return len(w.unanswered()) == 0 })
 		acked := w.wire.acked.Load()
@@ -140,13 +141,11 @@ func TestR09_FullDiskLosesNothing(t *testing.T) {
 		} else {
 			began := time.Now()
 			w.empty()
-			w.until("the store to heal", func() bool { return w.told("store can write again") > healed })
+			w.until("the store to heal", func() bool { return w.log.Count("store can write again") > healed })
 			t.Logf("healed %v after there was room", time.Since(began).Round(time.Millisecond))
 		}
 		w.progress(2 * messagesPerKill)
 	}
 	w.settle()
-	w.judged()
+	w.judged(r)
 }
-
-func (w *world) told(what string) int { return strings.Count(w.log.String(), what) }

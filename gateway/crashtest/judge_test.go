@@ -1,26 +1,18 @@
-package gateway_test
+//go:build !race
+
+package crashtest
 
 import (
 	"context"
 	"database/sql"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"parley/workspace/store"
 )
-
-// The limits of R01 and R05: nothing is lost, and on a network that cannot be asked at most two answers a kill come
-// twice while twenty chats talk.
-const twicePerKill = 2
-
-// twiceBesideOthers is the limit of the small run, which shares the machine with all other tests: an answer that was
-// taken waits there for a processor before it can be noted. The promise is measured by itself, with PARLEY_KILLS.
-const twiceBesideOthers = 8
 
 // verdict is what people saw, counted.
 type verdict struct {
@@ -117,16 +109,6 @@ func isCommand(k string, c int) bool {
 	return err == nil && chat == c && (c+n)%10 == 3
 }
 
-// books opens the ended daemon's database.
-func (w *world) books() *sql.DB {
-	w.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.dataDir(), "parley.db"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return db
-}
-
 // invariants are what holds in the books of a daemon that has ended with everything answered: each query counts
 // what must not be.
 func invariants() map[string]string {
@@ -145,52 +127,20 @@ func invariants() map[string]string {
 	}
 }
 
-// inOrder wants a count of 0 from the ended daemon's books.
-func (w *world) inOrder(what, query string) {
-	w.t.Helper()
-	db := w.books()
-	defer db.Close()
-	var n int
-	if err := db.QueryRow(query).Scan(&n); err != nil {
-		w.t.Fatalf("%s: %v", what, err)
-	}
-	if n != 0 {
-		w.t.Errorf("%s: %d", what, n)
-	}
-}
-
 // audit checks the store's own invariants, and returns the markers of inputs that ended without an answer.
 func (w *world) audit() map[string]bool {
 	w.t.Helper()
 	db := w.books()
 	defer db.Close()
 	for what, query := range invariants() {
-		var n int
-		if err := db.QueryRow(query).Scan(&n); err != nil {
-			w.t.Fatalf("%s: %v", what, err)
-		}
-		if n != 0 {
-			w.t.Errorf("%s: %d", what, n)
-		}
+		w.none(what, query)
 	}
 	for c := 1; c <= chatsAtOnce; c++ {
 		w.auditChat(db, c)
 	}
 	refused := map[string]bool{}
-	rows, err := db.Query(`SELECT text FROM inputs WHERE state = 'failed'`)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			w.t.Fatal(err)
-		}
+	for _, text := range w.rows(`SELECT text FROM inputs WHERE state = 'failed'`) {
 		refused[marker.FindString(text)] = true
-	}
-	if err := rows.Err(); err != nil {
-		w.t.Fatal(err)
 	}
 	return refused
 }
@@ -231,10 +181,10 @@ func (w *world) verify() {
 }
 
 // report is judged, and fails where the kills met nothing: then nothing is proven.
-func (w *world) report() {
+func (w *world) report(r row) {
 	w.t.Helper()
 	met := w.met()
-	if unknown := w.judged(); !met {
+	if unknown := w.judged(r); !met {
 		w.t.Errorf("the kills met nothing: %d updates given again, %d model calls again, %d unknown parts; each must have occurred",
 			w.wire.again.Load(), w.wire.reasked.Load(), unknown)
 	}
@@ -250,7 +200,7 @@ const doubted = "a part may have been sent"
 
 // judged audits and judges a world whose daemon has ended, prints the table, and fails what must not be. It returns
 // how many parts were in doubt.
-func (w *world) judged() (unknown int) {
+func (w *world) judged(r row) (unknown int) {
 	w.t.Helper()
 	refused := w.audit()
 	w.verify()
@@ -284,11 +234,7 @@ func (w *world) judged() (unknown int) {
 	if v.lost+v.disordered+v.misrouted > 0 {
 		w.t.Errorf("lost %d, out of order %d, misrouted %d; all must be 0", v.lost, v.disordered, v.misrouted)
 	}
-	limit := twicePerKill
-	if os.Getenv("PARLEY_KILLS") == "" {
-		limit = twiceBesideOthers
-	}
-	if v.twice > limit*len(w.kills) {
+	if limit := r.mayRepeat(); v.twice > limit*len(w.kills) {
 		w.t.Errorf("%d answers came twice after %d kills, the limit is %d a kill", v.twice, len(w.kills), limit)
 	}
 	return unknown

@@ -1,11 +1,10 @@
-package gateway_test
+//go:build !race
+
+package crashtest
 
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,17 +18,13 @@ import (
 // chatsAtOnce is how many people talk at the same time.
 const chatsAtOnce = 20
 
-// world is people who talk to a daemon that keeps dying. What they see is judged, not what the daemon says.
+// world is people on Telegram who talk to a daemon that is killed at a named point of its work. What they see is judged, not
+// what the daemon says.
 type world struct {
-	t    *testing.T
+	*scene
 	wire *wire
-	dir  string
-	prog program
-	log  *logBuffer
-	ctx  context.Context // ends when the test must
 
 	mu      sync.Mutex
-	d       *daemon
 	gen     int // counts the daemon's lives, from 1
 	armed   string
 	left    int // passages until the armed point kills
@@ -71,52 +66,18 @@ const (
 
 func newWorld(t *testing.T, opt telegramtest.Options) *world {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Minute)
-	t.Cleanup(cancel)
-	w := &world{t: t, dir: t.TempDir(), log: &logBuffer{}, ctx: ctx, born: map[messageID]int{}, seen: map[string]bool{}, excused: map[int]int{},
-		fresh: map[int]int{}, enough: make(chan struct{})}
+	w := &world{scene: newScene(t), born: map[messageID]int{}, seen: map[string]bool{}, excused: map[int]int{}, fresh: map[int]int{}, enough: make(chan struct{})}
 	opt.NoLimits = true
 	opt.OnSent, opt.OnEdited = w.sees, w.sees
 	w.wire = newWire(t, opt)
 	w.wire.pass = w.pass
-	w.writeConfig("")
-	t.Cleanup(func() {
-		if w.d != nil {
-			w.d.kill()
-		}
-		if t.Failed() {
-			t.Log(tail(w.log.String(), 20_000))
-		}
-	})
+	w.wake = func() { w.wire.tg.Raw("poll", "{}") } // those who wait for the network look again: no bot asked for this update, so none gets it
+	w.write(w.wire.model.URL+"/v1", fmt.Sprintf(`{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: open}}`, w.wire.tg.Token(), w.wire.net.URL), earlySigns)
 	return w
 }
 
-func tail(s string, n int) string {
-	if len(s) > n {
-		return "…" + s[len(s)-n:]
-	}
-	return s
-}
-
-func (w *world) config() string { return filepath.Join(w.dir, "parley.yaml") }
-
-func (w *world) dataDir() string { return filepath.Join(w.dir, "data") }
-
-// writeConfig has signs come early, so that streamed answers have a placeholder that grows.
-func (w *world) writeConfig(extra string) {
-	w.t.Helper()
-	yaml := fmt.Sprintf(`
-data_dir: %s
-gateway: {listen: "127.0.0.1:0", token: "%s"}
-models: [{name: m, api: openai, base_url: "%s/v1", api_key: sk-test-canary, model: test-1}]
-agents: [{id: assistant, name: Assistant, default: true, model: m}]
-channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: {dm: open}}]
-replies: {typing_after: 20ms, placeholder_after: 50ms}
-%s`, w.dataDir(), apiToken, w.wire.model.URL, w.wire.tg.Token(), w.wire.net.URL, extra)
-	if err := os.WriteFile(w.config(), []byte(yaml), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-}
+// earlySigns have a streamed answer begin as a placeholder that grows.
+const earlySigns = "replies: {typing_after: 20ms, placeholder_after: 50ms}"
 
 // pass is the wire's: it kills at the armed point, and times what comes after a death.
 func (w *world) pass(point string) (died bool) {
@@ -257,45 +218,7 @@ func (w *world) boot(point string, nth int, env ...string) {
 		env = append(env, fmt.Sprintf("%s=%s#%d", childPoint, point, nth))
 	}
 	w.gen++
-	w.d = w.prog.start(w.t, w.log, w.wake, env...)
-}
-
-// wake has those who wait for the network look again: no bot asked for this update, so none gets it.
-func (w *world) wake() { w.wire.tg.Raw("poll", "{}") }
-
-const apiToken = "crash-test-token-0123456789"
-
-// readyLine is what the daemon prints when its listener is up.
-var readyLine = regexp.MustCompile(`Parley is ready: (http://\S+)`)
-
-// url is where the newest life listens.
-func (w *world) url() string {
-	w.t.Helper()
-	var url string
-	w.until("the address of the listener", func() bool {
-		all := readyLine.FindAllStringSubmatch(w.log.String(), -1)
-		if len(all) > 0 {
-			url = all[len(all)-1][1]
-		}
-		return url != ""
-	})
-	return url
-}
-
-// until looks again and again, for what no network tells.
-func (w *world) until(what string, cond func() bool) {
-	w.t.Helper()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	limit := time.NewTimer(30 * time.Second)
-	defer limit.Stop()
-	for !cond() {
-		select {
-		case <-look.C:
-		case <-limit.C:
-			w.t.Fatalf("30 s without %s", what)
-		}
-	}
+	w.start(env...)
 }
 
 // died notes a death.
@@ -334,23 +257,6 @@ func (w *world) settle() time.Duration {
 		w.t.Fatalf("somebody has no answer: %s", w.waiting())
 	}
 	return w.end()
-}
-
-func (w *world) end() time.Duration {
-	w.t.Helper()
-	began := time.Now()
-	w.d.term()
-	limit := time.NewTimer(35 * time.Second)
-	defer limit.Stop()
-	select {
-	case <-w.d.exited:
-	case <-limit.C:
-		w.t.Fatal("the daemon does not end on SIGTERM")
-	}
-	if w.d.code != 0 {
-		w.t.Errorf("exit code %d after SIGTERM", w.d.code)
-	}
-	return time.Since(began)
 }
 
 func (w *world) waiting() string {

@@ -1,11 +1,12 @@
-package gateway_test
+//go:build !race
+
+package crashtest
 
 import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,61 +15,34 @@ import (
 	"parley/channels/telegram/telegramtest"
 )
 
-// killsWanted is how often a test of this kind kills: PARLEY_KILLS, or few.
-func killsWanted(t *testing.T, few int) int {
-	t.Helper()
-	text := os.Getenv("PARLEY_KILLS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("PARLEY_KILLS is %q, want a number above 0", text)
-	}
-	return n
-}
-
-// dice are seeded by the time; the log says how.
-func dice(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
-}
-
 // messagesPerKill is how much is said between two kills: one message of each chat, on average.
 const messagesPerKill = 20
 
 // luckless is how many further kills a run may take that has met nothing: they prove something only when they meet work.
 const luckless = 40
 
-func TestR01_R05_KillAtRandomLosesNothing(t *testing.T) {
-	kills, rng := killsWanted(t, 12), dice(t)
+// killedAtRandom kills the daemon while twenty people talk to it, at work and while it starts.
+func killedAtRandom(t *testing.T, r row) {
+	kills, rng := killsWanted(t, r.few), dice(t)
 	w := newWorld(t, telegramtest.Options{})
 	w.prog = realProgram(t, w.config())
 	w.people()
 	for i := 0; i < kills || !w.met() && i < kills+luckless; i++ {
 		w.boot("", 0)
 		at := "any moment of work"
-		wait := time.Duration(rng.IntN(60_000)) * time.Microsecond
+		within := 60 * time.Millisecond
 		if rng.IntN(4) == 0 { // while it starts and takes up what was left
-			at, wait = "any moment of the start", wait/2
+			at, within = "any moment of the start", within/2
 		} else {
 			w.progress(messagesPerKill * 3 / 4)
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-w.d.exited:
-			t.Fatal("the daemon ended by itself")
-		}
-		w.d.kill()
+		w.killWithin(within, rng)
 		w.died(at)
 	}
 	w.boot("", 0)
 	w.progress(int64(kills*messagesPerKill) - w.answered.Load())
 	w.settle()
-	w.report()
+	w.report(r)
 }
 
 // mustPass are units that every life of a loaded daemon commits; the test finds further ones by itself.
@@ -82,10 +56,12 @@ func fewPoints() []string {
 		"committed step", "commit finish", "committed finish", "answer taken", "placeholder taken", "last edit taken", "commit receipt", "committed boot"}
 }
 
-func TestR05_KillAtEveryPointLosesNothing(t *testing.T) {
-	kills, rng := killsWanted(t, 0), dice(t)
+// killedAtEveryPoint kills the daemon at each point that it passes: around every commit, and at every call to its network
+// and its model.
+func killedAtEveryPoint(t *testing.T, r row) {
+	kills, rng := killsWanted(t, r.few), dice(t)
 	w := newWorld(t, telegramtest.Options{})
-	w.prog = hookedProgram(t, w.config())
+	w.prog = testProgram(t, w.config())
 	w.people()
 	points := append(wirePoints(), w.learnPoints()...)
 	for _, unit := range mustPass() {
@@ -101,7 +77,7 @@ func TestR05_KillAtEveryPointLosesNothing(t *testing.T) {
 	}
 	w.boot("", 0)
 	w.settle()
-	w.report()
+	w.report(r)
 }
 
 // learnPoints runs two lives, one that is killed and one that ends, and returns the store's points that they passed.
@@ -166,20 +142,21 @@ func (w *world) killAt(point string, rng *rand.Rand) {
 	w.died(point)
 }
 
-func TestR08_TermDrainsAndASecondKills(t *testing.T) {
+// drained ends the daemon under load, once, and then twice in a row: the first signal drains, the second kills.
+func drained(t *testing.T, r row) {
 	w := newWorld(t, telegramtest.Options{})
 	w.prog = realProgram(t, w.config())
 	w.people()
-	for range max(3, killsWanted(t, 3)/10) {
+	for range max(r.few, killsWanted(t, r.few)/10) {
 		w.boot("", 0)
 		w.progress(messagesPerKill)
 		took := w.end()
 		t.Logf("ended %v after SIGTERM, under load", took.Round(time.Millisecond))
-		w.inOrder("parts in doubt after a shutdown", `SELECT COUNT(*) FROM parts WHERE state IN ('sending', 'unknown')`)
-		w.inOrder("shutdowns that were not clean", `SELECT COUNT(*) FROM settings WHERE name = 'clean' AND value <> 'yes'`)
+		w.none("parts in doubt after a shutdown", `SELECT COUNT(*) FROM parts WHERE state IN ('sending', 'unknown')`)
+		w.none("shutdowns that were not clean", `SELECT COUNT(*) FROM settings WHERE name = 'clean' AND value <> 'yes'`)
 	}
 	w.wire.script.Store(&llmtest.Reply{HangBefore: true})
-	if os.Getenv("PARLEY_KILLS") != "" { // it takes what a shutdown may take
+	if full() { // it takes what a shutdown may take
 		w.boot("", 0)
 		<-w.wire.hung
 		if took := w.end(); took > 30*time.Second {
@@ -196,11 +173,7 @@ func TestR08_TermDrainsAndASecondKills(t *testing.T) {
 	w.wire.script.Store(nil)
 	w.boot("", 0)
 	w.settle()
-	limit := twicePerKill
-	if os.Getenv("PARLEY_KILLS") == "" {
-		limit = twiceBesideOthers
-	}
-	if unknown := w.judged(); unknown > limit {
+	if unknown := w.judged(r); unknown > r.mayRepeat() {
 		t.Errorf("%d parts were in doubt; only the second signal may leave any", unknown)
 	}
 }
@@ -225,10 +198,11 @@ func (w *world) signalled(within time.Duration) {
 	}
 }
 
-func TestR03_RedeliveryWithoutKillIsAnsweredOnce(t *testing.T) {
-	messages := int64(1000)
-	if os.Getenv("PARLEY_KILLS") != "" {
-		messages = 10_000
+// redelivered gives every third update again, or twice, and kills nothing.
+func redelivered(t *testing.T, r row) {
+	messages := int64(r.few)
+	if full() {
+		messages *= 10
 	}
 	w := newWorld(t, telegramtest.Options{})
 	w.prog = realProgram(t, w.config())
