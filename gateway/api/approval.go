@@ -6,11 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/approval"
-	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -22,12 +20,8 @@ type approvals struct {
 
 func (a approvals) routes() []route {
 	return []route{
-		{"GET /v1/approvals", a.list, 0,
-			operation{"approvals", "List questions to people, newest first", "state=approvals limit after", nil, one(200,
-				spec.List[view.Approval]{}), ""}},
-		{"GET /v1/approvals/{id}", a.get, 0, operation{"approvals", "Read one whole", "", nil, one(200, view.Approval{}), ""}},
 		{"POST /v1/approvals/{id}", a.decide, system,
-			operation{"approvals", "Answer one; the first answer holds", "", decisionRequest{}, one(200, view.Approval{}), ""}},
+			operation{"approvals", "Answer one; the first answer holds", "", decisionRequest{}, one(200, approval.Item{}), ""}},
 	}
 }
 
@@ -37,32 +31,6 @@ type decisionRequest struct {
 	Reason   string `json:"reason,omitempty"` // of a no: the model is told it
 	// ExternalRef is what a domain's own system calls it; only that may send it.
 	ExternalRef string `json:"external_ref,omitempty"`
-}
-
-func (a approvals) list(w http.ResponseWriter, r *http.Request) error {
-	p, err := wire.PageOf(r)
-	if err != nil {
-		return err
-	}
-	found, next, err := a.control.Approvals.List(r.Context(), a.call(r), workspace.ApprovalState(r.URL.Query().Get("state")),
-		workspace.ApprovalID(p.After), p.Limit)
-	if err != nil {
-		return err
-	}
-	l := spec.List[view.Approval]{Items: []view.Approval{}, Next: view.Optional(next)}
-	for _, one := range found {
-		l.Items = append(l.Items, view.ApprovalOf(one))
-	}
-	wire.Reply(w, http.StatusOK, l)
-	return nil
-}
-
-func (a approvals) get(w http.ResponseWriter, r *http.Request) error {
-	found, err := a.control.Approvals.Show(r.Context(), a.call(r), r.PathValue("id"))
-	if err == nil {
-		wire.Reply(w, http.StatusOK, view.ApprovalOf(found))
-	}
-	return err
 }
 
 // decide takes an answer: of a person, or, by the token that it was given for this one question, of a domain's
@@ -89,13 +57,13 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 	}
 	if errors.Is(err, workspace.ErrDecided) {
 		p := decidedBefore(err)
-		if now, readErr := a.control.Approvals.Show(r.Context(), a.call(r), id); readErr == nil {
-			p.Approval = view.ApprovalOf(now)
+		if now, readErr := approval.Show.Call(r.Context(), a.control.Approvals, a.call(r), control.ByID{ID: id}); readErr == nil {
+			p.Approval = now
 		}
 		return p
 	}
 	if err == nil {
-		wire.Reply(w, http.StatusOK, view.ApprovalOf(decided))
+		wire.Reply(w, http.StatusOK, decided.Item())
 	}
 	return err
 }

@@ -26,6 +26,7 @@ import (
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
+	"parley/gateway/control/approval"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
 	"parley/gateway/control/outbound"
@@ -43,9 +44,9 @@ var named = map[string]any{
 	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": view.Run{}, "RunItem": run.Item{}, "RunDetail": view.RunDetail{},
 	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": run.Stopped{},
 	"Session": session.Item{}, "WorkFiles": file.Filled{}, "WorkFile": file.Item{}, "FilesRemoved": file.Removed{}, "Generation": session.Generation{},
-	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": operator.Channel{}, "Tested": operator.Tested{}, "Login": operator.Login{}, "Finding": channels.Finding{}, "Route": operator.RouteRow{}, "Match": operator.Match{}, "Probe": probeRequest{},
-	"Explained": operator.Explained{}, "PolicyRequest": policyRequest{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
-	"Approval": view.Approval{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
+	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": operator.Channel{}, "Tested": operator.Tested{}, "Login": operator.Login{}, "Finding": channels.Finding{}, "Route": operator.RouteRow{}, "Match": operator.Match{},
+	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
+	"Approval": approval.Item{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
@@ -243,6 +244,9 @@ func bodySchema(fields []spec.Field) *jsonschema.Schema {
 
 func fieldSchema(f spec.Field) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: map[reflect.Kind]string{reflect.String: "string", reflect.Int: "integer", reflect.Int64: "integer", reflect.Bool: "boolean"}[f.Type.Kind()], Format: f.Format}
+	if f.Type == reflect.TypeFor[[]string]() {
+		s.Type, s.Items = "array", &jsonschema.Schema{Type: "string"}
+	}
 	for _, c := range f.Choices {
 		s.Enum = append(s.Enum, c)
 	}
@@ -280,7 +284,7 @@ type types struct {
 
 func newTypes(t *testing.T) *types {
 	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t,
-		"../../channels", ".", "view", "wire", "stream", "../transport", "../control", "../control/conversation", "../control/file", "../control/operator",
+		"../../channels", ".", "view", "wire", "stream", "../transport", "../control", "../control/approval", "../control/conversation", "../control/file", "../control/operator",
 		"../control/outbound", "../control/person", "../control/run", "../control/session")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name

@@ -27,8 +27,6 @@ func (s sessions) routes() []route {
 				spec.List[view.Event]{}), ""}},
 		{"GET /v1/sessions/{key}/events", s.events, 0,
 			operation{"sessions", "Follow a session", "after session_id", nil, one(200, view.Event{}), sseMedia}},
-		{"GET /v1/sessions/{key}/files", s.workFiles, 0,
-			operation{"sessions", "Say what fills the work folder of a session", "path=inside", nil, one(200, file.Filled{}), ""}},
 		{"DELETE /v1/sessions/{key}/files", s.removeFile, soon,
 			operation{"sessions", "Remove a file, or a folder with all that is in it, from the work folder of a session", "path folder",
 				wire.NoBody{}, one(200, file.Removed{}), ""}},
@@ -89,15 +87,6 @@ func (s sessions) entriesBefore(w http.ResponseWriter, ses workspace.Session, be
 // events streams a session. It may be watched before anything was said in it.
 func (s sessions) events(w http.ResponseWriter, r *http.Request) error {
 	return s.streams.Session(w, r, s.call(r))
-}
-
-// workFiles says what fills the work folder of a session, or with ?path= one folder in it.
-func (s sessions) workFiles(w http.ResponseWriter, r *http.Request) error {
-	v, err := s.control.Files.Show(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), r.URL.Query().Get("path"))
-	if err == nil {
-		wire.Reply(w, http.StatusOK, v)
-	}
-	return err
 }
 
 // removeFile removes ?path= from the work folder of a session; a folder only with ?folder=true.

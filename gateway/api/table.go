@@ -32,7 +32,6 @@ func rooms(o Options, g *gate, streams *stream.Streams, closing <-chan struct{})
 		runs{b, streams},
 		approvals{b, o.Systems},
 		sessions{b, streams},
-		explain{b},
 		upkeep{b, streams, g.limits, metrics, closing, o.Log, o.Now},
 		verbs{b},
 	}

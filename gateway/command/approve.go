@@ -11,6 +11,7 @@ import (
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
 	"parley/gateway/control/run"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -45,11 +46,11 @@ func checkApprove(args []string) error {
 
 func approve(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
 	if len(args) == 0 {
-		list, _, err := c.Approvals.List(ctx, call, workspace.ApprovalPending, "", 20)
+		list, err := approval.List.Call(ctx, c.Approvals, call, approval.ListIn{State: string(workspace.ApprovalPending), Page: spec.Page{Limit: 20}})
 		if err != nil {
 			return err
 		}
-		return c.Text(ctx, call, "approval.list", renderApprovals(list))
+		return c.Text(ctx, call, "approval.list", renderApprovals(list.Items))
 	}
 	_, err := c.Approvals.Decide(ctx, call, approval.Decision{Which: args[0], Choice: workspace.Choice(args[1])})
 	return err
@@ -81,19 +82,19 @@ func quoted(ctx context.Context, c *all.Nouns, call control.Call, p workspace.Pr
 	return ended(c, call, err)
 }
 
-func renderApprovals(list []approval.Approval) string {
+func renderApprovals(list []approval.Item) string {
 	if len(list) == 0 {
 		return "Nothing waits for an answer."
 	}
 	var b strings.Builder
 	cut := false
 	for _, ap := range list {
-		cut = cut || workspace.Line(ap.Body.Shown, 120) != ap.Body.Shown
-		fmt.Fprintf(&b, "- **%s** %s: `%s`", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), strings.ReplaceAll(workspace.Line(ap.Body.Shown, 120), "`", "ˋ"))
+		cut = cut || workspace.Line(ap.Text, 120) != ap.Text
+		fmt.Fprintf(&b, "- **%s** %s: `%s`", ap.Short, workspace.Line(ap.Tool, 40), strings.ReplaceAll(workspace.Line(ap.Text, 120), "`", "ˋ"))
 		if ap.Domain != "" {
 			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
 		}
-		fmt.Fprintf(&b, ", asked for by %s\n", ap.AskedBy())
+		fmt.Fprintf(&b, ", asked for by %s\n", ap.AskedBy)
 	}
 	if cut {
 		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")

@@ -37,7 +37,7 @@ func files(ctx context.Context, c *all.Nouns, call control.Call, args []string) 
 	if first(args) == "rm" {
 		_, err = c.Files.Remove(ctx, call, "", path, strings.HasSuffix(path, "/"))
 	} else {
-		_, err = c.Files.Show(ctx, call, "", path)
+		_, err = file.Show.Call(ctx, c.Files, call, file.ShowIn{Path: path})
 	}
 	return err
 }

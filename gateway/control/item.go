@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -48,6 +49,18 @@ func Moment(t time.Time) *time.Time {
 	}
 	t = t.UTC()
 	return &t
+}
+
+// AsJSON is what may be shown as JSON of a call's arguments: where they are not, they are shown as a text.
+func AsJSON(args json.RawMessage) json.RawMessage {
+	if len(args) == 0 || json.Valid(args) {
+		return args
+	}
+	text, err := json.Marshal(string(args))
+	if err != nil { // a string always marshals
+		return nil
+	}
+	return text
 }
 
 // SourceOf is where a session lives: a network, or here.

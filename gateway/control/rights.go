@@ -19,19 +19,17 @@ func rowOf(verb string) rights.Row {
 		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
 	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage", "session.new", "session.switch":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
-	case "session.export", "files", "files.remove", "link":
+	case "session.export", "files.remove", "link":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
 	case "model", "think", "verbose", "context":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}
 	case "approve.button":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own}
-	case "message", "approval.list", "approve",
-		"describe", "file.put", "file.get", "me":
+	case "message", "approve", "describe", "file.put", "file.get", "me":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
 	case "send", "activation":
 		return rights.Row{Owner: rights.Yes}
-	case "run.output", "route.explain",
-		"policy.explain", "logs", "backup", "metrics", "sign-in.code":
+	case "run.output", "logs", "backup", "metrics", "sign-in.code":
 		return rights.Owners
 	}
 	return rights.Row{}

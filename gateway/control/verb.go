@@ -27,6 +27,7 @@ type Verb[C Noun, In, Out any] struct {
 	HTTP   string // method and path; each {name} is a field of In. Empty: no route
 	Status int    // of a good answer; 0: 200. With 204 there is no body
 	Group  string // of HTTP's description
+	Unkept bool   // its answer is not kept for a client's key: it changes nothing, or its answer is a secret
 	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
 	// be left out. Empty: no command is rendered.
 	CLI     string
@@ -58,7 +59,8 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
+		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept,
+		Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 
 // Call does the verb for a caller, as every surface does: first the caller's role is judged, then what was given.

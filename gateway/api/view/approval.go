@@ -1,84 +1,11 @@
 package view
 
 import (
-	"encoding/json"
 	"time"
 
 	"parley/gateway/control"
-	"parley/gateway/control/approval"
 	"parley/workspace"
 )
-
-// Approval is a question to people about one exact tool call.
-type Approval struct {
-	ID      string          `json:"id"`
-	Short   string          `json:"short"`
-	State   string          `json:"state"` // pending, approved, consumed, denied, expired, cancelled, unknown
-	Tool    string          `json:"tool"`
-	Text    string          `json:"text"` // the whole of what would be done
-	Args    json.RawMessage `json:"args"`
-	Cwd     string          `json:"cwd,omitempty"`
-	Env     []string        `json:"env"`
-	Sandbox string          `json:"sandbox,omitempty"`
-	Hash    string          `json:"hash"`
-	Domain  string          `json:"domain,omitempty"` // that owns it; left out: owners decide
-	Origin
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires_at"`
-	Choices []string  `json:"choices"` // what the caller may answer: once, session, deny; empty: nothing
-	Outcome
-}
-
-// Origin is where a question comes from, and who asked for the call.
-type Origin struct {
-	Agent         string `json:"agent"`
-	Session       string `json:"session"` // key
-	SessionID     string `json:"session_id"`
-	RunID         string `json:"run_id"`
-	CallID        string `json:"call_id"`
-	Source        string `json:"source"` // the network it was asked from, or local
-	Requester     string `json:"requester"`
-	RequesterName string `json:"requester_name"`
-	AskedBy       string `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
-	Role          string `json:"role"`     // of the requester when it was asked
-}
-
-// Outcome is how a question was answered.
-type Outcome struct {
-	Decided       *time.Time `json:"decided_at,omitempty"`
-	DecidedBy     string     `json:"decided_by,omitempty"`
-	DecidedByName string     `json:"decided_by_name,omitempty"`
-	Via           string     `json:"via,omitempty"`   // telegram … webchat, api, cli, webhook, command, expiry, message, stop, gateway
-	Grant         string     `json:"grant,omitempty"` // once or session
-	Reason        string     `json:"reason,omitempty"`
-	ExternalRef   string     `json:"external_ref,omitempty"`
-}
-
-// ApprovalOf shows a question as the person sees it who asked for it.
-func ApprovalOf(a approval.Approval) Approval {
-	v := Approval{ID: string(a.ID), Short: workspace.Short(a.ID), State: string(a.State), Tool: a.Tool, Text: a.Body.Shown,
-		Args: valid(a.Body.Args),
-		Cwd:  a.Body.Cwd, Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox, Hash: a.Hash, Domain: a.Domain,
-		Created: a.Created.UTC(), Expires: a.Expires.UTC(), Choices: []string{}}
-	v.Origin = Origin{Agent: string(a.Agent), Session: a.Session, SessionID: string(a.SessionID), RunID: string(a.RunID), CallID: a.CallID,
-		Source:    "local",
-		Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(), Role: string(a.Role)}
-	v.Outcome = Outcome{Decided: control.Moment(a.Decided), DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via,
-		Grant: string(a.Grant), Reason: a.Reason, ExternalRef: a.External}
-	if k, err := workspace.ParseKey(a.Session); err == nil {
-		v.Source = control.SourceOf(k)
-	}
-	if len(v.Args) == 0 {
-		v.Args = json.RawMessage("{}")
-	}
-	if a.Mine {
-		for _, g := range a.Body.Grants {
-			v.Choices = append(v.Choices, string(g))
-		}
-		v.Choices = append(v.Choices, "deny")
-	}
-	return v
-}
 
 // Permission is what an event tells of a question.
 type Permission struct {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/control/approval"
 	"parley/gateway/control/run"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -13,20 +14,20 @@ import (
 // RunDetail is a run with why it was, what it did and when.
 type RunDetail struct {
 	Run
-	Agent         string       `json:"agent"`
-	Generation    int          `json:"generation,omitempty"`
-	Source        string       `json:"source"` // the network, or local
-	RequesterName string       `json:"requester_name"`
-	AskedBy       string       `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
-	Role          string       `json:"role"`
-	Error         string       `json:"error,omitempty"` // for the operator
-	TaskID        string       `json:"task_id,omitempty"`
-	ParentRun     string       `json:"parent_run,omitempty"`
-	Approvals     []Approval   `json:"approvals"` // that it asked for, oldest first
-	Delivery      string       `json:"delivery"`  // delivered, not_delivered, unknown, not_requested
-	Messages      []RunMessage `json:"messages"`
-	Steps         []RunStep    `json:"steps"`
-	Timeline      []RunMoment  `json:"timeline"`
+	Agent         string          `json:"agent"`
+	Generation    int             `json:"generation,omitempty"`
+	Source        string          `json:"source"` // the network, or local
+	RequesterName string          `json:"requester_name"`
+	AskedBy       string          `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
+	Role          string          `json:"role"`
+	Error         string          `json:"error,omitempty"` // for the operator
+	TaskID        string          `json:"task_id,omitempty"`
+	ParentRun     string          `json:"parent_run,omitempty"`
+	Approvals     []approval.Item `json:"approvals"` // that it asked for, oldest first
+	Delivery      string          `json:"delivery"`  // delivered, not_delivered, unknown, not_requested
+	Messages      []RunMessage    `json:"messages"`
+	Steps         []RunStep       `json:"steps"`
+	Timeline      []RunMoment     `json:"timeline"`
 }
 
 // RunMessage is an input of a run, with why it was taken and went there.
@@ -104,7 +105,7 @@ func DetailOf(d run.Detailed, id string) RunDetail {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
 	v := RunDetail{Run: RunOf(d.View, id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
 		RequesterName: d.Name, Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun),
-		Delivery: d.Delivery, Approvals: []Approval{}, Messages: []RunMessage{}, Timeline: []RunMoment{},
+		Delivery: d.Delivery, Approvals: []approval.Item{}, Messages: []RunMessage{}, Timeline: []RunMoment{},
 		Steps: lastCall(stepsOf(d.Steps), d.View)}
 	for _, in := range d.Inputs {
 		v.Messages = append(v.Messages, messageOf(in))
@@ -114,7 +115,7 @@ func DetailOf(d run.Detailed, id string) RunDetail {
 	}
 	v.AskedBy = workspace.Who(workspace.PersonID(v.Requester), workspace.Role(v.Role), d.Name)
 	for _, ap := range d.Approvals {
-		v.Approvals = append(v.Approvals, ApprovalOf(ap))
+		v.Approvals = append(v.Approvals, ap.Item())
 	}
 	v.Timeline = timeline(v)
 	return v

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/gateway/control"
 	"parley/workspace"
 )
 
@@ -171,21 +172,9 @@ func partsOf(content []workspace.Content) []Part {
 	parts := []Part{}
 	for _, c := range content {
 		if c.Kind != workspace.Reasoning {
-			parts = append(parts, Part{Type: string(c.Kind), Text: c.Text, Name: c.Name, CallID: c.CallID, Args: valid(c.Args),
+			parts = append(parts, Part{Type: string(c.Kind), Text: c.Text, Name: c.Name, CallID: c.CallID, Args: control.AsJSON(c.Args),
 				Error: c.Error, MIME: c.MIME, Blob: c.Blob, Size: c.Size})
 		}
 	}
 	return parts
-}
-
-// valid keeps a model's broken arguments as a string: they must not break the event.
-func valid(args json.RawMessage) json.RawMessage {
-	if len(args) == 0 || json.Valid(args) {
-		return args
-	}
-	text, err := json.Marshal(string(args))
-	if err != nil { // a string always marshals
-		return nil
-	}
-	return text
 }

@@ -18,13 +18,14 @@ func Verbs() []control.Any {
 	return []control.Any{
 		person.ListPairings, person.ApprovePairing, person.DenyPairing, person.List, person.Show,
 		outbound.List, outbound.Retry, outbound.Drop,
-		file.ListFolders, file.AcceptHeld,
+		file.Show, file.ListFolders, file.AcceptHeld,
 		session.List, session.Show, session.Create, session.Rename, session.Delete, session.Fork, session.ListGenerations,
+		approval.List, approval.Show,
 		run.List, run.Stop, run.StopAll, run.Pause, run.Resume,
 		operator.SumUsage, operator.ListAudit, operator.VerifyAudit,
 		operator.ListChannels, operator.ShowChannel, operator.TestChannel,
 		operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
-		operator.ListRoutes, operator.ListAgents, operator.ShowConfig, operator.ReloadConfig,
+		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents, operator.ShowConfig, operator.ReloadConfig,
 	}
 }
 
@@ -44,5 +45,5 @@ type Nouns struct {
 
 // List is those whose verbs are values.
 func (n *Nouns) List() []control.Noun {
-	return []control.Noun{n.Sessions, n.Runs, n.People, n.Files, n.Outbound, n.Operator}
+	return []control.Noun{n.Sessions, n.Runs, n.Approvals, n.People, n.Files, n.Outbound, n.Operator}
 }

@@ -261,13 +261,6 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		return func(c control.Call) error { _, err := w.Operator.Log(ctx, c); return err }
 	case "describe":
 		return func(c control.Call) error { return w.Operator.Describe(ctx, c) }
-	case "route.explain":
-		return func(c control.Call) error {
-			_, err := w.Operator.ExplainRoute(ctx, c, operator.Probe{Channel: "tg"})
-			return err
-		}
-	case "files":
-		return func(c control.Call) error { _, err := w.Files.Show(ctx, c, "", ""); return err }
 	case "files.remove":
 		return func(c control.Call) error { _, err := w.Files.Remove(ctx, c, "", "x", false); return err }
 	}

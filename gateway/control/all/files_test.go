@@ -15,6 +15,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/file"
 	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/disk"
@@ -74,7 +75,7 @@ func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	w := newWorld(t)
 	dir := w.worked(t, nil)
 	ana := w.call("ana", workspace.Guest, channels.DM)
-	v, err := w.Files.Show(t.Context(), ana, "", "")
+	v, err := file.Show.Call(t.Context(), w.Files, ana, file.ShowIn{Session: "", Path: ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	if len(v.Items) != 3 || v.Items[0].Path != "big" || !v.Items[0].Folder || v.Items[0].Files != 3 || v.Largest[0].Path != "big/a/large.bin" {
 		t.Errorf("items %+v, largest %+v", v.Items, v.Largest)
 	}
-	if v, err = w.Files.Show(t.Context(), ana, "", "big"); err != nil || v.Path != "big" || len(v.Items) != 2 || v.Items[0].Path != "big/a" || v.Files != 7 {
+	if v, err = file.Show.Call(t.Context(), w.Files, ana, file.ShowIn{Session: "", Path: "big"}); err != nil || v.Path != "big" || len(v.Items) != 2 || v.Items[0].Path != "big/a" || v.Files != 7 {
 		t.Errorf("in big: %+v, %v", v, err)
 	}
 	if _, err := w.Files.Remove(t.Context(), ana, "", "big", false); !errors.Is(err, workspace.ErrDenied) && !errors.Is(err, workspace.ErrInvalid) {
@@ -131,7 +132,7 @@ func TestFilesOfAPersonStayInTheWorkFolder(t *testing.T) {
 		if path == "" {
 			continue
 		}
-		if v, err := w.Files.Show(t.Context(), boss, "", path); err == nil {
+		if v, err := file.Show.Call(t.Context(), w.Files, boss, file.ShowIn{Session: "", Path: path}); err == nil {
 			t.Errorf("%.40q is shown: %+v", path, v)
 		}
 	}
@@ -161,7 +162,7 @@ func TestE63_AnOwnersFolderIsNamedAndNotCleared(t *testing.T) {
 		t.Fatal(err)
 	}
 	boss := w.call("boss", workspace.Owner, channels.DM)
-	v, err := w.Files.Show(t.Context(), boss, "", "")
+	v, err := file.Show.Call(t.Context(), w.Files, boss, file.ShowIn{Session: "", Path: ""})
 	if err != nil || len(v.Mounted) != 1 || v.Mounted[0] != "proj" || v.Bytes > 2<<20 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -175,7 +176,7 @@ func TestE63_AnOwnersFolderIsNamedAndNotCleared(t *testing.T) {
 			t.Errorf("%s is removed", path)
 		}
 	}
-	if _, err := w.Files.Show(t.Context(), boss, "", "proj"); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := file.Show.Call(t.Context(), w.Files, boss, file.ShowIn{Session: "", Path: "proj"}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("the owner's folder is shown: %v", err)
 	}
 	if _, err := w.Files.Remove(t.Context(), boss, "", ".", true); err != nil {
@@ -199,14 +200,14 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 		}
 	}
 	bens := control.SessionWord(w.mine(t, w.call("ben", workspace.Member, channels.DM)))
-	if _, err := w.Files.Show(ctx, w.call("ana", workspace.Member, channels.DM), bens, ""); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := file.Show.Call(ctx, w.Files, w.call("ana", workspace.Member, channels.DM), file.ShowIn{Session: bens, Path: ""}); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana sees ben's: %v", err)
 	}
 	if _, err := w.Files.Remove(ctx, w.call("ana", workspace.Member, channels.DM), bens, "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana clears ben's: %v", err)
 	}
 	for _, c := range []control.Call{w.call("ben", workspace.Member, channels.DM), w.call("boss", workspace.Owner, channels.DM)} {
-		if _, err := w.Files.Show(ctx, c, bens, ""); err != nil {
+		if _, err := file.Show.Call(ctx, w.Files, c, file.ShowIn{Session: bens, Path: ""}); err != nil {
 			t.Errorf("%s: %v", c.Actor.Person, err)
 		}
 	}
@@ -216,7 +217,7 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 		v.Everyone, v.Shared = true, true
 		return v, err
 	}
-	if _, err := w.Files.Show(ctx, w.call("ben", workspace.Member, channels.DM), "", ""); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := file.Show.Call(ctx, w.Files, w.call("ben", workspace.Member, channels.DM), file.ShowIn{Session: "", Path: ""}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member sees everybody's folder: %v", err)
 	}
 	if _, err := w.Files.Remove(ctx, w.call("ben", workspace.Member, channels.DM), "", "small.txt", false); !errors.Is(err, workspace.ErrDenied) {
@@ -243,11 +244,11 @@ func TestFilesAreThoseOfTheLastTurn(t *testing.T) {
 		return open(k, a, r)
 	}
 	api := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
-	if _, err := w.Files.Show(t.Context(), api, control.SessionWord(w.key.String()), ""); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.room {
+	if _, err := file.Show.Call(t.Context(), w.Files, api, file.ShowIn{Session: control.SessionWord(w.key.String()), Path: ""}); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.room {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
 	mine := w.mine(t, w.call("ben", workspace.Member, channels.DM))
-	if _, err := w.Files.Show(t.Context(), w.call("ben", workspace.Member, channels.DM), control.SessionWord(mine), ""); err != nil || asked.Person != "ben" || room != "" {
+	if _, err := file.Show.Call(t.Context(), w.Files, w.call("ben", workspace.Member, channels.DM), file.ShowIn{Session: control.SessionWord(mine), Path: ""}); err != nil || asked.Person != "ben" || room != "" {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
 }
@@ -262,7 +263,7 @@ func TestFilesWithNamesThatCannotBeWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := w.Files.Show(t.Context(), w.call("ana", workspace.Guest, channels.DM), "", "")
+	v, err := file.Show.Call(t.Context(), w.Files, w.call("ana", workspace.Guest, channels.DM), file.ShowIn{Session: "", Path: ""})
 	if err != nil || len(v.Items) != 8 {
 		t.Fatalf("%+v, %v", v.Items, err)
 	}

@@ -8,9 +8,10 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -60,65 +61,74 @@ func (a Approval) AskedBy() string {
 	return workspace.Who(a.Requester, a.Role, cmp.Or(a.Body.Asked, a.Name))
 }
 
-// Age is how long a question has stood.
-func (a Approval) Age(now time.Time) time.Duration { return now.Sub(a.Created) }
-
 // approvalsShown is how many recent ones a short id is looked for among.
 const approvalsShown = 200
 
-// List lists questions, newest first, those that the caller may decide about or asked for. state may be empty.
-// next goes on behind the last that was looked at.
-func (c *Approvals) List(_ context.Context, call control.Call, state workspace.ApprovalState,
-	after workspace.ApprovalID, limit int) (items []Approval, next workspace.ApprovalID, err error) {
-	if err := c.Allow(call, "approval.list"); err != nil {
-		return nil, "", err
-	}
-	if state != "" && state != workspace.ApprovalUnknown && !known(state) {
-		return nil, "", workspace.Say(workspace.ErrInvalid, "There is no state %q of approvals.", clip.Runes(string(state), 40))
-	}
-	for looked := 0; looked < control.LookMost; {
-		rows, err := c.Store.ApprovalsBefore(after, control.LookAt)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, ap := range rows {
-			after = ap.ID
-			if !c.sees(call, ap) {
-				continue
-			}
-			v, err := c.view(call, ap)
-			if err != nil {
-				return nil, "", err
-			}
-			if state != "" && v.State != state {
-				continue
-			}
-			if items = append(items, v); len(items) > limit {
-				return items[:limit], items[limit-1].ID, nil
-			}
-		}
-		if looked += len(rows); len(rows) < control.LookAt {
-			return items, "", nil
-		}
-	}
-	return items, after, nil
+// readers are those who may read questions, as far as they concern them.
+var readers = rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
+
+// ListIn says which questions are wanted.
+type ListIn struct {
+	State string `query:"state" help:"only in this *state*" enum:"pending,approved,consumed,denied,expired,cancelled,unknown"`
+	spec.Page
 }
 
-func known(state workspace.ApprovalState) bool {
-	return slices.Contains([]workspace.ApprovalState{workspace.ApprovalPending, workspace.ApprovalApproved,
-		workspace.ApprovalConsumed, workspace.ApprovalDenied, workspace.ApprovalExpired, workspace.ApprovalCancelled}, state)
+// List lists questions that the caller may decide about or asked for. Next goes on behind the last that was looked at.
+var List = control.Verb[*Approvals, ListIn, spec.List[Item]]{
+	Name: "approval.list", Help: "List questions to people, newest first", Rights: readers,
+	HTTP: "GET /v1/approvals", Group: "approvals",
+	Do: func(_ context.Context, c *Approvals, call control.Call, in ListIn) (spec.List[Item], error) {
+		l, after := spec.Whole[Item](nil), workspace.ApprovalID(in.After)
+		for looked := 0; looked < control.LookMost; {
+			rows, err := c.Store.ApprovalsBefore(after, control.LookAt)
+			if err != nil {
+				return l, err
+			}
+			for _, ap := range rows {
+				it, err := c.item(call, ap)
+				switch {
+				case err != nil:
+					return l, err
+				case it == nil || in.State != "" && it.State != in.State:
+				case len(l.Items) == in.Limit:
+					l.Next = &l.Items[in.Limit-1].ID
+					return l, nil
+				default:
+					l.Items = append(l.Items, *it)
+				}
+				after = ap.ID
+			}
+			if looked += len(rows); len(rows) < control.LookAt {
+				return l, nil
+			}
+		}
+		next := string(after)
+		l.Next = &next
+		return l, nil
+	},
+}
+
+// item is a question as the caller sees it; nil: it is not their business.
+func (c *Approvals) item(call control.Call, ap workspace.Approval) (*Item, error) {
+	if !c.sees(call, ap) {
+		return nil, nil
+	}
+	v, err := c.view(call, ap)
+	it := v.Item()
+	return &it, err
 }
 
 // Show reads one, by its id or the short form of a recent one.
-func (c *Approvals) Show(_ context.Context, call control.Call, which string) (Approval, error) {
-	if err := c.Allow(call, "approval.list"); err != nil {
-		return Approval{}, err
-	}
-	ap, err := c.find(call, which)
-	if err != nil {
-		return Approval{}, err
-	}
-	return c.view(call, ap)
+var Show = control.Verb[*Approvals, control.ByID, Item]{
+	Name: "approval.list", Help: "Read one whole", Rights: readers, HTTP: "GET /v1/approvals/{id}", Group: "approvals",
+	Do: func(_ context.Context, c *Approvals, call control.Call, in control.ByID) (Item, error) {
+		ap, err := c.find(call, in.ID)
+		if err != nil {
+			return Item{}, err
+		}
+		v, err := c.view(call, ap)
+		return v.Item(), err
+	},
 }
 
 func (c *Approvals) view(call control.Call, ap workspace.Approval) (v Approval, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/blob"
@@ -76,21 +77,29 @@ type Removed struct {
 	Left    Filled `json:"left"`    // what the work folder holds now
 }
 
+// ShowIn names a folder of a work folder.
+type ShowIn struct {
+	Session control.SessionWord `path:"key"`
+	Path    string              `query:"path" help:"only what is in this *folder*, relative to the work folder"`
+}
+
 // Show tells what fills the work folder of a session, or one folder in it. An empty key is the session that the chat writes into.
-func (c *Files) Show(ctx context.Context, call control.Call, key control.SessionWord, path string) (Filled, error) {
-	if err := c.Allow(call, "files"); err != nil {
-		return Filled{}, err
-	}
-	k, work, err := c.workOf(call, key)
-	if err != nil {
-		return Filled{}, err
-	}
-	defer work.close()
-	v, err := work.view(k, path)
-	if err != nil {
-		return v, err
-	}
-	return v, c.Answer(call, v)
+var Show = control.Verb[*Files, ShowIn, Filled]{
+	Name: "files", Help: "Say what fills the work folder of a session",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
+	HTTP:   "GET /v1/sessions/{key}/files", Group: "sessions",
+	Do: func(_ context.Context, c *Files, call control.Call, in ShowIn) (Filled, error) {
+		k, work, err := c.workOf(call, in.Session)
+		if err != nil {
+			return Filled{}, err
+		}
+		defer work.close()
+		v, err := work.view(k, in.Path)
+		if err != nil {
+			return v, err
+		}
+		return v, c.Answer(call, v)
+	},
 }
 
 // Remove removes a file of a session's work folder, or with folder a folder with all that is in it; "." with folder is

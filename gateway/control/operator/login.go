@@ -30,7 +30,7 @@ type LoginIn struct {
 // LoginChannel begins to link a channel, or joins the attempt that is under way, and returns with its first code.
 var LoginChannel = control.Verb[*Operator, LoginIn, Login]{
 	Name: "channel.login", Help: "Begin to link one to an account, or join the attempt under way", Rights: rights.Owners,
-	HTTP: "POST /v1/channels/{name}/login", Status: http.StatusAccepted, Group: "channels",
+	HTTP: "POST /v1/channels/{name}/login", Status: http.StatusAccepted, Group: "channels", Unkept: true, // a secret
 	Do: func(ctx context.Context, c *Operator, call control.Call, in LoginIn) (Login, error) {
 		if _, err := c.channel(in.Name); err != nil {
 			return Login{}, err

@@ -7,6 +7,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -14,14 +15,14 @@ import (
 
 // PolicyProbe is a made-up call of a tool, or of none in particular. Empty fields are an owner in a local session.
 type PolicyProbe struct {
-	Agent   workspace.AgentID
-	Person  string // by id; their role holds where Role is empty
-	Role    string
-	Channel string // configured name
-	Route   string // label of a rule, as `why` and the list of routes show it
-	Helper  bool
-	Tool    string          // empty: every tool, as far as is known before a call
-	Args    json.RawMessage // of the call; needs Tool
+	Agent   workspace.AgentID `path:"id"`
+	Person  string            `json:"person,omitempty" help:"*id* of the person; left out: an owner"`
+	Role    string            `json:"role,omitempty" help:"in place of the person's *role*: owner, member, guest, nobody"`
+	Channel string            `json:"channel,omitempty" help:"configured *name* of the channel; left out: a local session"`
+	Route   string            `json:"route,omitempty" help:"*label* of the rule that chose the agent, as the list of routes shows it"`
+	Helper  bool              `json:"helper,omitempty" help:"a helper calls"`
+	Tool    string            `json:"tool,omitempty" help:"*name* of the tool; left out: every one, as far as is known before a call"`
+	Args    json.RawMessage   `json:"args,omitempty" help:"arguments of the call; they need a tool"`
 }
 
 // PolicyTool is what tool policy says of one tool.
@@ -62,35 +63,36 @@ func PolicyOutcome(d workspace.ToolDecision) string {
 }
 
 // ExplainPolicy says what tool policy would say. Nothing is run, asked or stored.
-func (c *Operator) ExplainPolicy(_ context.Context, call control.Call, p PolicyProbe) (PolicyExplained, error) {
-	if err := c.Allow(call, "policy.explain"); err != nil {
-		return PolicyExplained{}, err
-	}
-	agent, ok := c.Snapshot().Agents[p.Agent]
-	if !ok {
-		return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(p.Agent), 80))
-	}
-	x := PolicyExplained{Agent: string(p.Agent), Person: p.Person, Role: p.Role, Channel: p.Channel, Route: p.Route,
-		Helper: p.Helper, Layers: tools.Layers(), Tools: []PolicyTool{}}
-	s, err := c.subject(p, &x)
-	if err != nil {
-		return PolicyExplained{}, err
-	}
-	if p.Tool != "" {
-		if len(p.Args) > 0 && !json.Valid(p.Args) {
-			return PolicyExplained{}, workspace.Say(workspace.ErrInvalid, "The arguments are not JSON.")
+var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
+	Name: "policy.explain", Help: "Say what tool policy would do with a call", Rights: rights.Owners,
+	HTTP: "POST /v1/agents/{id}/policy/explain", Group: "agents", Unkept: true,
+	Do: func(_ context.Context, c *Operator, _ control.Call, p PolicyProbe) (PolicyExplained, error) {
+		agent, ok := c.Snapshot().Agents[p.Agent]
+		if !ok {
+			return PolicyExplained{}, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(p.Agent), 80))
 		}
-		spec := tools.Spec{Name: p.Tool}
-		if t, ok := agent.Tools.Lookup(p.Tool); ok {
-			spec = t.Spec()
+		x := PolicyExplained{Agent: string(p.Agent), Person: p.Person, Role: p.Role, Channel: p.Channel, Route: p.Route,
+			Helper: p.Helper, Layers: tools.Layers(), Tools: []PolicyTool{}}
+		s, err := c.subject(p, &x)
+		if err != nil {
+			return PolicyExplained{}, err
 		}
-		x.Tools = append(x.Tools, policyTool(spec, agent.Tools.Decide(s, p.Tool, p.Args)))
+		if p.Tool != "" {
+			if len(p.Args) > 0 && !json.Valid(p.Args) {
+				return PolicyExplained{}, workspace.Say(workspace.ErrInvalid, "The arguments are not JSON.")
+			}
+			spec := tools.Spec{Name: p.Tool}
+			if t, ok := agent.Tools.Lookup(p.Tool); ok {
+				spec = t.Spec()
+			}
+			x.Tools = append(x.Tools, policyTool(spec, agent.Tools.Decide(s, p.Tool, p.Args)))
+			return x, nil
+		}
+		for _, j := range agent.Tools.All(s) {
+			x.Tools = append(x.Tools, policyTool(j.Spec, j.Verdict))
+		}
 		return x, nil
-	}
-	for _, j := range agent.Tools.All(s) {
-		x.Tools = append(x.Tools, policyTool(j.Spec, j.Verdict))
-	}
-	return x, nil
+	},
 }
 
 // subject is whom policy judges, as far as the probe says.

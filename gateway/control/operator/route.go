@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 
 	"parley/channels"
@@ -62,16 +63,16 @@ var ListRoutes = control.Verb[*Operator, struct{}, spec.List[RouteRow]]{
 
 // Probe is a made-up message for a dry run of gate and routes.
 type Probe struct {
-	Channel   string // configured name
-	Kind      channels.PeerKind
-	Peer      string
-	Thread    string
-	User      string
-	Roles     []string
-	Server    string
-	Team      string
-	Text      string
-	Mentioned bool
+	Channel   string            `json:"channel" help:"configured *name* of the channel that it comes by"`
+	Kind      channels.PeerKind `json:"kind,omitempty" help:"*kind* of the chat: dm, group or room; left out: dm"`
+	Peer      string            `json:"peer,omitempty" help:"the network's *id* of the chat"`
+	Thread    string            `json:"thread,omitempty" help:"the network's *id* of the thread in it"`
+	User      string            `json:"user,omitempty" help:"the network's *id* of the sender; left out: the peer"`
+	Roles     []string          `json:"roles,omitempty" help:"the sender's *roles* on the network"`
+	Server    string            `json:"server,omitempty" help:"the network's *id* of the server"`
+	Team      string            `json:"team,omitempty" help:"the network's *id* of the team"`
+	Text      string            `json:"text,omitempty" help:"what it says"`
+	Mentioned bool              `json:"mentioned,omitempty" help:"it names the bot"`
 }
 
 // Tried is one rule as a dry run saw it, the most specific first.
@@ -99,39 +100,32 @@ type Explained struct {
 }
 
 // ExplainRoute runs gate and routes over a made-up message and stores nothing.
-func (c *Operator) ExplainRoute(_ context.Context, call control.Call, p Probe) (Explained, error) {
-	if p.Kind == "" {
-		p.Kind = channels.DM
-	}
-	if p.Kind != channels.DM && p.Kind != channels.Group && p.Kind != channels.Room {
-		return Explained{}, workspace.Say(workspace.ErrInvalid, "There is no kind %q. Kinds are dm, group and room.", string(p.Kind))
-	}
-	if p.User == "" {
-		p.User = p.Peer
-	}
-	f := routes.Facts{In: channels.Inbound{Kind: channels.KindMessage, From: channels.Sender{User: channels.UserID(p.User), Roles: p.Roles},
-		To:   channels.Address{Kind: p.Kind, Peer: channels.PeerID(p.Peer), Thread: channels.ThreadID(p.Thread)},
-		Text: p.Text, Mentioned: p.Mentioned, Server: p.Server, Team: p.Team}}
-	v, route, considered, err := c.explain(call, f, p.Channel)
-	if err != nil {
-		return Explained{}, err
-	}
-	x := Explained{Outcome: string(v.Outcome), Role: string(v.Role), Rule: v.Decision.Rule,
-		Gates: append([]string{}, v.Decision.Gates...), Reason: v.Decision.Reason,
-		Agent: string(route.Agent), Session: route.Binding.Key, Route: route.Rule, Fallback: route.Fallback, Rules: []Tried{}}
-	for _, f := range route.Fanout {
-		x.Fanout = append(x.Fanout, string(f.Agent))
-	}
-	for _, r := range considered {
-		x.Rules = append(x.Rules, Tried{N: r.N, Rule: r.Rule, Agent: string(r.Agent), Matched: r.Matched, Why: r.Why})
-	}
-	return x, nil
-}
-
-// explain is a dry run of gate and routes for a made-up message.
-func (c *Operator) explain(call control.Call, f routes.Facts, channel string) (routes.Verdict, routes.Route, []routes.Considered, error) {
-	if err := c.Allow(call, "route.explain"); err != nil {
-		return routes.Verdict{}, routes.Route{}, nil, err
-	}
-	return c.Dry.Explain(f, channel)
+var ExplainRoute = control.Verb[*Operator, Probe, Explained]{
+	Name: "route.explain", Help: "Say what gate and routes would do with a message", Rights: rights.Owners,
+	HTTP: "POST /v1/routes/explain", Group: "routes", Unkept: true,
+	Do: func(_ context.Context, c *Operator, _ control.Call, p Probe) (Explained, error) {
+		p.Kind = cmp.Or(p.Kind, channels.DM)
+		if p.Kind != channels.DM && p.Kind != channels.Group && p.Kind != channels.Room {
+			return Explained{}, workspace.Say(workspace.ErrInvalid, "There is no kind %q. Kinds are dm, group and room.", string(p.Kind))
+		}
+		from := channels.Sender{User: channels.UserID(cmp.Or(p.User, p.Peer)), Roles: p.Roles}
+		to := channels.Address{Kind: p.Kind, Peer: channels.PeerID(p.Peer), Thread: channels.ThreadID(p.Thread)}
+		in := channels.Inbound{Kind: channels.KindMessage, From: from, To: to, Text: p.Text, Mentioned: p.Mentioned,
+			Server: p.Server, Team: p.Team}
+		v, route, considered, err := c.Dry.Explain(routes.Facts{In: in}, p.Channel)
+		if err != nil {
+			return Explained{}, err
+		}
+		x := Explained{Outcome: string(v.Outcome), Role: string(v.Role), Rule: v.Decision.Rule,
+			Gates: append([]string{}, v.Decision.Gates...), Reason: v.Decision.Reason,
+			Agent: string(route.Agent), Session: route.Binding.Key, Route: route.Rule, Fallback: route.Fallback,
+			Rules: []Tried{}}
+		for _, f := range route.Fanout {
+			x.Fanout = append(x.Fanout, string(f.Agent))
+		}
+		for _, r := range considered {
+			x.Rules = append(x.Rules, Tried{N: r.N, Rule: r.Rule, Agent: string(r.Agent), Matched: r.Matched, Why: r.Why})
+		}
+		return x, nil
+	},
 }

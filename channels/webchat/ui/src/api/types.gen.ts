@@ -499,23 +499,6 @@ export type PolicyLayer = {
   reason?: string
 }
 
-export type PolicyRequest = {
-  /** by id; left out: an owner */
-  person?: string
-  /** in place of the person's: owner, member, guest, nobody */
-  role?: string
-  /** by name; left out: a local session */
-  channel?: string
-  /** label of the rule that chose the agent */
-  route?: string
-  /** of a helper */
-  helper?: boolean
-  /** left out: all */
-  tool?: string
-  /** of the call */
-  args?: unknown
-}
-
 export type PolicyTool = {
   tool: string
   group?: string
@@ -531,19 +514,6 @@ export type PolicyTool = {
   reason?: string
   /** what each layer said, in order */
   record: PolicyLayer[]
-}
-
-export type Probe = {
-  channel: string
-  kind?: string
-  peer?: string
-  thread?: string
-  user?: string
-  roles?: string[]
-  server?: string
-  team?: string
-  text?: string
-  mentioned?: boolean
 }
 
 export type Problem = {
