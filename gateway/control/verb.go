@@ -28,6 +28,7 @@ type Verb[C Noun, In, Out any] struct {
 	Status int    // of a good answer; 0: 200. With 204 there is no body
 	Group  string // of HTTP's description
 	Unkept bool   // its answer is not kept for a client's key: it changes nothing, or its answer is a secret
+	MCP    string // the name of its tool, such as list_runs; empty: it has none
 	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
 	// be left out. Empty: no command is rendered.
 	CLI     string
@@ -59,7 +60,7 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept,
+		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP,
 		Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 

@@ -13,6 +13,7 @@ type Verb struct {
 	Method, Path     string // both empty: HTTP has it not
 	Status           int    // of a good answer
 	Group, CLI       string // CLI empty: the command line has it not, or a command of its own
+	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
 	Confirm          string // what a terminal asks before, with {name} for a field
 	Fields           []Field

@@ -2,6 +2,7 @@ package all
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestRightsAreThoseOfTheDocument(t *testing.T) {
 // line is a field, and its help is an order.
 func TestVerbsCanBeRendered(t *testing.T) {
 	t.Parallel()
-	routes, lines := map[string]bool{}, map[string]bool{}
+	routes, lines, tools := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range Verbs() {
 		s := v.Spec()
 		if s.Help == "" || s.Help[0] < 'A' || s.Help[0] > 'Z' || strings.HasSuffix(s.Help, ".") {
@@ -67,6 +68,10 @@ func TestVerbsCanBeRendered(t *testing.T) {
 			t.Errorf("%s: line %q", s.Name, s.CLI)
 		}
 		lines[s.CLI] = true
+		if s.MCP != "" && (tools[s.MCP] || !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(s.MCP)) {
+			t.Errorf("%s: tool %q", s.Name, s.MCP)
+		}
+		tools[s.MCP] = true
 		named := map[string]bool{}
 		for _, f := range s.Fields {
 			named[f.Name] = true

@@ -76,7 +76,7 @@ type ListIn struct {
 // List lists questions that the caller may decide about or asked for. Next goes on behind the last that was looked at.
 var List = control.Verb[*Approvals, ListIn, spec.List[Item]]{
 	Name: "approval.list", Help: "List questions to people, newest first", Rights: readers,
-	HTTP: "GET /v1/approvals", Group: "approvals",
+	HTTP: "GET /v1/approvals", Group: "approvals", MCP: "list_approvals",
 	Do: func(_ context.Context, c *Approvals, call control.Call, in ListIn) (spec.List[Item], error) {
 		l, after := spec.Whole[Item](nil), workspace.ApprovalID(in.After)
 		for looked := 0; looked < control.LookMost; {

@@ -107,7 +107,7 @@ func (c *Operator) Describe(_ context.Context, call control.Call) error {
 
 var ListAgents = control.Verb[*Operator, struct{}, spec.List[control.Agent]]{
 	Name: "run.read", Help: "List the configured agents", Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
-	HTTP: "GET /v1/agents", Group: "agents", CLI: "agent list",
+	HTTP: "GET /v1/agents", Group: "agents", CLI: "agent list", MCP: "list_agents",
 	Do: func(_ context.Context, c *Operator, _ control.Call, _ struct{}) (spec.List[control.Agent], error) {
 		return spec.Whole(c.Find.Agents()), nil
 	},

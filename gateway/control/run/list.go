@@ -57,7 +57,7 @@ type ListIn struct {
 // List lists runs. Next is where to go on, also when the page is not full.
 var List = control.Verb[*Runs, ListIn, spec.List[Item]]{
 	Name: "runs", Help: "List runs, the newest first", Rights: rights.Owners,
-	HTTP: "GET /v1/runs", Group: "runs", CLI: "run list",
+	HTTP: "GET /v1/runs", Group: "runs", CLI: "run list", MCP: "list_runs",
 	Do: func(ctx context.Context, c *Runs, call control.Call, in ListIn) (spec.List[Item], error) {
 		l := spec.Whole[Item](nil)
 		var rows []store.RunRow

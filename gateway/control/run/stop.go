@@ -108,7 +108,7 @@ func (c *Runs) StopTurn(_ context.Context, call control.Call) (Stopped, error) {
 // Stop stops the turn that a run or a message is in, as StopTurn does in its chat. What has ended stays as it is.
 var Stop = control.Verb[*Runs, ByRun, Stopped]{
 	Name: "stop", Help: "Stop a run and what waits behind it", Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
-	HTTP: "POST /v1/runs/{id}/stop", Group: "runs", CLI: "run stop <id>",
+	HTTP: "POST /v1/runs/{id}/stop", Group: "runs", CLI: "run stop <id>", MCP: "stop_run",
 	Do: func(ctx context.Context, c *Runs, call control.Call, in ByRun) (Stopped, error) {
 		f, err := c.found(call, in.Run)
 		if err != nil || f.Ended() {

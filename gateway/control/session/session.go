@@ -94,7 +94,7 @@ type ListIn struct {
 var List = control.Verb[*Sessions, ListIn, spec.List[Item]]{
 	Name: "sessions", Help: "List sessions of every channel, the last used first",
 	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
-	HTTP:   "GET /v1/sessions", Group: "sessions", CLI: "session list",
+	HTTP:   "GET /v1/sessions", Group: "sessions", CLI: "session list", MCP: "list_sessions",
 	Do: func(ctx context.Context, c *Sessions, call control.Call, in ListIn) (spec.List[Item], error) {
 		page, err := c.list(ctx, call, in)
 		if err != nil {
