@@ -1,3 +1,5 @@
+// Backups, and putting one into place.
+
 package main
 
 import (
@@ -9,25 +11,26 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/gateway"
 	"parley/gateway/client"
 )
 
-func (a *app) backupCommand() *cobra.Command {
-	c := &cobra.Command{Use: "backup FILE", Short: "Save everything that is kept, also while the gateway runs", Args: exactly("FILE"),
-		Long: "Write the data directory into the new file FILE (.tar.gz, mode 0600): verified databases, agents' files, the token. Keep it as you keep a password."}
+func backupCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{Use: "backup FILE", Short: "Save everything that is kept, also while the gateway runs", Args: cli.Exactly("FILE"),
+		Long: "Write the data directory into the new file FILE (.tar.gz, mode 0600): verified databases, agents' files, the token. " +
+			"Keep it as you keep a password."}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if _, err := os.Lstat(args[0]); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s exists already", args[0])
 		}
-		done := a.underWay("the backup")
-		left, err := a.download(c.Context(), args[0])
-		if errors.Is(err, client.ErrUnreachable) && a.url == "" {
-			left, err = a.backup(c.Context(), args[0])
+		done := a.UnderWay("the backup")
+		left, err := download(c.Context(), a, args[0])
+		if errors.Is(err, client.ErrUnreachable) && a.URL == "" {
+			left, err = backup(c.Context(), a, args[0])
 		}
 		done()
 		if err != nil {
@@ -37,56 +40,35 @@ func (a *app) backupCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err = fmt.Fprintf(a.out, "%s (%d KiB)\n", args[0], (info.Size()+1023)/1024); err != nil {
+		if _, err = fmt.Fprintf(a.Out, "%s (%d KiB)\n", args[0], (info.Size()+1023)/1024); err != nil {
 			return err
 		}
-		return a.printLeftOut(left)
+		return printLeftOut(a, left)
 	}
 	return c
 }
 
-// underWay says now and then that something slow goes on.
-func (a *app) underWay(what string) (done func()) {
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		t := time.NewTicker(10 * time.Second)
-		defer t.Stop()
-		for began := time.Now(); ; {
-			select {
-			case <-quit:
-				return
-			case <-t.C:
-				fmt.Fprintf(a.errs, "%s is still being made (%s)\n", what, time.Since(began).Round(time.Second))
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-ended
-	}
-}
-
 // printLeftOut names what a backup does not hold.
-func (a *app) printLeftOut(left client.LeftOut) error {
+func printLeftOut(a *cli.App, left client.LeftOut) error {
 	if left.Count == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(a.out, "left out: %d\n", left.Count)
+	_, err := fmt.Fprintf(a.Out, "left out: %d\n", left.Count)
 	for _, l := range left.First {
 		if err == nil {
-			_, err = fmt.Fprintf(a.out, "  %s\n", visible(strings.TrimSuffix(l.Name+": "+l.Reason, ": "))) // an old backup has no reasons
+			// an old backup has no reasons
+			_, err = fmt.Fprintf(a.Out, "  %s\n", cli.Visible(strings.TrimSuffix(l.Name+": "+l.Reason, ": ")))
 		}
 	}
 	if more := left.Count - int64(len(left.First)); more > 0 && err == nil {
-		_, err = fmt.Fprintf(a.out, "  … and %d more; manifest.json in the backup has all\n", more)
+		_, err = fmt.Fprintf(a.Out, "  … and %d more; manifest.json in the backup has all\n", more)
 	}
 	return err
 }
 
 // download has the running gateway make the backup. The file appears when it is whole.
-func (a *app) download(ctx context.Context, file string) (left client.LeftOut, err error) {
-	cl, err := a.client()
+func download(ctx context.Context, a *cli.App, file string) (left client.LeftOut, err error) {
+	cl, err := a.Client()
 	if err != nil {
 		return left, err
 	}
@@ -113,8 +95,8 @@ func (a *app) download(ctx context.Context, file string) (left client.LeftOut, e
 }
 
 // backup is made without a gateway.
-func (a *app) backup(ctx context.Context, file string) (left client.LeftOut, err error) {
-	src, c, err := a.load()
+func backup(ctx context.Context, a *cli.App, file string) (left client.LeftOut, err error) {
+	src, c, err := a.Load()
 	if err != nil {
 		return left, err
 	}
@@ -133,11 +115,12 @@ func leftOut(m gateway.Saved) client.LeftOut {
 	return left
 }
 
-func (a *app) restoreCommand() *cobra.Command {
-	c := &cobra.Command{Use: "restore FILE", Short: "Put a backup into place as the data directory", Args: exactly("FILE"),
-		Long: "Verify the backup FILE and put it into place as the data directory, which must be missing or empty. Stop the gateway first. What was answered after the backup may be answered once more."}
+func restoreCommand(a *cli.App) *cobra.Command {
+	c := &cobra.Command{Use: "restore FILE", Short: "Put a backup into place as the data directory", Args: cli.Exactly("FILE"),
+		Long: "Verify the backup FILE and put it into place as the data directory, which must be missing or empty. Stop the gateway " +
+			"first. What was answered after the backup may be answered once more."}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		_, conf, err := a.load()
+		_, conf, err := a.Load()
 		if err != nil {
 			return err
 		}
@@ -145,10 +128,10 @@ func (a *app) restoreCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err = fmt.Fprintf(a.out, "%d files are in %s\n", m.Files, conf.DataDir); err != nil {
+		if _, err = fmt.Fprintf(a.Out, "%d files are in %s\n", m.Files, conf.DataDir); err != nil {
 			return err
 		}
-		return a.printLeftOut(leftOut(m))
+		return printLeftOut(a, leftOut(m))
 	}
 	return c
 }

@@ -146,11 +146,11 @@ func newBrowser(t testing.TB) browser {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	b := browser{bin: filepath.Join(dir, "parley"), world: filepath.Join(dir, "walkworld"), long: filepath.Join(dir, "long"), shots: filepath.Join(root, "bin", "shots")}
+	b := browser{bin: filepath.Join(dir, "parley"), world: filepath.Join(dir, "walktest"), long: filepath.Join(dir, "long"), shots: filepath.Join(root, "bin", "shots")}
 	if s := os.Getenv("PARLEY_SHOTS"); s != "" {
 		b.shots = s
 	}
-	for _, line := range [][]string{{"go", "build", "-o", dir, ".", "./testdata/walkworld"}, {b.world, "long", b.long}} {
+	for _, line := range [][]string{{"go", "build", "-o", dir, ".", "./internal/walktest"}, {b.world, "long", b.long}} {
 		if out, err := exec.CommandContext(t.Context(), line[0], line[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", line, err, out)
 		}

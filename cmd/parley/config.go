@@ -1,3 +1,5 @@
+// Checking and showing the configuration.
+
 package main
 
 import (
@@ -6,63 +8,69 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/control/operator"
 )
 
-func (a *app) configCommand() *cobra.Command {
-	group := &cobra.Command{Use: "config", Short: "Check and show the configuration", Args: cobra.NoArgs, RunE: needsVerb}
-	check := &cobra.Command{Use: "check", Short: "Say everything that is wrong with it", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return a.checkConfig() }}
-	show := &cobra.Command{Use: "show", Short: "Print it with defaults filled in and secrets hidden", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		_, c, err := a.load()
-		if err != nil {
+func configCommand(a *cli.App) *cobra.Command {
+	group := &cobra.Command{Use: "config", Short: "Check and show the configuration", Args: cobra.NoArgs, RunE: cli.NeedsVerb}
+	check := &cobra.Command{Use: "check", Short: "Say everything that is wrong with it", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return checkConfig(a) }}
+	show := &cobra.Command{Use: "show", Short: "Print it with defaults filled in and secrets hidden", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, c, err := a.Load()
+			if err != nil {
+				return err
+			}
+			text, err := c.Show()
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(text)
 			return err
-		}
-		text, err := c.Show()
-		if err != nil {
+		}}
+	schema := &cobra.Command{Use: "schema", Short: "Print its JSON schema, for editors", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			text, err := configs.Schema(cli.Sections())
+			if err != nil {
+				return err
+			}
+			_, err = a.Out.Write(text)
 			return err
-		}
-		_, err = a.out.Write(text)
-		return err
-	}}
-	schema := &cobra.Command{Use: "schema", Short: "Print its JSON schema, for editors", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		text, err := configs.Schema(sections())
-		if err != nil {
+		}}
+	path := &cobra.Command{Use: "path", Short: "Print where it is read from", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, c, err := a.Load()
+			if err != nil {
+				return err
+			}
+			if c.Path == "" {
+				return errors.New("there is no configuration file; everything is default")
+			}
+			_, err = fmt.Fprintln(a.Out, c.Path)
 			return err
-		}
-		_, err = a.out.Write(text)
-		return err
-	}}
-	path := &cobra.Command{Use: "path", Short: "Print where it is read from", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		_, c, err := a.load()
-		if err != nil {
-			return err
-		}
-		if c.Path == "" {
-			return errors.New("there is no configuration file; everything is default")
-		}
-		_, err = fmt.Fprintln(a.out, c.Path)
-		return err
-	}}
-	reload := &cobra.Command{Use: "reload", Short: "Have the running gateway read it again, as SIGHUP does", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		if _, _, err := a.load(); err != nil {
-			return err // it would be refused there too, but only the gateway's log would say why
-		}
-		cl, err := a.client()
-		if err != nil {
-			return err
-		}
-		defer cl.Close()
-		_, err = operator.ReloadConfig.Ask(c.Context(), cl, struct{}{})
-		return hint(err)
-	}}
-	group.AddCommand(a.jsonFlag(check), show, schema, path, reload)
+		}}
+	reload := &cobra.Command{Use: "reload", Short: "Have the running gateway read it again, as SIGHUP does", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if _, _, err := a.Load(); err != nil {
+				return err // it would be refused there too, but only the gateway's log would say why
+			}
+			cl, err := a.Client()
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			_, err = operator.ReloadConfig.Ask(c.Context(), cl, struct{}{})
+			return cli.Hint(err)
+		}}
+	group.AddCommand(a.JSONFlag(check), show, schema, path, reload)
 	return group
 }
 
 // checkConfig lists the problems; with any the exit code is that of a wrong configuration.
-func (a *app) checkConfig() error {
+func checkConfig(a *cli.App) error {
 	type problem struct {
 		Path string `json:"path,omitempty"`
 		Line int    `json:"line,omitempty"`
@@ -74,7 +82,7 @@ func (a *app) checkConfig() error {
 		Problems []problem `json:"problems"`
 		Warnings []problem `json:"warnings"` // what is allowed, and probably not meant
 	}{Problems: []problem{}, Warnings: []problem{}}
-	_, c, err := a.load()
+	_, c, err := a.Load()
 	var wrong *configs.Error
 	switch {
 	case err == nil:
@@ -90,12 +98,12 @@ func (a *app) checkConfig() error {
 	default:
 		result.Problems = append(result.Problems, problem{Text: err.Error()})
 	}
-	if a.json {
-		if shown := a.show(result); shown != nil {
+	if a.JSON {
+		if shown := a.ShowJSON(result); shown != nil {
 			return shown
 		}
 		if err != nil {
-			return &misuseError{fmt.Errorf("%d problems", len(result.Problems))}
+			return cli.Misuse(fmt.Errorf("%d problems", len(result.Problems)))
 		}
 		return nil
 	}
@@ -111,8 +119,8 @@ func (a *app) checkConfig() error {
 		if p.Line > 0 {
 			where = fmt.Sprintf(" (line %d)", p.Line)
 		}
-		fmt.Fprintf(a.out, "note: %s %s%s\n", p.Path, p.Text, where)
+		fmt.Fprintf(a.Out, "note: %s %s%s\n", p.Path, p.Text, where)
 	}
-	_, err = fmt.Fprintf(a.out, "ok (%s)\n", where)
+	_, err = fmt.Fprintf(a.Out, "ok (%s)\n", where)
 	return err
 }

@@ -48,7 +48,7 @@ func commandDocs() string {
 			walk(sub)
 		}
 	}
-	walk((&app{}).root())
+	walk((&program{}).root())
 	slices.SortFunc(list, func(a, b *cobra.Command) int { return strings.Compare(a.CommandPath(), b.CommandPath()) })
 	var b strings.Builder
 	for _, c := range list {

@@ -1,3 +1,5 @@
+// What is wrong, with or without a running gateway.
+
 package main
 
 import (
@@ -11,16 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/channels/all"
+	"parley/cmd/parley/internal/cli"
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/client"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "doctor", Short: "Look for what is wrong, with or without a running gateway", Args: cobra.NoArgs,
-		Long: "Examine the configuration, the data directory, the token, the store, channels and models. Exit code 1 says that something is wrong."}
+		Long: "Examine the configuration, the data directory, the token, the store, channels and models. Exit code 1 says that " +
+			"something is wrong."}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		src, conf, err := a.load()
+		src, conf, err := a.Load()
 		if err != nil {
 			return err
 		}
@@ -28,54 +32,58 @@ func (a *app) doctorCommand() *cobra.Command {
 		if where == "" {
 			where = "no file, all is default"
 		}
-		done := a.progress("looking")
+		done := a.Progress("looking")
 		list := []gateway.Finding{{OK: true, What: "configuration (" + where + ")"}}
-		running, found := a.askGateway(c.Context(), conf)
+		running, found := askGateway(c.Context(), a, conf)
 		list = append(list, found...)
 		list = append(list, gateway.Doctor(c.Context(), gateway.Options{Source: src, Channels: all.Factories()}, running)...)
 		done()
-		return a.diagnose(list)
+		return diagnose(a, list)
 	}
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }
 
 // askGateway asks the one that runs, if one does.
-func (a *app) askGateway(ctx context.Context, conf *configs.Config) (running bool, list []gateway.Finding) {
-	cl, err := a.client()
+func askGateway(ctx context.Context, a *cli.App, conf *configs.Config) (running bool, list []gateway.Finding) {
+	cl, err := a.Client()
 	if err != nil {
 		return false, []gateway.Finding{{What: err.Error()}}
 	}
 	defer cl.Close()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	st, err := status(ctx, cl, "")
+	st, err := cli.Status(ctx, cl, "")
 	switch {
 	case errors.Is(err, client.ErrUnreachable):
-		return false, []gateway.Finding{{OK: true, What: "no gateway runs at " + conf.Gateway.Listen, Hint: "Start it with: parley gateway"}}
+		return false, []gateway.Finding{{OK: true, What: "no gateway runs at " + conf.Gateway.Listen,
+			Hint: "Start it with: parley gateway"}}
 	case err != nil:
-		return true, []gateway.Finding{{What: "gateway at " + cl.Base() + ": " + err.Error(), Hint: "Is it another gateway, or another token?"}}
+		return true, []gateway.Finding{{What: "gateway at " + cl.Base() + ": " + err.Error(),
+			Hint: "Is it another gateway, or another token?"}}
 	}
 	list = []gateway.Finding{{OK: true, What: fmt.Sprintf("gateway runs at %s, up %s", cl.Base(), time.Duration(st.Uptime)*time.Second)}}
 	list = append(list, gateway.Finding{OK: st.Health == "ok" || st.Health == "degraded", What: "store is " + st.Health, Hint: st.Reason})
-	if former := st.former(); former != "" {
-		list = append(list, gateway.Finding{What: "gateway: " + former, Hint: "Mend it; the gateway tries again when the file is saved, and on: systemctl reload parley, or kill -HUP"})
+	if former := st.Former(); former != "" {
+		list = append(list, gateway.Finding{What: "gateway: " + former,
+			Hint: "Mend it; the gateway tries again when the file is saved, and on: systemctl reload parley, or kill -HUP"})
 	}
 	for _, ch := range st.Channels {
-		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, string(ch.State)), What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
+		list = append(list, gateway.Finding{OK: slices.Contains([]string{"ready", "connecting", "idle"}, string(ch.State)),
+			What: strings.TrimSpace(fmt.Sprintf("channel %s is %s %s", ch.Name, ch.State, ch.Cause)), Hint: ch.Hint})
 	}
 	return true, list
 }
 
 // diagnose prints the findings; a bad one fails the command.
-func (a *app) diagnose(list []gateway.Finding) error {
+func diagnose(a *cli.App, list []gateway.Finding) error {
 	wrong := 0
 	for _, f := range list {
 		if !f.OK {
 			wrong++
 		}
 	}
-	if a.json {
-		if err := a.show(struct {
+	if a.JSON {
+		if err := a.ShowJSON(struct {
 			OK       bool              `json:"ok"`
 			Findings []gateway.Finding `json:"findings"`
 		}{wrong == 0, list}); err != nil {
@@ -83,21 +91,21 @@ func (a *app) diagnose(list []gateway.Finding) error {
 		}
 	} else {
 		for _, f := range list {
-			mark := paint(a.out, green, "ok   ")
+			mark := cli.Paint(a.Out, cli.Green, "ok   ")
 			if f.Warn {
-				mark = paint(a.out, yellow, "warn ")
+				mark = cli.Paint(a.Out, cli.Yellow, "warn ")
 			}
 			if !f.OK {
-				mark = paint(a.out, red, "WRONG")
+				mark = cli.Paint(a.Out, cli.Red, "WRONG")
 			}
-			fmt.Fprintf(a.out, "%s %s\n", mark, visible(f.What))
+			fmt.Fprintf(a.Out, "%s %s\n", mark, cli.Visible(f.What))
 			if f.Hint != "" {
-				fmt.Fprintf(a.out, "      %s\n", visible(f.Hint))
+				fmt.Fprintf(a.Out, "      %s\n", cli.Visible(f.Hint))
 			}
 		}
 	}
 	if wrong > 0 {
-		return errSaid
+		return cli.ErrSaid
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+// A transcript as a file.
+
 package main
 
 import (
@@ -13,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
+	"parley/cmd/parley/internal/printer"
 	"parley/gateway/client"
 	"parley/gateway/control"
 	"parley/gateway/control/session"
@@ -21,14 +25,15 @@ import (
 // exportAtOnce is how many lines are read of a transcript at once.
 const exportAtOnce = 500
 
-func (a *app) exportSession() *cobra.Command {
+func exportSession(a *cli.App) *cobra.Command {
 	var format, file string
-	c := &cobra.Command{Use: "export KEY", Short: "Write a whole transcript as Markdown, or as JSON lines", Args: exactly("KEY"), ValidArgsFunction: a.completeSessions,
+	c := &cobra.Command{Use: "export KEY", Short: "Write a whole transcript as Markdown, or as JSON lines", Args: cli.Exactly("KEY"),
+		ValidArgsFunction: completeSessions(a),
 		RunE: func(c *cobra.Command, args []string) error {
 			if format != "markdown" && format != "json" {
-				return &misuseError{fmt.Errorf("there is no format %q; there are markdown and json", format)}
+				return cli.Misuse(fmt.Errorf("there is no format %q; there are markdown and json", format))
 			}
-			return a.export(c.Context(), args[0], format, file)
+			return export(c.Context(), a, args[0], format, file)
 		}}
 	c.Flags().StringVar(&format, "format", "markdown", "`how`: markdown or json")
 	c.Flags().StringVarP(&file, "output", "o", "", "`file` to write, which must be new (default: standard output)")
@@ -36,16 +41,17 @@ func (a *app) exportSession() *cobra.Command {
 }
 
 // export writes to a new file, or to standard output.
-func (a *app) export(ctx context.Context, name, format, file string) (err error) {
-	cl, err := a.client()
+func export(ctx context.Context, a *cli.App, name, format, file string) (err error) {
+	cl, err := a.Client()
 	if err != nil {
 		return err
 	}
 	defer cl.Close()
-	if _, err := session.Show.Ask(ctx, cl, session.BySession{Session: control.SessionWord(name)}); err != nil { // before a file is made for nothing
-		return hint(err)
+	// before a file is made for nothing
+	if _, err := session.Show.Ask(ctx, cl, session.BySession{Session: control.SessionWord(name)}); err != nil {
+		return cli.Hint(err)
 	}
-	out := a.out
+	out := a.Out
 	if file != "" {
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
@@ -53,15 +59,16 @@ func (a *app) export(ctx context.Context, name, format, file string) (err error)
 		}
 		defer func() { err = errors.Join(err, f.Close()) }()
 		out = f
-		defer a.progress("reading " + name)()
+		defer a.Progress("reading " + name)()
 	}
-	return hint(transcript(ctx, cl, name, format, out))
+	return cli.Hint(transcript(ctx, cl, name, format, out))
 }
 
 func transcript(ctx context.Context, cl *client.Client, key, format string, out io.Writer) error {
 	for after := "0"; ; {
-		var page list[json.RawMessage]
-		if err := cl.Get(ctx, fmt.Sprintf("/v1/sessions/%s/entries?limit=%d&after=%s", url.PathEscape(key), exportAtOnce, after), &page); err != nil {
+		var page cli.List[json.RawMessage]
+		if err := cl.Get(ctx, fmt.Sprintf("/v1/sessions/%s/entries?limit=%d&after=%s", url.PathEscape(key), exportAtOnce, after),
+			&page); err != nil {
 			return err
 		}
 		for _, raw := range page.Items {
@@ -86,7 +93,7 @@ func transcript(ctx context.Context, cl *client.Client, key, format string, out 
 
 // markdown is one event of a transcript for people; empty when it says nothing to them.
 func markdown(e client.Event) string {
-	var it shownItem
+	var it printer.Item
 	if e.Type != "item.completed" || json.Unmarshal(e.Data, &it) != nil {
 		return ""
 	}
@@ -101,15 +108,15 @@ func markdown(e client.Event) string {
 	for _, p := range it.Item.Parts {
 		switch {
 		case p.Type == "tool_call":
-			fmt.Fprintf(&b, "- `%s` %s\n", visible(p.Name), cut(string(p.Args), 200))
+			fmt.Fprintf(&b, "- `%s` %s\n", cli.Visible(p.Name), cli.Cut(string(p.Args), 200))
 		case it.Item.Type == "tool_result":
-			fmt.Fprintf(&b, "```\n%s\n```\n", strings.ReplaceAll(visible(bare(p.Text)), "```", "` ` `"))
+			fmt.Fprintf(&b, "```\n%s\n```\n", strings.ReplaceAll(cli.Visible(cli.Bare(p.Text)), "```", "` ` `"))
 		case p.Text != "":
-			b.WriteString(visible(p.Text) + "\n")
+			b.WriteString(cli.Visible(p.Text) + "\n")
 		}
 	}
 	if b.Len() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("## %s, %s\n\n%s\n", visible(who), e.Time.Local().Format(time.DateTime), b.String())
+	return fmt.Sprintf("## %s, %s\n\n%s\n", cli.Visible(who), e.Time.Local().Format(time.DateTime), b.String())
 }

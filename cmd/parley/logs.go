@@ -1,3 +1,5 @@
+// The running gateway's own log.
+
 package main
 
 import (
@@ -8,60 +10,63 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/gateway/client"
 )
 
-func (a *app) logsCommand() *cobra.Command {
+func logsCommand(a *cli.App) *cobra.Command {
 	var limit int
 	var level string
 	var follow bool
-	c := &cobra.Command{Use: "logs", Short: "Print the running gateway's own log", Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-		cl, err := a.client()
-		if err != nil {
-			return err
-		}
-		defer cl.Close()
-		l, err := cl.Logs(c.Context(), client.Query{"level": level}.Page(limit, ""))
-		if err != nil {
-			return hint(err)
-		}
-		if a.json && !follow {
-			return a.show(l)
-		}
-		after := int64(0)
-		for _, x := range l.Items {
-			if err := a.logItem(x); err != nil {
+	c := &cobra.Command{Use: "logs", Short: "Print the running gateway's own log", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := a.Client()
+			if err != nil {
 				return err
 			}
-			after = x.N
-		}
-		if !follow {
-			return nil
-		}
-		return hint(cl.FollowLogs(c.Context(), level, after, a.logItem))
-	}}
+			defer cl.Close()
+			l, err := cl.Logs(c.Context(), client.Query{"level": level}.Page(limit, ""))
+			if err != nil {
+				return cli.Hint(err)
+			}
+			if a.JSON && !follow {
+				return a.ShowJSON(l)
+			}
+			after := int64(0)
+			for _, x := range l.Items {
+				if err := logItem(a, x); err != nil {
+					return err
+				}
+				after = x.N
+			}
+			if !follow {
+				return nil
+			}
+			return cli.Hint(cl.FollowLogs(c.Context(), level, after, func(x client.LogItem) error { return logItem(a, x) }))
+		}}
 	c.Flags().IntVar(&limit, "limit", 100, "the newest `many`, 1 to 500")
 	c.Flags().StringVar(&level, "level", "info", "least `level`: debug, info, warn or error")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with each line as it comes, until the gateway stops")
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }
 
 // logItem prints one line of the log.
-func (a *app) logItem(x client.LogItem) error {
-	if a.json {
-		return a.line(x)
+func logItem(a *cli.App, x client.LogItem) error {
+	if a.JSON {
+		return a.LineJSON(x)
 	}
-	s := dim
+	s := cli.Dim
 	switch x.Level {
 	case "WARN":
-		s = yellow
+		s = cli.Yellow
 	case "ERROR":
-		s = red
+		s = cli.Red
 	}
-	line := fmt.Sprintf("%s %s %s", x.Time.Local().Format(time.DateTime), paint(a.out, s, fmt.Sprintf("%-5s", x.Level)), visible(x.Message))
+	line := fmt.Sprintf("%s %s %s", x.Time.Local().Format(time.DateTime), cli.Paint(a.Out, s, fmt.Sprintf("%-5s", x.Level)),
+		cli.Visible(x.Message))
 	for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
-		line += " " + paint(a.out, dim, visible(name)+"=") + visible(x.Attrs[name])
+		line += " " + cli.Paint(a.Out, cli.Dim, cli.Visible(name)+"=") + cli.Visible(x.Attrs[name])
 	}
-	_, err := fmt.Fprintln(a.out, line)
+	_, err := fmt.Fprintln(a.Out, line)
 	return err
 }

@@ -12,10 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/chat"
+	"parley/cmd/parley/internal/cli"
+	"parley/cmd/parley/internal/daemon"
+	"parley/cmd/parley/internal/onboard"
+	"parley/cmd/parley/internal/service"
 	"parley/tools/sandbox"
 )
 
-// version is set by the linker.
+// Version is set by the linker.
 var version = "dev"
 
 // Exit codes.
@@ -31,72 +36,75 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	a := &app{in: in, out: out, errs: errs}
-	root := a.root()
+	p := &program{app: cli.App{In: in, Out: out, Errs: errs, Version: version}}
+	root := p.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = a.lost
+		err = p.lost
 	}
-	var misused *misuseError
+	var misused *cli.MisuseError
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errSaid):
+	case errors.Is(err, cli.ErrSaid):
 		return failed
 	}
-	fmt.Fprintln(errs, "parley: "+visible(err.Error()))
-	if errors.As(err, &misused) || !a.started {
+	fmt.Fprintln(errs, "parley: "+cli.Visible(err.Error()))
+	if errors.As(err, &misused) || !p.started {
 		return misuse
 	}
 	return failed
 }
 
-// misuseError is a wrong command line or configuration.
-type misuseError struct{ error }
-
-func (e *misuseError) Unwrap() error { return e.error }
-
-// errSaid ends a command that failed and has said so.
-var errSaid = errors.New("failed")
+// program is one start of the command line.
+type program struct {
+	app     cli.App
+	started bool  // a command was found and its line understood
+	lost    error // help was asked for of what does not exist
+}
 
 // root is the whole command line.
-func (a *app) root() *cobra.Command {
-	root := &cobra.Command{Use: "parley", Short: "Durable AI agents in the chats you already use", Version: version, SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { a.started = true; return nil },
-		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() }} // no Args: then cobra says of an unknown command what may be meant
-	root.SetIn(a.in)
-	root.SetOut(a.out)
-	root.SetErr(a.errs)
+func (p *program) root() *cobra.Command {
+	a := &p.app
+	root := &cobra.Command{Use: "parley", Short: "Durable AI agents in the chats you already use", Version: version,
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { p.started = true; return nil },
+		// no Args: then cobra says of an unknown command what may be meant
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Errs)
 	f := root.PersistentFlags()
-	f.StringVar(&a.config, "config", "", "configuration `file` (default: $PARLEY_CONFIG, ./parley.yaml, then your configuration folder)")
-	f.StringVar(&a.dataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
-	f.StringVar(&a.url, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
+	f.StringVar(&a.Config, "config", "", "configuration `file` (default: $PARLEY_CONFIG, ./parley.yaml, then your configuration folder)")
+	f.StringVar(&a.DataDir, "data-dir", "", "`folder` of everything that is kept; wins over the configuration")
+	f.StringVar(&a.URL, "url", "", "`address` of a running gateway (default: where the configuration has it listen)")
 	root.AddCommand(
-		a.onboardCommand(), a.gatewayCommand(), a.serviceCommand(), a.doctorCommand(), a.configCommand(),
-		a.chatCommand(), a.sendCommand(), a.stopCommand(), a.webchatCommand(),
-		a.statusCommand(), a.logsCommand(), a.sessionCommand(), a.runCommand(), a.agentCommand(),
-		a.channelCommand(), a.routeCommand(), a.filesCommand(), a.approvalCommand(), a.auditCommand(),
-		a.backupCommand(), a.restoreCommand(), a.versionCommand())
-	a.addVerbs(root)
+		onboard.Command(a), daemon.Command(a), service.Command(a), doctorCommand(a), configCommand(a),
+		chat.Command(a), sendCommand(a), stopCommand(a), webchatCommand(a),
+		statusCommand(a), logsCommand(a), sessionCommand(a), runCommand(a), agentCommand(a),
+		channelCommand(a), routeCommand(a), filesCommand(a), approvalCommand(a), auditCommand(a),
+		backupCommand(a), restoreCommand(a), versionCommand(a))
+	addVerbs(a, root)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
-			a.lost = &misuseError{fmt.Errorf("unknown command %q for %q", words[0], c.CommandPath())}
+			p.lost = cli.Misuse(fmt.Errorf("unknown command %q for %q", words[0], c.CommandPath()))
 			return
 		}
 		help(c, args)
 	})
-	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Say how a command is used", RunE: func(_ *cobra.Command, words []string) error {
-		c, rest, err := root.Find(words)
-		if err == nil && c.HasSubCommands() && len(rest) > 0 {
-			err = fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
-		}
-		if err != nil {
-			return &misuseError{err}
-		}
-		c.InitDefaultHelpFlag()
-		return c.Help()
-	}})
+	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Say how a command is used",
+		RunE: func(_ *cobra.Command, words []string) error {
+			c, rest, err := root.Find(words)
+			if err == nil && c.HasSubCommands() && len(rest) > 0 {
+				err = fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
+			}
+			if err != nil {
+				return cli.Misuse(err)
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		}})
 	return root
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/gateway/client"
 	"parley/tools/sandbox"
 )
@@ -54,7 +55,7 @@ func TestScripts(t *testing.T) {
 				var a client.Answer
 				ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &a))
 				ts.Setenv("RUN", a.RunID)
-				ts.Setenv("SHORT", short(a.RunID))
+				ts.Setenv("SHORT", cli.Short(a.RunID))
 			},
 			// ready waits until a gateway answers.
 			"ready": func(ts *testscript.TestScript, _ bool, _ []string) {

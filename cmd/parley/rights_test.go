@@ -36,7 +36,7 @@ func TestCommandsAreThoseOfTheRightsTable(t *testing.T) {
 			walk(sub)
 		}
 	}
-	root := (&app{}).root()
+	root := (&program{}).root()
 	root.InitDefaultCompletionCmd()
 	walk(root)
 	for _, c := range have {

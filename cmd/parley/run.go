@@ -1,3 +1,5 @@
+// Runs, and stopping them.
+
 package main
 
 import (
@@ -11,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
+	"parley/cmd/parley/internal/printer"
 	"parley/gateway/client"
 	"parley/gateway/control"
 	runs "parley/gateway/control/run"
@@ -58,41 +62,45 @@ func sentence(e shownEvent) string {
 }
 
 // runCommand holds what is more than one verb; the others are added to it.
-func (a *app) runCommand() *cobra.Command {
-	group := &cobra.Command{Use: "run", Short: "List, read, follow, pause and stop runs", Args: cobra.NoArgs, RunE: needsVerb,
-		Long: "A run is one turn of an agent. ID is that of the run or of its message; of the newest 500 runs the last six characters do, as chats show them."}
-	group.AddCommand(a.showRun(), a.logRun(), a.followRun())
+func runCommand(a *cli.App) *cobra.Command {
+	group := &cobra.Command{Use: "run", Short: "List, read, follow, pause and stop runs", Args: cobra.NoArgs, RunE: cli.NeedsVerb,
+		Long: "A run is one turn of an agent. ID is that of the run or of its message; of the newest 500 runs the last six " +
+			"characters do, as chats show them."}
+	group.AddCommand(showRun(a), logRun(a), followRun(a))
 	return group
 }
 
-func (a *app) showRun() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{Use: "show ID", Short: "Show a run with its log", Args: exactly("ID"), ValidArgsFunction: a.completeRuns, RunE: func(c *cobra.Command, args []string) error {
-		err := fetch(c.Context(), a, "/v1/runs/"+url.PathEscape(args[0]), func(v map[string]any) error {
-			for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "asked_by", "started", "ended"} {
-				if s, _ := v[name].(string); s != "" {
-					fmt.Fprintf(a.out, "%-9s %s\n", name, visible(s))
+func showRun(a *cli.App) *cobra.Command {
+	return a.JSONFlag(&cobra.Command{Use: "show ID", Short: "Show a run with its log", Args: cli.Exactly("ID"),
+		ValidArgsFunction: completeRuns(a), RunE: func(c *cobra.Command, args []string) error {
+			err := cli.Fetch(c.Context(), a, "/v1/runs/"+url.PathEscape(args[0]), func(v map[string]any) error {
+				for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "asked_by", "started",
+					"ended"} {
+					if s, _ := v[name].(string); s != "" {
+						fmt.Fprintf(a.Out, "%-9s %s\n", name, cli.Visible(s))
+					}
 				}
-			}
-			var u struct {
-				Usage   control.Usage
-				Trouble *client.Trouble
-			}
-			if data, err := json.Marshal(v); err != nil || json.Unmarshal(data, &u) != nil {
+				var u struct {
+					Usage   control.Usage
+					Trouble *client.Trouble
+				}
+				if data, err := json.Marshal(v); err != nil || json.Unmarshal(data, &u) != nil {
+					return err
+				}
+				if u.Trouble != nil {
+					fmt.Fprintf(a.Out, "%-9s %s\n", "trouble", cli.Visible(u.Trouble.Sentence))
+				}
+				if amount(u.Usage) != "" {
+					fmt.Fprintf(a.Out, "%-9s %s, %s\n", "used", amount(u.Usage),
+						cli.Length(time.Duration(u.Usage.DurationMS)*time.Millisecond))
+				}
+				return nil
+			})
+			if err != nil || a.JSON {
 				return err
 			}
-			if u.Trouble != nil {
-				fmt.Fprintf(a.out, "%-9s %s\n", "trouble", visible(u.Trouble.Sentence))
-			}
-			if amount(u.Usage) != "" {
-				fmt.Fprintf(a.out, "%-9s %s, %s\n", "used", amount(u.Usage), length(time.Duration(u.Usage.DurationMS)*time.Millisecond))
-			}
-			return nil
-		})
-		if err != nil || a.json {
-			return err
-		}
-		return a.printLog(c, args[0], "500", "")
-	}})
+			return printLog(a, c, args[0], "500", "")
+		}})
 }
 
 // logLine is one line of a run's log.
@@ -105,67 +113,52 @@ type logLine struct {
 	Text string    `json:"text,omitempty"`
 }
 
-func (a *app) logRun() *cobra.Command {
+func logRun(a *cli.App) *cobra.Command {
 	var limit int
 	var after string
-	c := &cobra.Command{Use: "log ID", Short: "Print a run's log", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
-		RunE: func(c *cobra.Command, args []string) error { return a.printLog(c, args[0], fmt.Sprint(limit), after) }}
-	return a.jsonFlag(pages(c, &limit, &after, 200))
+	c := &cobra.Command{Use: "log ID", Short: "Print a run's log", Args: cli.Exactly("ID"), ValidArgsFunction: completeRuns(a),
+		RunE: func(c *cobra.Command, args []string) error { return printLog(a, c, args[0], fmt.Sprint(limit), after) }}
+	return a.JSONFlag(cli.Pages(c, &limit, &after, 200))
 }
 
-func (a *app) printLog(c *cobra.Command, id, limit, after string) error {
+func printLog(a *cli.App, c *cobra.Command, id, limit, after string) error {
 	path := "/v1/runs/" + url.PathEscape(id) + "/log?limit=" + limit + "&offset=" + url.QueryEscape(after)
-	return fetch(c.Context(), a, path, func(l list[logLine]) error {
+	return cli.Fetch(c.Context(), a, path, func(l cli.List[logLine]) error {
 		for _, x := range l.Items {
 			text := strings.Join(strings.Fields(x.Type+" "+x.Role+" "+x.Name+" "+x.Text), " ")
-			if _, err := fmt.Fprintf(a.out, "%s %s\n", x.Time.Local().Format(time.TimeOnly), visible(text)); err != nil {
+			if _, err := fmt.Fprintf(a.Out, "%s %s\n", x.Time.Local().Format(time.TimeOnly), cli.Visible(text)); err != nil {
 				return err
 			}
 		}
-		return a.more(l.Next, nil)
+		return a.More(l.Next, nil)
 	})
 }
 
-func (a *app) followRun() *cobra.Command {
-	return a.jsonFlag(&cobra.Command{Use: "follow ID", Short: "Print a run as it goes on, to its end; exit code 1 when it fails", Args: exactly("ID"), ValidArgsFunction: a.completeRuns,
-		Long: "Print a run as it goes on, to its end, over a gateway that is started again in between. Leaving stops nothing. With --json each event is a line.",
+func followRun(a *cli.App) *cobra.Command {
+	return a.JSONFlag(&cobra.Command{Use: "follow ID", Short: "Print a run as it goes on, to its end; exit code 1 when it fails",
+		Args: cli.Exactly("ID"), ValidArgsFunction: completeRuns(a),
+		Long: "Print a run as it goes on, to its end, over a gateway that is started again in between. Leaving stops nothing. With " +
+			"--json each event is a line.",
 		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := a.client()
+			cl, err := a.Client()
 			if err != nil {
 				return err
 			}
 			defer cl.Close()
-			p := &printer{out: a.out, errs: a.errs}
-			if a.json {
-				p.raw, p.out, p.errs = json.NewEncoder(a.out), io.Discard, io.Discard
+			p := &printer.Printer{Out: a.Out, Errs: a.Errs}
+			if a.JSON {
+				p.Raw, p.Out, p.Errs = json.NewEncoder(a.Out), io.Discard, io.Discard
 			}
-			err = (&conversation{app: a, client: cl}).watch(c.Context(), args[0], p)
-			p.end()
-			if err == nil && p.failed {
-				err = errSaid
+			err = p.Follow(c.Context(), cl, args[0])
+			p.EndLine()
+			if err == nil && p.Failed {
+				err = cli.ErrSaid
 			}
-			return hint(err)
+			return cli.Hint(err)
 		}})
 }
 
-// completeRuns offers the ids of runs to the shell.
-func (a *app) completeRuns(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	cl, err := a.client()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer cl.Close()
-	ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
-	defer cancel()
-	l, _ := runs.List.Ask(ctx, cl, runs.ListIn{}) // without an answer nothing is offered
-	var ids []string
-	for _, r := range l.Items {
-		ids = append(ids, string(r.ID)+"\t"+cut(string(r.State)+": "+r.Said, 50))
-	}
-	return ids, cobra.ShellCompDirectiveNoFileComp
-}
-
-func (a *app) stopCommand() *cobra.Command {
+func stopCommand(a *cli.App) *cobra.Command {
 	var session string
 	var all bool
 	c := &cobra.Command{Use: "stop", Short: "Stop what a session is doing, or all of them", Args: cobra.NoArgs}
@@ -174,22 +167,23 @@ func (a *app) stopCommand() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("all", "session")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if all {
-			return with(c, a, func(ctx context.Context, cl *client.Client) (runs.StoppedAll, error) {
+			return cli.With(c, a, func(ctx context.Context, cl *client.Client) (runs.StoppedAll, error) {
 				return runs.StopAll.Ask(ctx, cl, struct{}{})
 			}, func(v runs.StoppedAll) error {
-				_, err := fmt.Fprintf(a.out, "stopped %d runs, %d waiting messages, %d unsent parts\n", v.Runs, v.Queued, v.Parts)
+				_, err := fmt.Fprintf(a.Out, "stopped %d runs, %d waiting messages, %d unsent parts\n", v.Runs, v.Queued, v.Parts)
 				return err
 			})
 		}
-		got, err := post[map[string]any](c.Context(), a, "/v1/messages", map[string]any{"session": session, "text": "/stop", "wait": 10})
+		got, err := cli.Post[map[string]any](c.Context(), a, "/v1/messages",
+			map[string]any{"session": session, "text": "/stop", "wait": 10})
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.show(got)
+		if a.JSON {
+			return a.ShowJSON(got)
 		}
-		_, err = fmt.Fprintln(a.out, visible(fmt.Sprint(got["text"])))
+		_, err = fmt.Fprintln(a.Out, cli.Visible(fmt.Sprint(got["text"])))
 		return err
 	}
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }

@@ -1,3 +1,5 @@
+// One message and its answer.
+
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/gateway/client"
 )
 
@@ -20,11 +23,13 @@ const (
 	waitOnce = 60 // seconds of one request; the same key makes the next one harmless
 )
 
-func (a *app) sendCommand() *cobra.Command {
+func sendCommand(a *cli.App) *cobra.Command {
 	var m client.Message
 	var wait int
-	c := &cobra.Command{Use: "send TEXT", Short: "Say one thing and print the answer", Example: "  parley send \"what is on today?\"\n  git diff | parley send -",
-		Long: "Say one thing to a running gateway and print the answer. TEXT - is read from standard input. Leaving early cancels nothing."}
+	c := &cobra.Command{Use: "send TEXT", Short: "Say one thing and print the answer",
+		Example: "  parley send \"what is on today?\"\n  git diff | parley send -",
+		Long: "Say one thing to a running gateway and print the answer. TEXT - is read from standard input. " +
+			"Leaving early cancels nothing."}
 	c.Flags().StringVar(&m.Session, "session", "", "`name` of the session, or a whole session key (default: main)")
 	c.Flags().StringVar(&m.Agent, "agent", "", "`id` of the agent (default: the default agent)")
 	c.Flags().IntVar(&wait, "wait", waitTurn, "`seconds` to wait for the answer; 0: print the input's id and go")
@@ -41,13 +46,13 @@ func (a *app) sendCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		m.Text = strings.Join(args, " ")
 		if m.Text == "-" {
-			data, err := io.ReadAll(io.LimitReader(a.in, maxTyped+1))
+			data, err := io.ReadAll(io.LimitReader(a.In, cli.MaxTyped+1))
 			if err != nil {
 				return fmt.Errorf("read standard input: %w", err)
 			}
 			m.Text = string(data)
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -55,15 +60,15 @@ func (a *app) sendCommand() *cobra.Command {
 		if m.Key == "" {
 			m.Key = rand.Text()
 		}
-		done := a.progress("waiting for the answer (Ctrl-C leaves it running)")
+		done := a.Progress("waiting for the answer (Ctrl-C leaves it running)")
 		got, err := await(c.Context(), cl, m, time.Duration(wait)*time.Second)
 		done()
 		if err != nil {
-			return hint(err)
+			return cli.Hint(err)
 		}
-		return a.answer(got, wait)
+		return answer(a, got, wait)
 	}
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }
 
 // await sends a message and asks for its answer until it is there or the time is over, over a gateway that is started again
@@ -81,7 +86,7 @@ func await(ctx context.Context, cl *client.Client, m client.Message, most time.D
 		case ctx.Err() != nil || errors.As(err, new(*client.Problem)) || !sent && errors.Is(err, client.ErrUnreachable):
 			return got, err
 		default: // it was cut: the message may have arrived
-			if err := cl.Wait(ctx, comeBack); err != nil {
+			if err := cl.Wait(ctx, cli.ComeBack); err != nil {
 				return got, err
 			}
 		}
@@ -89,24 +94,24 @@ func await(ctx context.Context, cl *client.Client, m client.Message, most time.D
 }
 
 // answer prints what came of a message.
-func (a *app) answer(got client.Answer, wait int) error {
+func answer(a *cli.App, got client.Answer, wait int) error {
 	failed := got.State == "failed" || got.State == "timeout" || got.State == "dropped"
 	switch {
-	case a.json:
-		if err := a.show(got); err != nil {
+	case a.JSON:
+		if err := a.ShowJSON(got); err != nil {
 			return err
 		}
 	case got.State == "" && wait > 0:
-		fmt.Fprintf(a.errs, "no answer yet; it goes on as %s (parley run show %s)\n", short(got.InputID), got.InputID)
+		fmt.Fprintf(a.Errs, "no answer yet; it goes on as %s (parley run show %s)\n", cli.Short(got.InputID), got.InputID)
 	case got.State == "":
-		fmt.Fprintln(a.out, got.InputID)
+		fmt.Fprintln(a.Out, got.InputID)
 	case failed:
-		fmt.Fprintln(a.errs, visible(got.Text))
+		fmt.Fprintln(a.Errs, cli.Visible(got.Text))
 	default:
-		fmt.Fprintln(a.out, visible(got.Text))
+		fmt.Fprintln(a.Out, cli.Visible(got.Text))
 	}
 	if failed {
-		return errSaid
+		return cli.ErrSaid
 	}
 	return nil
 }

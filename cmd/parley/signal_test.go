@@ -24,8 +24,8 @@ import (
 	"parley/gateway/client"
 )
 
-// daemon is a gateway as a process of its own, with a model that answers when the test lets it.
-type daemon struct {
+// process is a gateway as a process of its own, with a model that answers when the test lets it.
+type process struct {
 	t     *testing.T
 	dir   string
 	port  string
@@ -78,9 +78,9 @@ func (l *tail) wait(t *testing.T, text string) {
 	}
 }
 
-func newDaemon(t *testing.T) *daemon {
+func newProcess(t *testing.T) *process {
 	t.Helper()
-	d := &daemon{t: t, dir: t.TempDir(), asked: make(chan struct{}, 10), let: make(chan struct{})}
+	d := &process{t: t, dir: t.TempDir(), asked: make(chan struct{}, 10), let: make(chan struct{})}
 	d.model = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then does the server notice that the client has gone
 		d.asked <- struct{}{}
@@ -102,7 +102,7 @@ func newDaemon(t *testing.T) *daemon {
 	return d
 }
 
-func (d *daemon) write(more string) {
+func (d *process) write(more string) {
 	d.t.Helper()
 	yaml := fmt.Sprintf("data_dir: %s/data\ngateway: {listen: \"127.0.0.1:%s\"}\nmodels: [{name: m, api: openai, base_url: \"%s\", api_key: sk-canary-canary, model: x}]\n%s\n",
 		d.dir, d.port, d.model.URL, more)
@@ -111,7 +111,7 @@ func (d *daemon) write(more string) {
 	}
 }
 
-func (d *daemon) start() {
+func (d *process) start() {
 	d.t.Helper()
 	d.cmd = exec.Command("parley", "--config", filepath.Join(d.dir, "parley.yaml"), "gateway")
 	d.log, d.done = &tail{}, make(chan error, 1)
@@ -133,7 +133,7 @@ func (d *daemon) start() {
 	go func() { done <- cmd.Wait() }()
 }
 
-func (d *daemon) signal(s os.Signal) {
+func (d *process) signal(s os.Signal) {
 	d.t.Helper()
 	if err := d.cmd.Process.Signal(s); err != nil {
 		d.t.Fatal(err)
@@ -141,7 +141,7 @@ func (d *daemon) signal(s os.Signal) {
 }
 
 // ended is the exit code of the process, and how long it took.
-func (d *daemon) ended(within time.Duration) int {
+func (d *process) ended(within time.Duration) int {
 	d.t.Helper()
 	select {
 	case err := <-d.done:
@@ -159,7 +159,7 @@ func (d *daemon) ended(within time.Duration) int {
 	}
 }
 
-func (d *daemon) send(m client.Message) (client.Answer, error) {
+func (d *process) send(m client.Message) (client.Answer, error) {
 	token, err := os.ReadFile(filepath.Join(d.dir, "data", "token"))
 	if err != nil {
 		d.t.Fatal(err)
@@ -175,7 +175,7 @@ func (d *daemon) send(m client.Message) (client.Answer, error) {
 }
 
 // deaf blocks until the listener is closed: from then on only turns are waited for.
-func (d *daemon) deaf() {
+func (d *process) deaf() {
 	d.t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
@@ -196,7 +196,7 @@ func (d *daemon) deaf() {
 // R08: the first signal lets the running turn end, and the process ends well.
 func TestR08_FirstSignalLetsTheTurnEnd(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t)
+	d := newProcess(t)
 	m := client.Message{Text: "work", Key: "k"}
 	if _, err := d.send(m); err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestR08_FirstSignalLetsTheTurnEnd(t *testing.T) {
 // R08: a second signal ends the process at once; what was under way is taken up at the next start and nothing is lost.
 func TestR08_SecondSignalEndsAtOnceAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t)
+	d := newProcess(t)
 	m := client.Message{Text: "work", Key: "k"}
 	if _, err := d.send(m); err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestR08_SecondSignalEndsAtOnceAndNothingIsLost(t *testing.T) {
 // R13: SIGHUP reads the configuration again; a bad one changes nothing, says why, and never ends the process.
 func TestR13_HangUpReloadsAndABadConfigurationChangesNothing(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t)
+	d := newProcess(t)
 	d.write("agents: [{id: assistant, name: Renamed}]")
 	d.signal(syscall.SIGHUP)
 	d.log.wait(t, "configuration reloaded")

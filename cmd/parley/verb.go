@@ -1,3 +1,5 @@
+// Commands rendered from verbs.
+
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/cmd/parley/internal/cli"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/spec"
@@ -27,16 +30,16 @@ var groups = map[string]string{
 }
 
 // addVerbs adds the commands of the verbs that are values, below their groups.
-func (a *app) addVerbs(root *cobra.Command) {
+func addVerbs(a *cli.App, root *cobra.Command) {
 	for _, v := range all.Verbs() {
 		s := v.Spec()
 		first, rest, grouped := strings.Cut(s.CLI, " ")
 		switch {
 		case s.CLI == "":
 		case grouped:
-			below(root, first).AddCommand(a.verbCommand(v, s, rest))
+			below(root, first).AddCommand(verbCommand(a, v, s, rest))
 		default:
-			root.AddCommand(a.verbCommand(v, s, first))
+			root.AddCommand(verbCommand(a, v, s, first))
 		}
 	}
 }
@@ -48,7 +51,7 @@ func below(root *cobra.Command, name string) *cobra.Command {
 			return c
 		}
 	}
-	group := &cobra.Command{Use: name, Short: groups[name], Args: cobra.NoArgs, RunE: needsVerb}
+	group := &cobra.Command{Use: name, Short: groups[name], Args: cobra.NoArgs, RunE: cli.NeedsVerb}
 	root.AddCommand(group)
 	return group
 }
@@ -56,10 +59,11 @@ func below(root *cobra.Command, name string) *cobra.Command {
 var placeholder = regexp.MustCompile(`[<\[]([a-z_]+)[>\]]`)
 
 // verbCommand is the command of one verb: what the line names are arguments, the other fields flags.
-func (a *app) verbCommand(v control.Any, s spec.Verb, line string) *cobra.Command {
+func verbCommand(a *cli.App, v control.Any, s spec.Verb, line string) *cobra.Command {
 	names, _, _ := strings.Cut(line, " ")
 	words := strings.Split(names, "|")
-	c := &cobra.Command{Use: words[0] + strings.TrimPrefix(line, names), Aliases: words[1:], Short: s.Help, Long: s.Long, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: words[0] + strings.TrimPrefix(line, names), Aliases: words[1:], Short: s.Help, Long: s.Long,
+		Args: cobra.NoArgs}
 	l := &commandLine{app: a, spec: s, texts: map[string]*string{}, switches: map[string]*bool{}}
 	for _, m := range placeholder.FindAllStringSubmatch(line, -1) {
 		upper := strings.ToUpper(m[0])
@@ -77,24 +81,24 @@ func (a *app) verbCommand(v control.Any, s spec.Verb, line string) *cobra.Comman
 	c.RunE = func(c *cobra.Command, args []string) error {
 		in := reflect.New(s.In).Interface()
 		if err := l.fill(in, args); err != nil {
-			return &misuseError{err}
+			return cli.Misuse(err)
 		}
 		if s.Confirm != "" && !*l.switches["yes"] {
-			if err := a.confirm(s, in); err != nil {
+			if err := confirm(a, s, in); err != nil {
 				return err
 			}
 		}
-		return a.do(c, v, s, in)
+		return do(a, c, v, s, in)
 	}
 	if s.Status == http.StatusNoContent { // there is nothing to print
 		return c
 	}
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }
 
 // do asks the gateway for a verb and prints the answer.
-func (a *app) do(c *cobra.Command, v control.Any, s spec.Verb, in any) error {
-	cl, err := a.client()
+func do(a *cli.App, c *cobra.Command, v control.Any, s spec.Verb, in any) error {
+	cl, err := a.Client()
 	if err != nil {
 		return err
 	}
@@ -106,21 +110,21 @@ func (a *app) do(c *cobra.Command, v control.Any, s spec.Verb, in any) error {
 		out = nil
 	}
 	if err := cl.Do(c.Context(), s.Method, path, body, out); err != nil {
-		return hint(err)
+		return cli.Hint(err)
 	}
-	if a.json {
-		return a.show(answer)
+	if a.JSON {
+		return a.ShowJSON(answer)
 	}
 	shown, err := v.Shown(in, answer)
 	if err != nil {
 		return err
 	}
-	return a.more(shown.Next, a.print(shown))
+	return a.More(shown.Next, print(a, shown))
 }
 
-func (a *app) print(s spec.Shown) error {
+func print(a *cli.App, s spec.Shown) error {
 	if s.Heads == nil && s.Rows == nil {
-		_, err := fmt.Fprintln(a.out, visible(s.Line))
+		_, err := fmt.Fprintln(a.Out, cli.Visible(s.Line))
 		return err
 	}
 	var rows [][]string
@@ -132,13 +136,13 @@ func (a *app) print(s spec.Shown) error {
 		rows = append(rows, cells)
 	}
 	if s.Heads != nil {
-		return a.table(s.Heads, rows)
+		return a.Table(s.Heads, rows)
 	}
 	for _, row := range rows {
 		if row[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(a.out, "%-8s %s\n", row[0], visible(row[1])); err != nil {
+		if _, err := fmt.Fprintf(a.Out, "%-8s %s\n", row[0], cli.Visible(row[1])); err != nil {
 			return err
 		}
 	}
@@ -149,16 +153,16 @@ func (a *app) print(s spec.Shown) error {
 func cellText(cell any) string {
 	switch v := cell.(type) {
 	case time.Time:
-		return ago(v)
+		return cli.Ago(v)
 	case *time.Time:
 		if v == nil {
 			return ""
 		}
-		return ago(*v)
+		return cli.Ago(*v)
 	case time.Duration:
-		return length(v)
+		return cli.Length(v)
 	case spec.Brief:
-		return cut(v.Text, v.Columns)
+		return cli.Cut(v.Text, v.Columns)
 	case control.Usage:
 		return amount(v)
 	}
@@ -167,7 +171,7 @@ func cellText(cell any) string {
 
 // commandLine is how the command of a verb is told what the verb wants.
 type commandLine struct {
-	app         *app
+	app         *cli.App
 	spec        spec.Verb
 	args, shown []string // fields that are arguments, in order, and as help shows them
 	least       int      // how many of them are needed
@@ -186,7 +190,7 @@ func (l *commandLine) checkArgs(c *cobra.Command, args []string) error {
 // addFlags adds a flag for each field that is no argument, and what the shell is offered.
 func (l *commandLine) addFlags(c *cobra.Command) {
 	for _, f := range l.spec.Fields {
-		offer := l.app.completion(f)
+		offer := l.completion(f)
 		switch {
 		case slices.Contains(l.args, f.Name):
 			if offer != nil {
@@ -208,12 +212,12 @@ func (l *commandLine) addFlags(c *cobra.Command) {
 }
 
 // completion is what the shell is offered for a field; nil: nothing.
-func (a *app) completion(f spec.Field) cobra.CompletionFunc {
+func (l *commandLine) completion(f spec.Field) cobra.CompletionFunc {
 	switch f.Type {
 	case reflect.TypeFor[control.SessionWord]():
-		return a.completeSessions
+		return completeSessions(l.app)
 	case reflect.TypeFor[control.RunWord]():
-		return a.completeRuns
+		return completeRuns(l.app)
 	}
 	return nil
 }
@@ -260,19 +264,19 @@ func flagHelp(f spec.Field) string {
 }
 
 // confirm asks whoever sits at the terminal before a verb is done.
-func (a *app) confirm(s spec.Verb, in any) error {
-	q := a.newAsker()
+func confirm(a *cli.App, s spec.Verb, in any) error {
+	q := a.NewAsker()
 	if q == nil {
-		return &misuseError{errors.New("nobody can be asked here; --yes does it")}
+		return cli.Misuse(errors.New("nobody can be asked here; --yes does it"))
 	}
 	question := s.Confirm
 	for _, f := range s.Fields {
 		text, _ := f.Get(in)
-		question = strings.ReplaceAll(question, "{"+f.Name+"}", visible(text))
+		question = strings.ReplaceAll(question, "{"+f.Name+"}", cli.Visible(text))
 	}
-	ok, err := q.yes(question, false)
+	ok, err := q.Yes(question, false)
 	if err == nil && !ok {
-		err = errAborted
+		err = cli.ErrAborted
 	}
 	return err
 }

@@ -1,3 +1,5 @@
+// The link that signs a browser in.
+
 package main
 
 import (
@@ -5,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley/cmd/parley/internal/cli"
 )
 
 // signIn is a way in for one browser.
@@ -15,25 +19,26 @@ type signIn struct {
 	Expires time.Time `json:"expires"`
 }
 
-func (a *app) webchatCommand() *cobra.Command {
+func webchatCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "webchat", Short: "Print a link that signs a browser in",
-		Long: "Print a link that signs one browser in as the owner. Its code works once, within ten minutes. A sign-in lasts 30 days; a changed token ends all of them.",
+		Long: "Print a link that signs one browser in as the owner. Its code works once, within ten minutes. A sign-in lasts 30 " +
+			"days; a changed token ends all of them.",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
-			cl, err := a.client()
+			cl, err := a.Client()
 			if err != nil {
 				return err
 			}
 			defer cl.Close()
 			var s signIn
 			if err := cl.Post(c.Context(), "/v1/sign-in/codes", struct{}{}, &s); err != nil {
-				return hint(err)
+				return cli.Hint(err)
 			}
 			s.URL = cl.Base() + s.Path
-			if a.json {
-				return a.show(s)
+			if a.JSON {
+				return a.ShowJSON(s)
 			}
-			_, err = fmt.Fprintf(a.out, "WebChat: %s\n", s.URL)
+			_, err = fmt.Fprintf(a.Out, "WebChat: %s\n", s.URL)
 			return err
 		}}
-	return a.jsonFlag(c)
+	return a.JSONFlag(c)
 }

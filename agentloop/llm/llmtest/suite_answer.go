@@ -187,7 +187,8 @@ func showsRefusals(r *rig) {
 			_, m := r.serve(Sequence(reply), nil)
 			shown := ""
 			resp, err := m.Stream(r.Context(), Ask("hi"), func(d llm.Delta) { shown += d.Text })
-			if err != nil || resp.Stop != llm.StopFiltered || len(resp.Content) != 1 || resp.Content[0].Text != refusal || shown != refusal {
+			if err != nil || resp.Stop != llm.StopFiltered || len(resp.Content) != 1 || resp.Content[0].Text != refusal ||
+				shown != refusal {
 				r.Errorf("whole %v, %d calls: %+v, %v, shown %q", whole, len(reply.Calls), resp, err, shown)
 			}
 		}

@@ -13,7 +13,7 @@ export const stepTimeout = Number(process.env.PARLEY_STEP_TIMEOUT ?? 60_000) // 
 
 let fakes // the address of those who play networks, for all walks
 
-// startFakes runs them (cmd/parley/testdata/walkworld); they end with us.
+// startFakes runs them (cmd/parley/internal/walktest); they end with us.
 function startFakes() {
   return fakes ??= new Promise((ok, no) => {
     const child = spawn(process.env.PARLEY_WORLD, ['fakes'], { stdio: ['pipe', 'pipe', 'inherit'] })

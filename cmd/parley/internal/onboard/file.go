@@ -1,0 +1,123 @@
+// The configuration that is written, with its credentials in files beside it.
+
+package onboard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley/cmd/parley/internal/cli"
+	"parley/configs"
+)
+
+// quoted is a text as YAML has it, with nothing in it expanded.
+func quoted(text string) string {
+	data, err := json.Marshal(strings.ReplaceAll(text, "$", "$$"))
+	if err != nil { // a string always marshals
+		return `""`
+	}
+	return string(data)
+}
+
+// text is the configuration file. Credentials are in files of their own beside it.
+func (o *onboard) text(now time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# Parley's configuration, written by parley onboard on %s.
+# All keys: docs/configuration.md, or parley config schema. After a change: parley config check.
+# A saved change is in force at once; data_dir and listen wait for a restart.
+`, now.Format(time.DateOnly))
+	if o.DataDir != "" {
+		if dir, err := filepath.Abs(o.DataDir); err == nil {
+			fmt.Fprintf(&b, "\ndata_dir: %s\n", quoted(dir))
+		}
+	}
+	if o.model.API == "offline" {
+		b.WriteString("\nmodels: []   # none yet: one is looked for by itself (docs/models.md). To name one, write instead:\n" +
+			"# models:\n#   - {name: claude, api: anthropic, api_key: \"${ANTHROPIC_API_KEY}\", model: claude-sonnet-4-5, " +
+			"context_window: 200000}\n")
+	} else {
+		fmt.Fprintf(&b, "\nmodels:\n  - name: %s\n    api: %s\n    base_url: %s\n", o.model.Name, o.model.API, quoted(o.model.BaseURL))
+		if o.model.APIKey != "" {
+			fmt.Fprintf(&b, "    api_key: \"${file:secrets/%s}\"   # a file of its own, so that this one can be shown to others\n",
+				o.model.Name)
+		}
+		fmt.Fprintf(&b, "    model: %s\n    context_window: %d\n", quoted(o.model.Model), o.model.ContextWindow)
+	}
+	if len(o.joins) > 0 {
+		b.WriteString("\nchannels:\n")
+	}
+	for _, j := range o.joins {
+		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n", j.name, j.kind)
+		for _, k := range j.keys {
+			fmt.Fprintf(&b, "    %s: \"${file:secrets/%s}\"\n", k.key, j.file(k))
+		}
+		b.WriteString("    access: {dm: pairing}   # strangers get a code: parley pairing approve CODE --as owner\n")
+	}
+	return b.String()
+}
+
+// write puts the files into place: readable by their owner only, a copy of what they replace beside them.
+func (o *onboard) write(now time.Time) error {
+	text := o.text(now)
+	dir := filepath.Dir(o.file)
+	stamp := now.Format("20060102-150405")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	secrets := map[string]string{o.model.Name: o.model.APIKey.Reveal()}
+	for _, j := range o.joins {
+		for i, k := range j.keys {
+			secrets[j.file(k)] = j.values[i]
+		}
+	}
+	for name, secret := range secrets {
+		if secret == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(dir, "secrets"), 0o700); err != nil {
+			return err
+		}
+		if _, err := replaceFile(filepath.Join(dir, "secrets", name), secret+"\n", stamp); err != nil {
+			return err
+		}
+	}
+	opt, err := o.LoadOptions()
+	if err != nil {
+		return err
+	}
+	opt.Path = o.file
+	if _, err := configs.Parse([]byte(text), opt); err != nil {
+		return fmt.Errorf("what would be written is not a good configuration: %w", err)
+	}
+	kept, err := replaceFile(o.file, text, stamp)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Out, "\n%s is written.\n", o.file)
+	if kept != "" {
+		fmt.Fprintf(o.Out, "The old one is kept as %s.\n", kept)
+	}
+	return nil
+}
+
+// replaceFile writes a file whole or not at all, mode 0600, and keeps a copy of another content that was there.
+func replaceFile(name, text, stamp string) (kept string, err error) {
+	old, err := os.ReadFile(name)
+	switch {
+	case err == nil && string(old) == text:
+		return "", nil
+	case err == nil:
+		kept = name + ".bak-" + stamp
+		if err := cli.WriteFile(kept, string(old)); err != nil {
+			return "", err
+		}
+	case !errors.Is(err, os.ErrNotExist):
+		return "", err
+	}
+	return kept, cli.WriteFile(name, text)
+}

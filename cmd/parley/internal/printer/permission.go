@@ -1,0 +1,43 @@
+// A question to people, and what it came to.
+
+package printer
+
+import (
+	"fmt"
+	"strings"
+
+	"parley/cmd/parley/internal/cli"
+)
+
+// permission is what an event tells of a question.
+type permission struct {
+	Short  string   `json:"short"`
+	Tool   string   `json:"tool"`
+	Domain string   `json:"domain"`
+	State  string   `json:"state"`
+	Text   string   `json:"text"`
+	Grants []string `json:"grants"`
+	By     string   `json:"decided_by"`
+	Via    string   `json:"via"`
+	Reason string   `json:"reason"`
+}
+
+// permission shows a question whole, with how to answer it, and later what it came to.
+func (p *Printer) permission(kind string, q permission) {
+	if kind == "permission.requested" {
+		owner := ""
+		if q.Domain != "" {
+			owner = " It belongs to " + cli.Visible(q.Domain) + "."
+		}
+		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\n/approve %s %s", cli.Visible(q.Tool), owner, cli.VisibleText(q.Text),
+			cli.Visible(q.Short), strings.Join(append(q.Grants, "deny"), "|")))
+		return
+	}
+	text := fmt.Sprintf("approval %s: %s", cli.Visible(q.Short), cli.Visible(q.State))
+	for _, more := range []string{q.By, q.Via, q.Reason} {
+		if more != "" {
+			text += ", " + cli.Visible(more)
+		}
+	}
+	p.Note(cli.Dim, text)
+}
