@@ -65,14 +65,14 @@ func New(o Options) *Server {
 	}
 	o.SignIn.Now, o.SignIn.Log = o.Now, o.Log
 	closing := make(chan struct{})
-	g := &gate{guard: signin.New(o.SignIn), limits: limit.New(o.Now), keys: once.New(o.Control.Answers, o.Log),
+	m := &middleware{guard: signin.New(o.SignIn), limits: limit.New(o.Now), keys: once.New(o.Control.Answers, o.Log),
 		who: o.Owner, systems: o.Systems, writes: o.Writes, hide: o.Hide, log: o.Log}
-	streams := stream.New(streamOptions(o, g.limits, closing))
+	streams := stream.New(streamOptions(o, m.limits, closing))
 	mux := http.NewServeMux()
-	for _, rt := range table(rooms(o, g, streams, closing)) {
-		mux.Handle(rt.pattern, g.endpoint(rt))
+	for _, rt := range table(groups(o, m, streams, closing)) {
+		mux.Handle(rt.pattern, m.endpoint(rt))
 	}
-	mux.Handle("/channels/{name}/{rest...}", g.endpoint(route{traits: open | bare, serve: networks{o.Network, g.guard, g.limits}.serve}))
-	mux.Handle("/", pageOr(o.Page, g, mux))
-	return &Server{Handler: mux, Conns: g.limits.Conns, Streams: streams, Guard: g.guard, close: sync.OnceFunc(func() { close(closing) })}
+	mux.Handle("/channels/{name}/{rest...}", m.endpoint(route{traits: open | bare, serve: networks{o.Network, m.guard, m.limits}.serve}))
+	mux.Handle("/", pageOr(o.Page, m, mux))
+	return &Server{Handler: mux, Conns: m.limits.Conns, Streams: streams, Guard: m.guard, close: sync.OnceFunc(func() { close(closing) })}
 }

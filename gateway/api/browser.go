@@ -44,7 +44,7 @@ const maxOpenBody = 4 << 10 // bytes of a sign-in, which anybody may send
 
 // signIn exchanges a code for a cookie.
 func (b browsers) signIn(w http.ResponseWriter, r *http.Request) error {
-	leave, err := b.limits.Bodies.Room(r, false, maxOpenBody)
+	leave, err := b.limits.Bodies.Reserve(r, false, maxOpenBody)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (b browsers) me(w http.ResponseWriter, r *http.Request) error {
 // live lets a page open its live line. What goes over it is package stream's; WebChat's adapter owns the connection.
 func (b browsers) live(w http.ResponseWriter, r *http.Request) error {
 	if b.line == nil {
-		return wire.NothingHere()
+		return wire.NoEndpoint()
 	}
 	call := b.call(r)
 	leave, err := b.limits.Hold(call.Actor.Person)
@@ -136,7 +136,7 @@ func (b browsers) live(w http.ResponseWriter, r *http.Request) error {
 		if b.owner().Person != call.Actor.Person { // another configuration has another owner
 			return wire.Unauthorized()
 		}
-		return b.guard.Still(r)
+		return b.guard.Recheck(r)
 	})
 	return nil
 }

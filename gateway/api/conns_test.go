@@ -23,28 +23,28 @@ func TestT26_StrangersConnectionsNeverStopThoseWithTheToken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		addresses, most int
-		begin           func(h *hall, c net.Conn)
+		begin           func(h *front, c net.Conn)
 	}{
-		"idle, one address":   {1, maxFromAddress, func(h *hall, c net.Conn) { h.get(c, "/healthz", "") }},
-		"idle, 64 addresses":  {64, maxStrangers, func(h *hall, c net.Conn) { h.get(c, "/healthz", "") }},
-		"refused, idle":       {64, maxStrangers, func(h *hall, c net.Conn) { h.get(c, "/readyz", "") }},
-		"silent, one address": {1, maxStrangers, func(*hall, net.Conn) {}},
-		"half a header": {64, maxStrangers, func(h *hall, c net.Conn) {
+		"idle, one address":   {1, maxFromAddress, func(h *front, c net.Conn) { h.get(c, "/healthz", "") }},
+		"idle, 64 addresses":  {64, maxStrangers, func(h *front, c net.Conn) { h.get(c, "/healthz", "") }},
+		"refused, idle":       {64, maxStrangers, func(h *front, c net.Conn) { h.get(c, "/readyz", "") }},
+		"silent, one address": {1, maxStrangers, func(*front, net.Conn) {}},
+		"half a header": {64, maxStrangers, func(h *front, c net.Conn) {
 			fmt.Fprintf(c, "GET /readyz HTTP/1.1\r\nHost: %s\r\nX-Slow: ", h.addr)
 		}},
-		"half a webhook": {64, maxStrangers, func(h *hall, c net.Conn) {
+		"half a webhook": {64, maxStrangers, func(h *front, c net.Conn) {
 			fmt.Fprintf(c, "POST /channels/x/y HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\n{", h.addr)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := openHall(t)
+			h := openFront(t)
 			kept, err := h.dial(0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer kept.Close()
-			if got := h.get(kept, "/readyz", hallToken); got != http.StatusOK {
+			if got := h.get(kept, "/readyz", frontToken); got != http.StatusOK {
 				t.Fatal(got)
 			}
 			var mu sync.Mutex
@@ -78,7 +78,7 @@ func TestT26_StrangersConnectionsNeverStopThoseWithTheToken(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if got := h.get(one, "/readyz", hallToken); got != http.StatusOK {
+					if got := h.get(one, "/readyz", frontToken); got != http.StatusOK {
 						t.Errorf("a request with the token, %d of them behind: %d", served, got)
 					}
 					one.Close()
@@ -92,7 +92,7 @@ func TestT26_StrangersConnectionsNeverStopThoseWithTheToken(t *testing.T) {
 			if strangers > c.most || strings.HasPrefix(name, "idle") && shed == 0 {
 				t.Errorf("%d connections, %d strangers' of at most %d, %d closed for others", all, strangers, c.most, shed)
 			}
-			if got := h.get(kept, "/readyz", hallToken); got != http.StatusOK {
+			if got := h.get(kept, "/readyz", frontToken); got != http.StatusOK {
 				t.Errorf("the connection that was let in: %d", got)
 			}
 		})
@@ -102,7 +102,7 @@ func TestT26_StrangersConnectionsNeverStopThoseWithTheToken(t *testing.T) {
 // T26: what a stranger may send is small.
 func TestT26_AStrangersBodyIsSmall(t *testing.T) {
 	t.Parallel()
-	h := openHall(t)
+	h := openFront(t)
 	c, err := h.dial(0)
 	if err != nil {
 		t.Fatal(err)

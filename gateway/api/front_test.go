@@ -19,16 +19,16 @@ import (
 	"parley/workspace"
 )
 
-// hall is a server of the API with nothing behind it: what stands before the verbs is the same.
-type hall struct {
+// front is a server of the API with nothing behind it: what stands before the verbs is the same.
+type front struct {
 	t    *testing.T
 	s    *api.Server
 	addr string
 }
 
-const hallToken = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+const frontToken = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-func newHall(t *testing.T, addr string, change func(*api.Options)) *hall {
+func newFront(t *testing.T, addr string, change func(*api.Options)) *front {
 	t.Helper()
 	slow := func(name string) http.Handler {
 		if name != "x" {
@@ -41,23 +41,23 @@ func newHall(t *testing.T, addr string, change func(*api.Options)) *hall {
 		Live: func(w http.ResponseWriter, _ *http.Request, _ control.Call, _ func() error) {
 			w.WriteHeader(http.StatusSwitchingProtocols)
 		},
-		SignIn: signin.Options{Token: func() string { return hallToken }, Hosts: func() []string { return nil }, Addr: addr}}
+		SignIn: signin.Options{Token: func() string { return frontToken }, Hosts: func() []string { return nil }, Addr: addr}}
 	if change != nil {
 		change(&o)
 	}
-	h := &hall{t: t, s: api.New(o), addr: addr}
+	h := &front{t: t, s: api.New(o), addr: addr}
 	t.Cleanup(h.s.Close)
 	return h
 }
 
-// openHall is one on a real listener.
-func openHall(t *testing.T) *hall {
+// openFront is one on a real listener.
+func openFront(t *testing.T) *front {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHall(t, l.Addr().String(), nil)
+	h := newFront(t, l.Addr().String(), nil)
 	srv := &http.Server{Handler: h.s, ReadHeaderTimeout: 5 * time.Second, ConnContext: h.s.Conns.ConnContext, ConnState: h.s.Conns.ConnState}
 	done := make(chan struct{})
 	go func() {
@@ -72,7 +72,7 @@ func openHall(t *testing.T) *hall {
 }
 
 // ask sends a request with the right token from loopback; edit may change it.
-func (h *hall) ask(method, path, body string, edit func(*http.Request)) answer {
+func (h *front) ask(method, path, body string, edit func(*http.Request)) answer {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(h.t.Context(), method, "/", strings.NewReader(body))
 	target, err := r.URL.Parse("http://" + h.addr + path)
@@ -80,7 +80,7 @@ func (h *hall) ask(method, path, body string, edit func(*http.Request)) answer {
 		h.t.Fatal(err)
 	}
 	r.URL, r.RequestURI, r.Host, r.RemoteAddr = target, path, h.addr, "127.0.0.1:40000"
-	r.Header.Set("Authorization", "Bearer "+hallToken)
+	r.Header.Set("Authorization", "Bearer "+frontToken)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -98,10 +98,10 @@ func (h *hall) ask(method, path, body string, edit func(*http.Request)) answer {
 }
 
 // origin is that of the page.
-func (h *hall) origin() string { return "http://" + h.addr }
+func (h *front) origin() string { return "http://" + h.addr }
 
 // signIn is a browser's cookie.
-func (h *hall) signIn() *http.Cookie {
+func (h *front) signIn() *http.Cookie {
 	h.t.Helper()
 	code, _ := h.s.Guard.Invite(nil)
 	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodPost, "/v1/sign-in", nil)
@@ -114,16 +114,16 @@ func (h *hall) signIn() *http.Cookie {
 }
 
 // as makes requests those of a page that is signed in.
-func (h *hall) as(c *http.Cookie) func(*http.Request) { return asPage(c, h.origin()) }
+func (h *front) as(c *http.Cookie) func(*http.Request) { return asPage(c, h.origin()) }
 
 // dial is a connection from one of 127/8.
-func (h *hall) dial(from int) (net.Conn, error) {
+func (h *front) dial(from int) (net.Conn, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+from), 1)}, Timeout: 10 * time.Second}
 	return d.Dial("tcp", h.addr)
 }
 
 // get sends a request over a connection and returns the status; 0: the connection has ended.
-func (h *hall) get(c net.Conn, path, token string) int {
+func (h *front) get(c net.Conn, path, token string) int {
 	if token != "" {
 		token = "Authorization: Bearer " + token + "\r\n"
 	}

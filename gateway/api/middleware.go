@@ -16,8 +16,8 @@ import (
 	"parley/workspace"
 )
 
-// gate is what stands before every endpoint.
-type gate struct {
+// middleware is what stands before every endpoint.
+type middleware struct {
 	guard   *signin.Guard
 	limits  *limit.Limits
 	keys    *once.Keys
@@ -31,48 +31,48 @@ type gate struct {
 
 type counts struct{ requests, refused atomic.Int64 }
 
-// endpoint is a route behind its gate: who may not speak, or finds no room, does not reach it.
-func (g *gate) endpoint(rt route) http.Handler {
+// endpoint is a route with what stands before it: who may not speak does not reach it.
+func (m *middleware) endpoint(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.counts.requests.Add(1)
-		defer g.limits.Conns.Serve(r)()
+		m.counts.requests.Add(1)
+		defer m.limits.Conns.Serve(r)()
 		if !rt.traits.has(bare) {
-			w = wire.Hide(w, g.hide)
+			w = wire.Hide(w, m.hide)
 		}
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		err := g.guard.Place(r)
+		err := m.guard.CheckOrigin(r)
 		if err == nil && !rt.traits.has(open) {
-			if r, err = g.letIn(rt, r); err == nil {
-				g.limits.Conns.Know(r)
+			if r, err = m.letIn(rt, r); err == nil {
+				m.limits.Conns.Admit(r)
 			}
 		}
 		if err != nil {
-			g.counts.refused.Add(1)
+			m.counts.refused.Add(1)
 			h.Set("Connection", "close") // what else it wants to send is not read
-			wire.Fail(w, r, err, g.log)
+			wire.Fail(w, r, err, m.log)
 			return
 		}
-		if err := g.serve(rt, w, r); err != nil && r.Context().Err() == nil {
-			wire.Fail(w, r, err, g.log)
+		if err := m.serve(rt, w, r); err != nil && r.Context().Err() == nil {
+			wire.Fail(w, r, err, m.log)
 		}
 	})
 }
 
 // letIn checks who asks. Only the answer to a question may come with that question's own token.
-func (g *gate) letIn(rt route, r *http.Request) (*http.Request, error) {
+func (m *middleware) letIn(rt route, r *http.Request) (*http.Request, error) {
 	if rt.traits.has(system) {
-		if r, ok := bySystem(g.systems, r); ok {
+		if r, ok := bySystem(m.systems, r); ok {
 			return r, nil
 		}
 	}
-	return r, g.guard.Allow(r)
+	return r, m.guard.Authenticate(r)
 }
 
 // serve is a route with what all of them have in common: how often one may write, that a write with a key happens
 // once, and that HEAD has no body and no end to wait for.
-func (g *gate) serve(rt route, w http.ResponseWriter, r *http.Request) error {
+func (m *middleware) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if r.Method == http.MethodHead {
 		return head(rt, w, r)
 	}
@@ -81,9 +81,9 @@ func (g *gate) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	who := "address"
 	if !rt.traits.has(open) {
-		who = string(g.call(r).Actor.Person)
+		who = string(m.call(r).Actor.Person)
 	}
-	if err := g.limits.Pace.Take(who+" "+limit.Address(r.RemoteAddr)+" "+wayOf(r), g.writes()); err != nil {
+	if err := m.limits.Pace.Take(who+" "+limit.Address(r.RemoteAddr)+" "+wayOf(r), m.writes()); err != nil {
 		return err
 	}
 	key, err := once.KeyOf(r)
@@ -91,7 +91,7 @@ func (g *gate) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !rt.traits.has(open | upload) {
-		leave, err := g.limits.Bodies.Room(r, true, wire.MaxBody)
+		leave, err := m.limits.Bodies.Reserve(r, true, wire.MaxBody)
 		if err != nil {
 			return err
 		}
@@ -101,20 +101,20 @@ func (g *gate) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	if key == "" || rt.traits.has(open|journaled) {
 		return rt.serve(w, r)
 	}
-	return g.keys.Do(w, r, once.Write{Call: g.call(r), Key: key, Keeping: rt.traits.keeping(), Path: rt.traits.has(upload),
+	return m.keys.Do(w, r, once.Write{Call: m.call(r), Key: key, Keeping: rt.traits.keeping(), Path: rt.traits.has(upload),
 		Serve: rt.serve})
 }
 
 // call is who asks: the token speaks for the owner.
-func (g *gate) call(r *http.Request) control.Call {
+func (m *middleware) call(r *http.Request) control.Call {
 	via, borrowed := control.ViaAPI, false
 	switch {
 	case r.Header.Get("Authorization") == "":
-		via, borrowed = control.ViaPage, !g.guard.Fresh(r) // a page that is signed in
+		via, borrowed = control.ViaPage, !m.guard.Fresh(r) // a page that is signed in
 	case strings.EqualFold(r.Header.Get("Parley-Surface"), "cli"):
 		via = control.ViaTerminal
 	}
-	return control.Call{Actor: g.who(), Kind: channels.DM, Via: via, Key: r.Header.Get("Idempotency-Key"), Borrowed: borrowed}
+	return control.Call{Actor: m.who(), Kind: channels.DM, Via: via, Key: r.Header.Get("Idempotency-Key"), Borrowed: borrowed}
 }
 
 // wayOf keeps a program that runs wild from stopping the page of the same person.

@@ -13,7 +13,7 @@ import (
 	"parley/gateway/api"
 )
 
-// here is where a hall without a listener is asked.
+// here is where a front without a listener is asked.
 const here = "127.0.0.1:8420"
 
 // concrete fills the placeholders of a route.
@@ -26,25 +26,25 @@ func concrete(pattern string) (method, path string) {
 func TestT01_NothingButLivenessAnswersWithoutToken(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{at: time.Now()}
-	r := newHall(t, here, func(o *api.Options) { o.Now = clock.now })
+	r := newFront(t, here, func(o *api.Options) { o.Now = clock.now })
 	tries := map[string]func(*http.Request){
 		"no token":     func(q *http.Request) { q.Header.Del("Authorization") },
 		"empty":        func(q *http.Request) { q.Header.Set("Authorization", "Bearer ") },
-		"no scheme":    func(q *http.Request) { q.Header.Set("Authorization", hallToken) },
-		"other scheme": func(q *http.Request) { q.Header.Set("Authorization", "Basic "+hallToken) },
-		"a part of it": func(q *http.Request) { q.Header.Set("Authorization", "Bearer "+hallToken[:len(hallToken)-1]) },
-		"more than it": func(q *http.Request) { q.Header.Set("Authorization", "Bearer "+hallToken+"x") },
+		"no scheme":    func(q *http.Request) { q.Header.Set("Authorization", frontToken) },
+		"other scheme": func(q *http.Request) { q.Header.Set("Authorization", "Basic "+frontToken) },
+		"a part of it": func(q *http.Request) { q.Header.Set("Authorization", "Bearer "+frontToken[:len(frontToken)-1]) },
+		"more than it": func(q *http.Request) { q.Header.Set("Authorization", "Bearer "+frontToken+"x") },
 		"in the query": func(q *http.Request) {
 			q.Header.Del("Authorization")
-			q.URL.RawQuery = "token=" + hallToken + "&access_token=" + hallToken
+			q.URL.RawQuery = "token=" + frontToken + "&access_token=" + frontToken
 		},
 		"in a cookie": func(q *http.Request) {
 			q.Header.Del("Authorization")
-			q.AddCookie(&http.Cookie{Name: "token", Value: hallToken})
+			q.AddCookie(&http.Cookie{Name: "token", Value: frontToken})
 		},
-		"as basic login": func(q *http.Request) { q.SetBasicAuth("owner", hallToken) },
+		"as basic login": func(q *http.Request) { q.SetBasicAuth("owner", frontToken) },
 		"sent twice": func(q *http.Request) {
-			q.Header["Authorization"] = []string{"Bearer " + hallToken, "Bearer " + hallToken}
+			q.Header["Authorization"] = []string{"Bearer " + frontToken, "Bearer " + frontToken}
 		},
 	}
 	n := 0
@@ -88,7 +88,7 @@ func TestT01_NothingButLivenessAnswersWithoutToken(t *testing.T) {
 // What is not there yet is a plain 404 for who has the token, and a wrong method says which is right.
 func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	for _, path := range []string{"/v1/teams", "/v1/chat/completions", "/v1/tasks", "/mcp", "/nothing"} {
 		r.ask("GET", path, "", nil).wantProblem(t, http.StatusNotFound, "not_found")
 		r.ask("POST", path, "{}", nil).wantProblem(t, http.StatusNotFound, "not_found")
@@ -105,7 +105,7 @@ func TestUnknownPathsAndMethodsAreProblems(t *testing.T) {
 func TestT04_WrongTokensAreLimitedOnLoopbackToo(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{at: time.Now()}
-	r := newHall(t, here, func(o *api.Options) { o.Now = clock.now })
+	r := newFront(t, here, func(o *api.Options) { o.Now = clock.now })
 	wrong := func(q *http.Request) { q.Header.Set("Authorization", "Bearer wrong") }
 	for i := range 10 {
 		if a := r.ask("GET", "/readyz", "", wrong); a.StatusCode != http.StatusUnauthorized {
@@ -139,7 +139,7 @@ func TestT20_HostMustBeOursExactly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newHall(t, here, func(o *api.Options) { o.SignIn.Hosts = func() []string { return []string{"parley.example.org"} } })
+	r := newFront(t, here, func(o *api.Options) { o.SignIn.Hosts = func() []string { return []string{"parley.example.org"} } })
 	hosts := map[string]bool{
 		"127.0.0.1:" + port: true, "localhost:" + port: true, "LOCALHOST:" + port: true, "[::1]:" + port: true,
 		"parley.example.org": true, "parley.example.org:" + port: true, "Parley.Example.ORG": true,
@@ -161,7 +161,7 @@ func TestT20_HostMustBeOursExactly(t *testing.T) {
 // T20: a page of another origin may not ask, whatever it knows.
 func TestT20_OriginMustBeOurs(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	base := r.origin()
 	origins := map[string]bool{base: true, "null": false, "http://evil.example": false, base + "0": false, base + ".evil.example": false, "https://127.0.0.1": false,
 		"file://": false, "chrome-extension://abc": false, base + "/path": false, "": false}
@@ -176,7 +176,7 @@ func TestT20_OriginMustBeOurs(t *testing.T) {
 func TestWritesArePacedAndReadsAreNot(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{at: time.Now()}
-	r := newHall(t, here, func(o *api.Options) { o.Now, o.Writes = clock.now, func() int { return 1 } })
+	r := newFront(t, here, func(o *api.Options) { o.Now, o.Writes = clock.now, func() int { return 1 } })
 	write := func() answer { return r.ask("POST", "/v1/nothing", "{}", nil) }
 	for range 20 {
 		write().wantProblem(t, 404, "not_found")
@@ -197,7 +197,7 @@ func TestWritesArePacedAndReadsAreNot(t *testing.T) {
 // Every address of the page can be reloaded, also the one that begins as webhooks do; nothing of the API is the page.
 func TestAddressesOfThePageCanBeReloaded(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	browser := func(q *http.Request) {
 		q.Header.Set("Accept", "text/html,application/xhtml+xml")
 		q.Header.Del("Authorization")
@@ -217,7 +217,7 @@ func TestAddressesOfThePageCanBeReloaded(t *testing.T) {
 // T03: neither the page nor a redirect holds a credential, and the page may load and do nothing that is not its own.
 func TestT03_PageHasAStrictPolicy(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	for _, path := range []string{"/", "/chat/agent:assistant:local:main", "/runs/x", "/channels", "/assets/nothing.js", "/../etc/passwd", "/?token=x"} {
 		a := r.ask("GET", path, "", func(q *http.Request) {
 			q.Header.Del("Authorization")
@@ -255,7 +255,7 @@ func TestT03_PageHasAStrictPolicy(t *testing.T) {
 // T01: what wants a token wants one of a page too, or the cookie; a cookie that is not ours, or was changed, is none.
 func TestT01_NothingAnswersWithoutCookieOrToken(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	good := r.signIn()
 	bad := map[string]string{"nothing": "", "made up": "1.AAAA.BBBB", "another version": "1" + good.Value[1:], "a version to come": "3" + good.Value[1:], "cut": good.Value[:len(good.Value)-1], "longer": good.Value + "A"}
 	for i, c := range good.Value { // each place of it matters
@@ -296,7 +296,7 @@ func TestT01_NothingAnswersWithoutCookieOrToken(t *testing.T) {
 // port of this machine, which counts as the same site.
 func TestT02_CookieAloneChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	c := r.signIn()
 	with := func(set map[string]string) func(*http.Request) {
 		return func(q *http.Request) {
@@ -344,9 +344,9 @@ func TestT02_CookieAloneChangesNothing(t *testing.T) {
 // T02: the upgrade to the live line asks for Host and Origin exactly, by cookie and by token.
 func TestT02_LiveLineWantsOurHostAndOrigin(t *testing.T) {
 	t.Parallel()
-	r := newHall(t, here, nil)
+	r := newFront(t, here, nil)
 	c := r.signIn()
-	cookie, bearer := c.Name+"="+c.Value, "Bearer "+hallToken
+	cookie, bearer := c.Name+"="+c.Value, "Bearer "+frontToken
 	port := here[strings.LastIndex(here, ":"):]
 	for name, try := range map[string]struct {
 		h    http.Header
@@ -387,7 +387,7 @@ func TestT02_LiveLineWantsOurHostAndOrigin(t *testing.T) {
 func TestT20_PageAndSignInAnswerUnderOurNamesOnly(t *testing.T) {
 	t.Parallel()
 	clock := &fakeClock{at: time.Now()}
-	r := newHall(t, here, func(o *api.Options) {
+	r := newFront(t, here, func(o *api.Options) {
 		o.Now, o.SignIn.Hosts = clock.now, func() []string { return []string{"chat.example.org"} }
 	})
 	port := here[strings.LastIndex(here, ":"):]

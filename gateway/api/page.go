@@ -11,12 +11,12 @@ import (
 )
 
 // pageOr serves the page, which is open, where a browser asks for it, and says that there is nothing elsewhere.
-func pageOr(page http.Handler, g *gate, mux *http.ServeMux) http.Handler {
-	nothing := g.endpoint(route{traits: bare, serve: func(w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }})
+func pageOr(page http.Handler, m *middleware, mux *http.ServeMux) http.Handler {
+	nothing := m.endpoint(route{traits: bare, serve: func(w http.ResponseWriter, r *http.Request) error { return missing(mux, w, r) }})
 	if page == nil {
 		return nothing
 	}
-	shown := g.endpoint(route{traits: open | bare, serve: func(w http.ResponseWriter, r *http.Request) error {
+	shown := m.endpoint(route{traits: open | bare, serve: func(w http.ResponseWriter, r *http.Request) error {
 		page.ServeHTTP(w, r)
 		return nil
 	}})
@@ -62,7 +62,7 @@ func missing(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return wire.Fault(http.StatusMethodNotAllowed, "method", fmt.Sprintf("Use %s.", strings.Join(allowed, " or ")))
 	}
-	return wire.NothingHere()
+	return wire.NoEndpoint()
 }
 
 // networks hands a network's own calls to its channel, which checks their signature: no token is asked for here.
@@ -76,10 +76,10 @@ func (n networks) serve(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if n.named != nil {
 		if h := n.named(name); h != nil {
-			leave, err := n.limits.Bodies.Room(r, false, wire.MaxBody)
+			leave, err := n.limits.Bodies.Reserve(r, false, wire.MaxBody)
 			if err != nil { // somebody sends slowly: who comes last may be a network
 				n.limits.Conns.ShedServed()
-				if leave, err = n.limits.Bodies.Room(r, false, wire.MaxBody); err != nil {
+				if leave, err = n.limits.Bodies.Reserve(r, false, wire.MaxBody); err != nil {
 					return err
 				}
 			}
@@ -88,8 +88,8 @@ func (n networks) serve(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
-	if err := n.guard.Allow(r); err != nil { // strangers do not learn which channels there are
+	if err := n.guard.Authenticate(r); err != nil { // strangers do not learn which channels there are
 		return err
 	}
-	return wire.NothingHere()
+	return wire.NoEndpoint()
 }

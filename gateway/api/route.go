@@ -39,7 +39,8 @@ const (
 	loose                        // its answer is not kept for its key
 )
 
-func (t traits) has(one traits) bool { return t&one != 0 }
+// has says whether it is one of some.
+func (t traits) has(some traits) bool { return t&some != 0 }
 
 func (t traits) keeping() once.Keeping {
 	switch {

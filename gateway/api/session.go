@@ -23,8 +23,8 @@ type sessions struct {
 func (s sessions) routes() []route {
 	return []route{
 		{"GET /v1/sessions/{key}/entries", s.entries, 0,
-			operation{"sessions", "List stored events of a session", "after before session_id limit", nil, one(200,
-				spec.List[view.Event]{}), ""}},
+			operation{"sessions", "List stored events of a session", "after before session_id limit",
+				nil, one(200, spec.List[view.Event]{}), ""}},
 		{"GET /v1/sessions/{key}/events", s.events, 0,
 			operation{"sessions", "Follow a session", "after session_id", nil, one(200, view.Event{}), sseMedia}},
 		{"DELETE /v1/sessions/{key}/files", s.removeFile, soon,

@@ -37,7 +37,7 @@ func (s state) healthz(w http.ResponseWriter, _ *http.Request) error {
 
 func (s state) readyz(w http.ResponseWriter, _ *http.Request) error {
 	if err := s.ready(); err != nil {
-		return wire.Later(http.StatusServiceUnavailable, "not_ready", err.Error(), 5)
+		return wire.RetryAfter(http.StatusServiceUnavailable, "not_ready", err.Error(), 5)
 	}
 	wire.Reply(w, http.StatusOK, control.Done{Status: "ready"})
 	return nil

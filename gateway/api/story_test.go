@@ -140,7 +140,7 @@ func TestMessagesThatWait(t *testing.T) {
 }
 
 // What must be kept from strangers, and from a disk that is full.
-func TestBehindTheDoor(t *testing.T) {
+func TestStrangersAndAFullDisk(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "kept.txt")
 	if err := os.WriteFile(kept, []byte("x"), 0o600); err != nil {

@@ -14,25 +14,25 @@ import (
 // group is some endpoints that belong together.
 type group interface{ routes() []route }
 
-// rooms are all groups: those that no verb's value describes, which are streams, uploads, sign-in and verbs that are functions,
+// groups are all groups: those that no verb's value describes, which are streams, uploads, sign-in and verbs that are functions,
 // and the verbs that are values.
-func rooms(o Options, g *gate, streams *stream.Streams, closing <-chan struct{}) []group {
-	b := base{o.Control, g.call}
+func groups(o Options, m *middleware, streams *stream.Streams, closing <-chan struct{}) []group {
+	b := base{o.Control, m.call}
 	metrics := func(w io.Writer) {
-		writeMetrics(w, &g.counts, g.limits, streams)
+		writeMetrics(w, &m.counts, m.limits, streams)
 		if o.Metrics != nil {
 			o.Metrics(w)
 		}
 	}
 	return []group{
 		state{b, o.Commands, o.Ready},
-		browsers{b, g.guard, g.limits, o.Live, o.Owner, o.Version},
-		messages{b, o.Feed, g.keys, g.limits, closing},
-		files{b, g.limits},
+		browsers{b, m.guard, m.limits, o.Live, o.Owner, o.Version},
+		messages{b, o.Feed, m.keys, m.limits, closing},
+		files{b, m.limits},
 		runs{b, streams},
 		approvals{b, o.Systems},
 		sessions{b, streams},
-		upkeep{b, streams, g.limits, metrics, closing, o.Log, o.Now},
+		upkeep{b, streams, m.limits, metrics, closing, o.Log, o.Now},
 		verbs{b},
 	}
 }
@@ -70,7 +70,7 @@ type Route struct {
 }
 
 // everyRoute is the table of a server that is not there.
-func everyRoute() []route { return table(rooms(Options{}, &gate{}, nil, nil)) }
+func everyRoute() []route { return table(groups(Options{}, &middleware{}, nil, nil)) }
 
 // Routes lists all endpoints.
 func Routes() []Route {

@@ -32,15 +32,15 @@ func (o upkeep) routes() []route {
 		{"GET /metrics", o.counters, 0, operation{"gateway", "Counters as Prometheus text", "", nil, one(200, ""), "text/plain"}},
 		{"GET /openapi.json", o.openapi, 0, operation{"gateway", "This document", "", nil, one(200, map[string]any{}), ""}},
 		{"GET /v1/logs", o.logs, 0,
-			operation{"gateway", "List the newest lines of the daemon's log", "level limit after", nil, one(200,
-				spec.List[stream.LogItem]{}), ""}},
+			operation{"gateway", "List the newest lines of the daemon's log", "level limit after",
+				nil, one(200, spec.List[stream.LogItem]{}), ""}},
 		{"GET /v1/logs/events", o.logEvents, 0,
 			operation{"gateway", "Follow the daemon's log", "level after", nil, one(200, stream.LogItem{}), sseMedia}},
 		{"POST /v1/backup", o.backup, bare | loose,
 			operation{"gateway", "Download the data directory", "", wire.NoBody{}, one(200, ""), "application/gzip"}},
 		{"GET /v1/channels/{name}/login", o.loginStep, 0,
-			operation{"channels", "Wait for the next step of a login, at most 25 seconds", "after=step", nil, one(200, operator.Login{}),
-				""}},
+			operation{"channels", "Wait for the next step of a login, at most 25 seconds", "after=step",
+				nil, one(200, operator.Login{}), ""}},
 	}
 }
 

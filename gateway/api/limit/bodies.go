@@ -32,8 +32,8 @@ func size(r *http.Request, most int64) int64 {
 	return r.ContentLength
 }
 
-// Room waits a little for room for the body of a request, of at most so many bytes; known says that who sends it was let in.
-func (b *Bodies) Room(r *http.Request, known bool, most int64) (leave func(), err error) {
+// Reserve waits a little for room for the body of a request, of at most so many bytes; known says that who sends it was let in.
+func (b *Bodies) Reserve(r *http.Request, known bool, most int64) (leave func(), err error) {
 	sem, bytes := b.strangers, size(r, most)
 	if known {
 		sem = b.known

@@ -268,9 +268,9 @@ func (k *Conns) Serve(r *http.Request) (end func()) {
 	}
 }
 
-// Know says that a connection has carried a request that was let in: it keeps its place. Of too many of those the one goes that has
+// Admit says that a connection has carried a request that was let in: it keeps its place. Of too many of those the one goes that has
 // rested longest.
-func (k *Conns) Know(r *http.Request) {
+func (k *Conns) Admit(r *http.Request) {
 	c := connOf(r)
 	if c == nil {
 		return

@@ -32,10 +32,10 @@ type Limits struct {
 	Conns   *Conns
 	Bodies  *Bodies
 	Pace    *Pace
-	Held    *Places // requests that are held open
-	Waits   *Places // messages that wait for their answer
-	Follows *Places // sessions that live lines follow
-	Uploads *Places // files that come in
+	Held    *Slots // requests that are held open
+	Waits   *Slots // messages that wait for their answer
+	Follows *Slots // sessions that live lines follow
+	Uploads *Slots // files that come in
 }
 
 // New makes the limits of a server. Time passes for Pace as now says.
@@ -44,10 +44,10 @@ func New(now func() time.Time) *Limits {
 		Conns:   newConns(),
 		Bodies:  newBodies(),
 		Pace:    &Pace{now: now, all: map[string]*rate.Limiter{}},
-		Held:    &Places{own: heldByPerson, all: heldByAll},
-		Waits:   &Places{own: waitsByAll, all: waitsByAll},
-		Follows: &Places{own: followsByPerson, all: followsByAll},
-		Uploads: &Places{own: uploadsByAll, all: uploadsByAll},
+		Held:    &Slots{own: heldByPerson, all: heldByAll},
+		Waits:   &Slots{own: waitsByAll, all: waitsByAll},
+		Follows: &Slots{own: followsByPerson, all: followsByAll},
+		Uploads: &Slots{own: uploadsByAll, all: uploadsByAll},
 	}
 }
 

@@ -25,7 +25,7 @@ func TestT26_StrangersConnectionsDoNotRest(t *testing.T) {
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		defer k.Serve(r)()
 		if r.URL.Path == "/known" {
-			k.Know(r)
+			k.Admit(r)
 		}
 	}))
 	srv.Listener = k.Listen(srv.Listener)
@@ -67,7 +67,7 @@ func TestT26_StrangersConnectionsDoNotRest(t *testing.T) {
 // T26: whatever is held open counts once, by person and in all.
 func TestT26_HeldRequestsHaveOneCount(t *testing.T) {
 	t.Parallel()
-	p := Places{own: 3, all: 5}
+	p := Slots{own: 3, all: 5}
 	var leave []func()
 	take := func(who workspace.PersonID, want bool) {
 		t.Helper()
@@ -105,14 +105,14 @@ func TestT26_StrangersBodiesAreBounded(t *testing.T) {
 	r.ContentLength = -1
 	b := newBodies()
 	for range bodiesStrangers / wire.MaxBody {
-		if _, err := b.Room(r, false, wire.MaxBody); err != nil {
+		if _, err := b.Reserve(r, false, wire.MaxBody); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := b.Room(r, false, wire.MaxBody); wire.ProblemOf(err).Status != http.StatusServiceUnavailable {
+	if _, err := b.Reserve(r, false, wire.MaxBody); wire.ProblemOf(err).Status != http.StatusServiceUnavailable {
 		t.Errorf("beyond the room: %v", err)
 	}
-	if _, err := b.Room(r, true, wire.MaxBody); err != nil {
+	if _, err := b.Reserve(r, true, wire.MaxBody); err != nil {
 		t.Errorf("who was let in: %v", err)
 	}
 }

@@ -50,5 +50,5 @@ func (p *Pace) Take(who string, perSecond int) error {
 	if one.AllowN(now, 1) {
 		return nil
 	}
-	return wire.Later(http.StatusTooManyRequests, "rate_limited", "That is too much at once. Wait a second.", 1)
+	return wire.RetryAfter(http.StatusTooManyRequests, "rate_limited", "That is too much at once. Wait a second.", 1)
 }

@@ -6,8 +6,8 @@ import (
 	"parley/workspace"
 )
 
-// Places are how many of something there may be, of one person and in all. Safe for concurrent use.
-type Places struct {
+// Slots are how many of something there may be, of one person and in all. Safe for concurrent use.
+type Slots struct {
 	own, all int
 
 	mu   sync.Mutex
@@ -16,7 +16,7 @@ type Places struct {
 }
 
 // Take takes a place; leave must follow, and may twice. False: there is none.
-func (p *Places) Take(who workspace.PersonID) (leave func(), ok bool) {
+func (p *Slots) Take(who workspace.PersonID) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sum >= p.all || p.each[who] >= p.own {
@@ -38,7 +38,7 @@ func (p *Places) Take(who workspace.PersonID) (leave func(), ok bool) {
 }
 
 // Count is how many are taken.
-func (p *Places) Count() int {
+func (p *Slots) Count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum

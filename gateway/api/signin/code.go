@@ -29,13 +29,13 @@ type codes struct {
 type code struct {
 	sum, key [sha256.Size]byte
 	ends     time.Time
-	by       *pass // the sign-in that asked for it; nil: the token, or the gateway itself
+	by       *signIn // the sign-in that asked for it; nil: the token, or the gateway itself
 }
 
 // Invite makes a code, and says until when it works. One that a sign-in asked for opens another browser for that sign-in: it ends
 // with it, and is never fresh. Without a request the gateway itself asks.
 func (g *Guard) Invite(r *http.Request) (text string, ends time.Time) {
-	var by *pass
+	var by *signIn
 	if r != nil && r.Header.Get("Authorization") == "" {
 		if p, ok := g.signIns.read(r); ok {
 			by = &p
@@ -64,13 +64,13 @@ func (g *Guard) Redeem(r *http.Request, text string) (*http.Cookie, error) {
 		"On the machine that Parley runs on, `parley webchat` prints another link.")
 	from := limit.Address(r.RemoteAddr)
 	if g.guesses.limited(from) && !limit.Loopback(from) { // a right code is not used up by who may not guess
-		return nil, g.guesses.judge(r, false, true, wrong)
+		return nil, g.guesses.attempt(r, false, true, wrong)
 	}
 	by, ok := g.codes.use(text, g.signIns.key(), g.opt.Now())
 	if ok && by != nil && g.signIns.ended(by.id) { // whoever asked for it has signed out since
 		ok = false
 	}
-	if err := g.guesses.judge(r, ok, true, wrong); err != nil {
+	if err := g.guesses.attempt(r, ok, true, wrong); err != nil {
 		return nil, err
 	}
 	return g.signIns.cookie(by, g.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")), nil
@@ -78,7 +78,7 @@ func (g *Guard) Redeem(r *http.Request, text string) (*http.Cookie, error) {
 
 // use takes a code out. All that are kept are compared, each in a time that depends on nothing; one of another key, or of none, is
 // none.
-func (c *codes) use(text string, key []byte, now time.Time) (by *pass, ok bool) {
+func (c *codes) use(text string, key []byte, now time.Time) (by *signIn, ok bool) {
 	sum := sha256.Sum256([]byte(text))
 	c.mu.Lock()
 	defer c.mu.Unlock()

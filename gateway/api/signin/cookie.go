@@ -41,8 +41,8 @@ type Ended interface {
 	Save(list string) error
 }
 
-// pass is a sign-in, as its cookie says.
-type pass struct {
+// signIn is one, as its cookie says.
+type signIn struct {
 	id    string
 	ends  time.Time
 	fresh time.Time // until then it may do what outlives it
@@ -67,12 +67,12 @@ func (s *signIns) key() []byte {
 	return m.Sum(nil)
 }
 
-// passSize is the cookie's body: when it ends, until when it is fresh, and a random id. Cookies of version 1 lack the second.
-const passSize = 8 + 8 + 16
+// bodySize is the cookie's body: when it ends, until when it is fresh, and a random id. Cookies of version 1 lack the second.
+const bodySize = 8 + 8 + 16
 
 // cookie is a new sign-in, or another copy of the one that asked for the code, signed.
-func (s *signIns) cookie(by *pass, secure bool) *http.Cookie {
-	now, body := s.now(), make([]byte, passSize)
+func (s *signIns) cookie(by *signIn, secure bool) *http.Cookie {
+	now, body := s.now(), make([]byte, bodySize)
 	ends := now.Add(cookieLives)
 	_, _ = rand.Read(body[16:]) // never fails
 	if by == nil {
@@ -95,8 +95,8 @@ func sign(key, body []byte) []byte {
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// holds says whether a request carries a sign-in that holds.
-func (s *signIns) holds(r *http.Request) bool {
+// valid says whether a request carries a sign-in that holds.
+func (s *signIns) valid(r *http.Request) bool {
 	_, ok := s.read(r)
 	return ok
 }
@@ -108,7 +108,7 @@ func (s *signIns) fresh(r *http.Request) bool {
 }
 
 // read is the request's sign-in.
-func (s *signIns) read(r *http.Request) (p pass, ok bool) {
+func (s *signIns) read(r *http.Request) (p signIn, ok bool) {
 	key := s.key()
 	for _, c := range r.CookiesNamed(s.name) {
 		version, rest, _ := strings.Cut(c.Value, ".")
@@ -123,9 +123,9 @@ func (s *signIns) read(r *http.Request) (p pass, ok bool) {
 		}
 		switch {
 		case version == "1" && len(body) == 8+16: // of before there was a freshness
-			p = pass{id: encode(body[8:])}
-		case version == "2" && len(body) == passSize:
-			p = pass{id: encode(body[16:]), fresh: seconds(body[8:])}
+			p = signIn{id: encode(body[8:])}
+		case version == "2" && len(body) == bodySize:
+			p = signIn{id: encode(body[16:]), fresh: seconds(body[8:])}
 		default:
 			continue
 		}
@@ -133,7 +133,7 @@ func (s *signIns) read(r *http.Request) (p pass, ok bool) {
 			return p, true
 		}
 	}
-	return pass{}, false
+	return signIn{}, false
 }
 
 func seconds(b []byte) time.Time { return time.Unix(int64(binary.BigEndian.Uint64(b)), 0) }

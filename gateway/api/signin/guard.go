@@ -41,8 +41,8 @@ func New(o Options) *Guard {
 	return &Guard{opt: o, guesses: newGuesses(o.Now), signIns: newSignIns(o)}
 }
 
-// Place refuses a request that was sent to another name, or by a page of another origin (T20).
-func (g *Guard) Place(r *http.Request) error {
+// CheckOrigin refuses a request that was sent to another name, or by a page of another origin (T20).
+func (g *Guard) CheckOrigin(r *http.Request) error {
 	if !g.ours(r.Host) {
 		return wire.Fault(http.StatusMisdirectedRequest, "host",
 			"This gateway does not go by that name. gateway.allowed_hosts lists those it goes by.")
@@ -100,14 +100,14 @@ func (g *Guard) listensAt(host string) bool {
 	return slices.ContainsFunc(literals, func(name string) bool { return host == net.JoinHostPort(name, port) })
 }
 
-// Allow checks the bearer token, or the cookie where there is no token. Wrong tokens are counted by address and in all;
+// Authenticate checks the bearer token, or the cookie where there is no token. Wrong tokens are counted by address and in all;
 // a request without any is not a guess, and a cookie cannot be guessed.
-func (g *Guard) Allow(r *http.Request) error {
+func (g *Guard) Authenticate(r *http.Request) error {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {
 		return g.cookie(r)
 	}
-	return g.guesses.judge(r, len(values) == 1 && g.bearer(values[0]), len(g.opt.Token()) >= minSecret, wire.Unauthorized())
+	return g.guesses.attempt(r, len(values) == 1 && g.bearer(values[0]), len(g.opt.Token()) >= minSecret, wire.Unauthorized())
 }
 
 func (g *Guard) bearer(header string) bool {
@@ -118,7 +118,7 @@ func (g *Guard) bearer(header string) bool {
 // cookie takes a request of a page: whoever is signed in, by a page of this gateway and no other. A page of another port
 // of this machine counts as the same site, so that the cookie alone says nothing of who asks.
 func (g *Guard) cookie(r *http.Request) error {
-	if !g.signIns.holds(r) {
+	if !g.signIns.valid(r) {
 		return wire.Unauthorized()
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
@@ -127,15 +127,15 @@ func (g *Guard) cookie(r *http.Request) error {
 		return wire.Fault(http.StatusForbidden, "origin", "Pages of another origin may not ask.")
 	}
 	safe := (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
-	if !safe && r.Header.Get("Origin") == "" { // place has looked at what it says
+	if !safe && r.Header.Get("Origin") == "" { // CheckOrigin has looked at what it says
 		return wire.Fault(http.StatusForbidden, "origin", "A signed-in page says its Origin.")
 	}
 	return nil
 }
 
-// Still says whether what let a request in would do so now: the token may have changed, the person signed out.
-func (g *Guard) Still(r *http.Request) error {
-	if header := r.Header.Get("Authorization"); header != "" && g.bearer(header) || header == "" && g.signIns.holds(r) {
+// Recheck says whether what let a request in would do so now: the token may have changed, the person signed out.
+func (g *Guard) Recheck(r *http.Request) error {
+	if header := r.Header.Get("Authorization"); header != "" && g.bearer(header) || header == "" && g.signIns.valid(r) {
 		return nil
 	}
 	return wire.Unauthorized()

@@ -23,9 +23,9 @@ func asks(g *Guard, from, token, host, origin string) int {
 	if origin != "" {
 		r.Header.Set("Origin", origin)
 	}
-	err := g.Place(r)
+	err := g.CheckOrigin(r)
 	if err == nil {
-		err = g.Allow(r)
+		err = g.Authenticate(r)
 	}
 	var p *wire.Problem
 	if errors.As(err, &p) {
@@ -268,12 +268,12 @@ func TestSignInLivesThirtyDaysOrUntilItIsEnded(t *testing.T) {
 	}
 	want := func(what string, cookie *http.Cookie, want int) {
 		t.Helper()
-		if got := statusOf(g.Allow(with(cookie))); got != want {
+		if got := statusOf(g.Authenticate(with(cookie))); got != want {
 			t.Errorf("%s: %d, want %d", what, got, want)
 		}
 	}
 	stays, goes := signIn(), signIn()
-	if gone, err := g.End(with(goes)); err != nil || gone.MaxAge >= 0 || g.Still(with(goes)) == nil {
+	if gone, err := g.End(with(goes)); err != nil || gone.MaxAge >= 0 || g.Recheck(with(goes)) == nil {
 		t.Fatalf("%v, %v", gone, err)
 	}
 	g = begin()

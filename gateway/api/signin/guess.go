@@ -44,12 +44,12 @@ func newGuesses(now func() time.Time) *guesses {
 	return &guesses{now: now, wrong: map[string]*guesser{}, all: rate.NewLimiter(rate.Every(allTokensEvery), allTokensAtOnce)}
 }
 
-// judge lets a right secret through and counts a wrong one. Who has guessed too often is not even told of a right one, but on
+// attempt lets a right secret through and counts a wrong one. Who has guessed too often is not even told of a right one, but on
 // loopback and where the secret is long.
-func (g *guesses) judge(r *http.Request, right, long bool, wrong error) error {
+func (g *guesses) attempt(r *http.Request, right, long bool, wrong error) error {
 	from := limit.Address(r.RemoteAddr)
 	if g.limited(from) && !(right && long && limit.Loopback(from)) {
-		return wire.Later(http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens came from there. Wait a little.",
+		return wire.RetryAfter(http.StatusTooManyRequests, "rate_limited", "Too many wrong tokens came from there. Wait a little.",
 			int(tokensEvery/time.Second))
 	}
 	if right {

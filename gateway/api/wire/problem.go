@@ -27,8 +27,8 @@ func Fault(status int, code, detail string) *Problem {
 	return &Problem{Type: "urn:parley:error:" + code, Title: http.StatusText(status), Status: status, Detail: detail}
 }
 
-// Later is a problem of the moment: a retry makes sense after so many seconds.
-func Later(status int, code, detail string, after int) *Problem {
+// RetryAfter is a problem of the moment: a retry makes sense after so many seconds.
+func RetryAfter(status int, code, detail string, after int) *Problem {
 	p := Fault(status, code, detail)
 	p.After = after
 	return p
@@ -39,7 +39,7 @@ func Invalid(detail string) *Problem { return Fault(http.StatusBadRequest, "inva
 
 // Busy says that there is no room at the moment.
 func Busy(detail string) *Problem {
-	return Later(http.StatusServiceUnavailable, "busy", detail, 5)
+	return RetryAfter(http.StatusServiceUnavailable, "busy", detail, 5)
 }
 
 // TooLarge says that a body or a text is longer than is taken.
@@ -53,8 +53,8 @@ func Unauthorized() *Problem {
 		"It stands in the configuration, or in the file token of the data directory.")
 }
 
-// NothingHere is the answer at a path that is no endpoint's.
-func NothingHere() *Problem {
+// NoEndpoint is the answer at a path that is no endpoint's.
+func NoEndpoint() *Problem {
 	return Fault(http.StatusNotFound, "not_found", "There is nothing at this path.")
 }
 
@@ -87,7 +87,7 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, channels.ErrBusy):
 		return Busy("Too much is going on. Try again in a few seconds.")
 	case errors.Is(err, channels.ErrUnwritable):
-		return Later(http.StatusServiceUnavailable, "unwritable",
+		return RetryAfter(http.StatusServiceUnavailable, "unwritable",
 			"The store takes nothing at the moment: the disk may be full, or read-only.", 30)
 	case detail != "":
 		return Fault(http.StatusUnprocessableEntity, "refused", detail)
