@@ -63,6 +63,9 @@ const (
 	DoubtMarked     Doubt = "marked"     // it goes out once more, marked: the one repeat that a doubt allows
 	DoubtDropped    Doubt = "dropped"    // it goes out no more, as configured; the parts behind it do
 	DoubtTwice      Doubt = "twice"      // neither it nor its marked repeat was answered
+	// DoubtPlaceholder: its placeholder may have been sent, which has the same token. A network that knows the token again then keeps
+	// the placeholder, and takes the text by an edit alone.
+	DoubtPlaceholder Doubt = "placeholder"
 )
 
 // Error is its sentence, for people and logs.
@@ -78,6 +81,8 @@ func (d Doubt) Error() string {
 		return "may have been sent; dropped as configured"
 	case DoubtTwice:
 		return "twice without an answer from the network"
+	case DoubtPlaceholder:
+		return "its placeholder may have been sent"
 	}
 	return ""
 }

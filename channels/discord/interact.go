@@ -240,18 +240,18 @@ func (c *Channel) through(ctx context.Context, p channels.Post) (id channels.Mes
 		}
 		switch {
 		case first.Flags&int(discordgo.MessageFlagsLoading) != 0:
-			got, err := c.post(ctx, "answer the command", http.MethodPatch, hook+"/messages/@original", p, self)
+			id, err = c.post(ctx, "answer the command", http.MethodPatch, hook+"/messages/@original", p, self)
 			if gone(err) {
 				return "", false, nil
 			}
-			return channels.MessageID(got.ID), true, err
+			return id, true, err
 		case first.ID != "" && first.Content == p.Text && len(p.Files) == 0: // this is the second try of what arrived
 			return channels.MessageID(first.ID), true, nil
 		}
 	}
-	got, err := c.post(ctx, "answer the event", http.MethodPost, hook, p, self)
+	id, err = c.post(ctx, "answer the event", http.MethodPost, hook, p, self)
 	if gone(err) {
 		return "", false, nil
 	}
-	return channels.MessageID(got.ID), true, err
+	return id, true, err
 }

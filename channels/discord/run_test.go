@@ -127,24 +127,6 @@ func TestEditsDeletionsAndReactionsAreTold(t *testing.T) {
 	}
 }
 
-// R01: a placeholder whose answer never came is sent again as the answer, with the same token; Discord gives back the placeholder.
-func TestR01_APlaceholderOfADeadGatewayBecomesTheAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, discordtest.Options{NoLimits: true})
-	r.run()
-	var ids []channels.MessageID
-	for _, text := range []string{"…", "the answer", "the answer"} {
-		id, err := r.c.Send(r.ctx(), channels.Post{To: r.at(general), Token: "t1", Text: text})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if sent := r.fake.Sent(general); len(sent) != 1 || sent[0].Text != "the answer" || len(sent[0].Edits) != 1 || ids[0] != ids[2] {
-		t.Errorf("%q, people see %+v", ids, sent)
-	}
-}
-
 func TestWhoIsMeant(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, discordtest.Options{NoLimits: true})

@@ -36,13 +36,11 @@ type reference struct {
 
 // sent is the part of a sent message that is read.
 type sent struct {
-	ID      string `json:"id"`
-	Content string `json:"content"`
+	ID string `json:"id"`
 }
 
 // Send sends one message: through the post's handle while that works, else into its channel or thread. The nonce makes a
-// second Send with the same token the same message, for some minutes. Discord then gives the message back as it was sent first:
-// where that was a placeholder of a gateway that was killed, it gets the text that it is sent with now.
+// second Send with the same token the same message, for some minutes.
 func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID, error) {
 	if p.Handle.Secret != "" {
 		if id, ok, err := c.through(ctx, p); ok || err != nil {
@@ -56,21 +54,14 @@ func (c *Channel) Send(ctx context.Context, p channels.Post) (channels.MessageID
 	if err != nil {
 		return "", err
 	}
-	got, err := c.post(ctx, "send a message", http.MethodPost, "channels/"+to+"/messages", p, nil)
-	if err == nil && p.Token != "" && strings.TrimSpace(got.Content) != strings.TrimSpace(p.Text) {
-		err = c.Edit(ctx, channels.MessageID(got.ID), p)
-	}
-	if err != nil {
-		return "", err
-	}
-	return channels.MessageID(got.ID), nil
+	return c.post(ctx, "send a message", http.MethodPost, "channels/"+to+"/messages", p, nil)
 }
 
 // post sends one request with a message in it. hook is given when it goes through an interaction's token.
-func (c *Channel) post(ctx context.Context, act, method, path string, p channels.Post, hook *identity) (got sent, err error) {
+func (c *Channel) post(ctx context.Context, act, method, path string, p channels.Post, hook *identity) (channels.MessageID, error) {
 	m, err := compose(p)
 	if err != nil {
-		return got, err
+		return "", err
 	}
 	switch {
 	case hook == nil:
@@ -81,15 +72,19 @@ func (c *Channel) post(ctx context.Context, act, method, path string, p channels
 	case p.Private:
 		m.Flags |= discordgo.MessageFlagsEphemeral
 	}
+	var got sent
 	if len(p.Files) > 0 {
 		err = c.upload(ctx, act, method, path, m, p.Files, &got)
 	} else {
 		err = c.rest.call(ctx, act, method, path, m, &got)
 	}
-	if err == nil && got.ID == "" {
-		err = &channels.Error{Class: channels.Unknown, Err: errors.New("discord answered without a message id")}
+	if err != nil {
+		return "", err
 	}
-	return got, err
+	if got.ID == "" {
+		return "", &channels.Error{Class: channels.Unknown, Err: errors.New("discord answered without a message id")}
+	}
+	return channels.MessageID(got.ID), nil
 }
 
 // compose is the part of a message that sending and editing share. It rings nobody but whom it answers, and shows no

@@ -39,7 +39,11 @@ func (d *Outbox) resolve(ctx context.Context, r *room, ch *transport.Channel, o 
 	fresh := ch.Traits.SameFor == 0 || d.Now().Sub(o.Created) < ch.Traits.SameFor
 	asks := asking(o) // a second one would keep its buttons, whatever is answered
 	if ch.Traits.Idempotent && fresh || o.State == workspace.OutOpen && !asks {
-		return d.again(p, "", errors.New("same token"))
+		var doubt workspace.Doubt
+		if p.N == 0 && p.Blob == "" && ch.Streams() {
+			doubt = workspace.DoubtPlaceholder
+		}
+		return d.again(p, doubt, errors.New("same token"))
 	}
 	if finder, ok := channels.As[channels.Finder](ch.Adapter); ok && r.finds < maxFinds {
 		post, err := d.post(ch, r, o, p)

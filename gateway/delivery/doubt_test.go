@@ -178,3 +178,35 @@ func TestAPlaceholderOfAnEarlierBootIsTakenUp(t *testing.T) {
 		w.want("finished", w.wait(0), "the answer")
 	})
 }
+
+// R01: a network that knows a token again keeps the placeholder that has it, and says that all is well: what people see must become the
+// answer all the same.
+func TestR01_APlaceholderWithTheAnswersTokenBecomesTheAnswer(t *testing.T) {
+	t.Parallel()
+	for name, finished := range map[string]bool{"killed while it thinks": false, "killed with the answer ready": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(n *memNet) { n.traits.Idempotent, n.edits = true, true }, func(_ *testing.T, w *world) {
+				w.net.lose = func(channels.Post) error { w.db.deaf.Store(w.db.epoch); return nil }
+				n := answerTo("ana", "1", "")
+				n.Open = true
+				out, _ := w.db.Outbound(n)
+				w.Open(out[0], nil)
+				w.want("shown", w.wait(0), Placeholder)
+				end := store.Span{To: len("the answer")}
+				if finished {
+					w.db.finish("1", "the answer", end)
+				}
+				w.crash()
+				w.restart()
+				w.net.lose = nil
+				w.Recover(w.db.undelivered())
+				if !finished {
+					w.Push(w.db.finish("1", "the answer", end), false, nil)
+				}
+				w.want("people see", w.wait(time.Minute), "1 is now the answer")
+				w.want("parts", w.states("1"), "sent 2")
+			})
+		})
+	}
+}

@@ -234,8 +234,8 @@ func (d *Outbox) settleOpen(o *workspace.Outbound) {
 			continue
 		}
 		d.Store.Receipt(store.Move{Part: *p, To: workspace.PartUnknown, Doubt: workspace.DoubtEnded},
-			store.Move{Part: *p, To: workspace.PartReady, Error: "carried no answer"})
-		p.State = workspace.PartReady
+			store.Move{Part: *p, To: workspace.PartReady, Doubt: workspace.DoubtPlaceholder})
+		p.State, p.Doubt = workspace.PartReady, workspace.DoubtPlaceholder
 	}
 }
 

@@ -71,8 +71,12 @@ func (d *Outbox) send(ctx context.Context, r *room, ch *transport.Channel, o *wo
 	}
 	id, err := d.call(ctx, r, func(ctx context.Context) (channels.MessageID, error) { return send(ctx, post) })
 	if err == nil {
-		if o.State == workspace.OutOpen && p.Blob == "" {
+		switch {
+		case o.State == workspace.OutOpen && p.Blob == "":
 			return d.settle(p, store.Move{To: workspace.PartLive, Remote: id})
+		case p.Doubt == workspace.DoubtPlaceholder && ch.Traits.Idempotent: // perhaps that is what people see
+			p.RemoteID = id
+			return d.found(ctx, r, ch, o, p)
 		}
 		return d.settle(p, store.Move{To: workspace.PartSent, Remote: id})
 	}

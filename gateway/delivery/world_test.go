@@ -131,6 +131,7 @@ type memNet struct {
 	mu    sync.Mutex
 	posts []string
 	n     int
+	known map[string]channels.MessageID // of an idempotent network, by their tokens
 }
 
 func (n *memNet) taken() []string {
@@ -177,22 +178,42 @@ func (c memChannel) Send(_ context.Context, p channels.Post) (channels.MessageID
 			return "", err
 		}
 	}
+	if id, ok := c.n.sent(p.Token); ok {
+		return id, nil
+	}
 	text := p.Plain
 	for _, row := range p.Actions {
 		for _, a := range row {
 			text += " [" + a.Label + "]"
 		}
 	}
-	c.n.log(text)
+	id := c.n.arrived(p.Token, text)
 	if c.n.lose != nil {
 		if err := c.n.lose(p); err != nil {
 			return "", err
 		}
 	}
-	c.n.mu.Lock()
-	defer c.n.mu.Unlock()
-	c.n.n++
-	return channels.MessageID(fmt.Sprint(c.n.n)), nil
+	return id, nil
+}
+
+// sent is the message that an idempotent network has of a token: it keeps the text of the first.
+func (n *memNet) sent(token string) (id channels.MessageID, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, ok = n.known[token]
+	return id, ok && n.traits.Idempotent
+}
+
+func (n *memNet) arrived(token, text string) channels.MessageID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.n++
+	id := channels.MessageID(fmt.Sprint(n.n))
+	if n.known == nil {
+		n.known = map[string]channels.MessageID{}
+	}
+	n.known[token], n.posts = id, append(n.posts, text)
+	return id
 }
 
 func (c finderChannel) Find(_ context.Context, p channels.Post, _ time.Time) (channels.MessageID, bool, bool, error) {

@@ -11,6 +11,8 @@ var storedDoubts = map[workspace.Doubt]string{
 	workspace.DoubtMarked:  "sent once more, marked",
 	workspace.DoubtDropped: "may have been sent; dropped as configured",
 	workspace.DoubtTwice:   "twice without an answer from the network",
+
+	workspace.DoubtPlaceholder: "carried no answer",
 }
 
 // storeDoubt is what the column holds. Of a doubt without a sentence these are the words, by which state it is known;
