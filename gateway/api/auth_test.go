@@ -164,7 +164,7 @@ func (mounted) Handler() http.Handler {
 	})
 }
 
-// T04: the token has 128 bits and lies in a file for its owner only.
+// T04: the token has 128 bits and is kept in a file for its owner only.
 func tokenIsLongAndItsOwners(t *testing.T, r *rig) {
 	if !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(r.token) {
 		t.Errorf("the token is %d characters", len(r.token))
@@ -172,5 +172,59 @@ func tokenIsLongAndItsOwners(t *testing.T, r *rig) {
 	info, err := os.Stat(filepath.Join(r.dir, "data", "token"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// T02, T20: the names that the configuration lists are the gateway's: for requests, for sign-ins behind a proxy that speaks TLS, and for
+// the live line, whose WebSocket looks at the origin once more.
+func configuredNamesAreTaken(t *testing.T, r *rig) {
+	for host, want := range map[string]int{"parley.example.org": 200, "PARLEY.example.org": 200, "evil.example": 421, "xparley.example.org": 421} {
+		if a := r.ask("GET", "/v1/me", "", func(q *http.Request) { q.Host = host }); a.StatusCode != want {
+			t.Errorf("Host %q: %d %s", host, a.StatusCode, a.body)
+		}
+	}
+	a := r.ask("POST", "/v1/sign-in", `{"code":"`+r.code()+`"}`, func(q *http.Request) {
+		q.Header.Del("Authorization")
+		q.Host = "parley.example.org"
+		q.Header.Set("Origin", "https://parley.example.org")
+	})
+	if a.StatusCode != 204 || !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
+		t.Errorf("a sign-in over TLS: %d, %q", a.StatusCode, a.Header.Get("Set-Cookie"))
+	}
+	c := r.signIn()
+	cookie, port := c.Name+"="+c.Value, r.g.URL()[strings.LastIndex(r.g.URL(), ":"):]
+	for name, try := range map[string]struct {
+		h    http.Header
+		want int
+	}{
+		"a page":                    {http.Header{"Cookie": {cookie}, "Origin": {r.g.URL()}}, 101},
+		"a page under another name": {http.Header{"Cookie": {cookie}, "Host": {"localhost" + port}, "Origin": {"http://localhost" + port}}, 101},
+		"a page behind a proxy":     {http.Header{"Cookie": {cookie}, "Host": {"parley.example.org"}, "Origin": {"https://parley.example.org"}}, 101},
+		"a program":                 {http.Header{"Authorization": {"Bearer " + r.token}}, 101},
+		"another site":              {http.Header{"Cookie": {cookie}, "Origin": {"https://evil.test"}}, 403},
+		"a rebound name":            {http.Header{"Cookie": {cookie}, "Host": {"evil.test" + port}, "Origin": {"http://evil.test" + port}}, 421},
+	} {
+		_, res, err := r.dial(try.h)
+		if res == nil || res.StatusCode != try.want {
+			t.Errorf("%s: %+v, %v; want %d", name, res, err, try.want)
+		}
+	}
+}
+
+// The pace that the configuration sets holds after a reload.
+func configuredPaceCountsFromTheNextRequest(t *testing.T, r *rig) {
+	r.write(strings.Replace(r.yaml, "gateway: {", "gateway: {writes_per_second: 1, ", 1))
+	r.reloaded()
+	if err := os.WriteFile(filepath.Join(r.dir, "data", "token"), []byte(r.token+"\n"), 0o600); err != nil { // the part before has removed it
+		t.Fatal(err)
+	}
+	refused := 0
+	for range 25 {
+		if a := r.ask("POST", "/v1/nothing", "{}", nil); a.StatusCode == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("25 writes at once are taken at one a second")
 	}
 }

@@ -276,7 +276,7 @@ func noticesReachThePageAndRepliesComeOnce(t *testing.T, r *rig) {
 	p.send(map[string]any{"type": "message", "id": "cmd", "session": r.session, "text": "/whoami"})
 	p.until("the reply in the transcript", func(f map[string]any) bool {
 		if f["type"] == "post" && f["id"] != post["id"] {
-			t.Errorf("the reply is sent besides: %v", f)
+			t.Errorf("the reply is sent as well: %v", f)
 		}
 		e, _ := f["event"].(map[string]any)
 		data, _ := e["data"].(map[string]any)

@@ -149,16 +149,18 @@ func TestStrangersAndAFullDisk(t *testing.T) {
 	net := newStrangers()
 	factory := net.factory()
 	factory.New = func(string, any, channels.Deps) (channels.Channel, error) { return mounted{net}, nil }
-	r := start(t, setup{nets: []channels.Factory{factory}, yaml: "gateway: {listen: \"127.0.0.1:0\"}\nsandbox: {disk_floor: 100TB}\nchannels: [{name: net, type: strangers}]\n" +
+	r := start(t, setup{nets: []channels.Factory{factory}, yaml: "gateway: {listen: \"127.0.0.1:0\", allowed_hosts: [parley.example.org]}\nsandbox: {disk_floor: 100TB}\nchannels: [{name: net, type: strangers}]\n" +
 		"agents: [{id: assistant, name: Assistant, folders: [{path: " + filepath.Dir(kept) + ", as: proj, mode: rw}]}]"})
 	r.tell([]part{
 		{"E65_FilesBelowTheFloor", func(t *testing.T, r *rig) { filesBelowTheFloor(t, r, kept) }},
 		{"T26_StreamsArePersonsTogether", streamsArePersonsTogether},
 		{"T05_ANetworksCallsReachItsChannelAlone", aNetworksCallsReachItsChannelAlone},
 		{"T04_TokenIsLongAndItsOwners", tokenIsLongAndItsOwners},
+		{"T02_T20_ConfiguredNamesAreTaken", configuredNamesAreTaken},
 		{"T03_SignInLeaksNothing", signInLeaksNothing},
 		{"T03_TokenIsInNoAnswerAndNoLog", tokenIsInNoAnswerAndNoLog},
 		{"T07_ChangedTokenSignsEverybodyOut", changedTokenSignsEverybodyOut},
 		{"T07_ChangedTokenCountsFromTheNextRequest", changedTokenCountsFromTheNextRequest},
+		{"ConfiguredPaceCountsFromTheNextRequest", configuredPaceCountsFromTheNextRequest}, // last: it has used it up
 	})
 }

@@ -43,7 +43,7 @@ func New(o Options) *Guard {
 
 // CheckOrigin refuses a request that was sent to another name, or by a page of another origin (T20).
 func (g *Guard) CheckOrigin(r *http.Request) error {
-	if !g.ours(r.Host) {
+	if !g.ownName(r.Host) {
 		return wire.Fault(http.StatusMisdirectedRequest, "host",
 			"This gateway does not go by that name. gateway.allowed_hosts lists those it goes by.")
 	}
@@ -73,9 +73,9 @@ func (g *Guard) ownOrigin(origin, host string) bool {
 	return false
 }
 
-// ours says whether a Host header is a loopback literal, or the address that is listened on, with our port, or exactly
+// ownName says whether a Host header is a loopback literal, or the address that is listened on, with our port, or exactly
 // a configured name, without a port or with ours.
-func (g *Guard) ours(host string) bool {
+func (g *Guard) ownName(host string) bool {
 	_, port, err := net.SplitHostPort(g.opt.Addr)
 	if err != nil || host == "" {
 		return false

@@ -19,7 +19,7 @@ func Reply(w http.ResponseWriter, status int, v any) {
 
 func send(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // our own types: only a bug comes here
+	if err != nil { // what is answered always marshals: only a bug comes here
 		status, body = http.StatusInternalServerError,
 			[]byte(`{"type":"urn:parley:error:internal","title":"Internal Server Error","status":500}`)
 	}
@@ -29,7 +29,7 @@ func send(w http.ResponseWriter, status int, v any) {
 
 // WriteWithin is how long an answer may take from now on.
 func WriteWithin(w http.ResponseWriter, d time.Duration) error {
-	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the connection's clock, not ours
+	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the connection's own clock
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
 	}

@@ -15,7 +15,7 @@ type Slots struct {
 	each map[workspace.PersonID]int
 }
 
-// Take takes a place; leave must follow, and may twice. False: there is none.
+// Take takes a place; leave must follow, and may twice. False: all are taken.
 func (p *Slots) Take(who workspace.PersonID) (leave func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
