@@ -141,46 +141,60 @@ func (r *rig) said(chat telegramtest.Chat, text string) {
 	})
 }
 
-func TestAnOwnerApprovesByAButtonAndTheTurnGoesOn(t *testing.T) {
+// What becomes of a question, on one daemon.
+func TestApprovals(t *testing.T) {
 	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+	together(t, setup{extra: quiet}, map[string]func(*rig){
+		"a button, and the turn goes on":      approvedByAButton,
+		"a no is told and nothing runs":       deniedAndTold,
+		"a restart, and an answer elsewhere":  outlivesARestart,
+		"a new message takes its place":       replacedByAMessage,
+		"a stop while it waits":               stoppedWhileItWaits,
+		"a quoted yes":                        decidedByAQuotedYes,
+		"never for always":                    neverForAlways,
+		"a stop of a paused run":              stoppedWhilePaused,
+		"T10_T11_in a group an owners button": decidedInAGroup,
+		"T11_one of fifty answers holds":      oneOfFiftyHolds,
+		"T11_a long one is shown whole":       longQuestionShownWhole,
+	})
+}
+
+func approvedByAButton(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)
-	if !strings.Contains(q.Text, "rm -rf /tmp/x") || act.ran.Load() != 0 {
-		t.Fatalf("asked %q, ran %d times", q.Text, act.ran.Load())
+	if !strings.Contains(q.Text, "rm -rf /tmp/x") || r.slot.act.ran.Load() != 0 {
+		r.t.Fatalf("asked %q, ran %d times", q.Text, r.slot.act.ran.Load())
 	}
 	r.stored("the run", `SELECT state FROM runs`, "waiting")
-	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Once"))
 	r.said(ana, "acted 1")
 	r.until("the question is closed", func(v telegramtest.View) bool {
 		m, _ := v.Message(ana.ID, q.ID)
-		return len(m.Buttons) == 0 && strings.Contains(m.Text, `Approved once by ana (owner) "Ana"`)
+		return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once by "+r.who("ana", workspace.Owner, 11))
 	})
-	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|tg|once")
+	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|"+fmt.Sprintf("ana%d", r.slot.base/slotSize)+"|tg|once")
 	r.stored("the press", `SELECT count(*) FROM inputs WHERE mode = 'command' AND kind = 'button' AND state = 'answered' AND data LIKE '%"press":{"approval":"' ||
 		(SELECT id FROM approvals) || '","choice":"once"}%'`, "1")
 	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "done")
-	if n := act.ran.Load(); n != 1 {
-		t.Errorf("it ran %d times", n)
+	if n := r.slot.act.ran.Load(); n != 1 {
+		r.t.Errorf("it ran %d times", n)
 	}
-	r.tg.Press(ana.ID, q.ID, user(11), "approval:"+r.rows(`SELECT id FROM approvals`)[0]+":deny") // of an old copy of the message
-	r.said(ana, `Approved once by ana (owner) "Ana" (tg).`)
+	r.tg.Press(ana.ID, q.ID, r.user(11), "approval:"+r.rows(`SELECT id FROM approvals`)[0]+":deny") // of an old copy of the message
+	r.said(ana, "Approved once by "+r.who("ana", workspace.Owner, 11)+" (tg).")
 }
 
-func TestANoIsToldAndNothingRuns(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func deniedAndTold(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)
-	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Deny"))
-	r.said(ana, `ana (owner) "Ana" said no`)
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Deny"))
+	r.said(ana, r.who("ana", workspace.Owner, 11)+" said no")
 	r.stored("the step", `SELECT state FROM steps WHERE tool = 'act'`, "refused")
-	if act.ran.Load() != 0 {
-		t.Error("it ran")
+	if r.slot.act.ran.Load() != 0 {
+		r.t.Error("it ran")
 	}
 }
 
@@ -269,25 +283,23 @@ func TestT27_WhoAsksIsShownByIdAndRole(t *testing.T) {
 }
 
 // T10 and T11: in a group only buttons decide, and only owners' presses.
-func TestT10_T11_InAGroupOnlyAnOwnersButtonDecides(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
-	group := r.tg.AddChat(telegramtest.Chat{ID: -100500, Kind: telegramtest.Supergroup, Title: "team"})
-	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "@parley_test_bot act"})
+func decidedInAGroup(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
+	group := r.tg.AddChat(telegramtest.Chat{ID: r.id(-100), Kind: telegramtest.Supergroup, Title: "team"})
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: r.user(11), Text: "@parley_test_bot act"})
 	q := r.question(group)
 	id := r.rows(`SELECT id FROM approvals`)[0]
-	r.tg.Press(group.ID, q.ID, user(12), button(t, q, "Once"))                                                      // a member
-	r.tg.Press(group.ID, q.ID, user(13), button(t, q, "Once"))                                                      // a stranger
-	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(13), Text: "yes", ReplyTo: q.ID})                       // a quoted yes
-	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "/approve@parley_test_bot " + id + " once"}) // an owner, in words
+	r.tg.Press(group.ID, q.ID, r.user(12), button(r.t, q, "Once"))                                                    // a member
+	r.tg.Press(group.ID, q.ID, r.user(13), button(r.t, q, "Once"))                                                    // a stranger
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: r.user(13), Text: "yes", ReplyTo: q.ID})                       // a quoted yes
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: r.user(11), Text: "/approve@parley_test_bot " + id + " once"}) // an owner, in words
 	r.said(group, "Not in a group")
 	r.stored("three presses and words", `SELECT count(*) FROM inputs WHERE mode = 'command' AND state = 'failed'`, "3")
-	if act.ran.Load() != 0 {
-		t.Fatal("it ran")
+	if r.slot.act.ran.Load() != 0 {
+		r.t.Fatal("it ran")
 	}
 	r.stored("the approval", `SELECT state FROM approvals`, "pending")
-	r.tg.Press(group.ID, q.ID, user(11), button(t, q, "Once"))
+	r.tg.Press(group.ID, q.ID, r.user(11), button(r.t, q, "Once"))
 	r.said(group, "acted 1")
 	r.until("nothing said to those who may not decide", func(v telegramtest.View) bool {
 		return !slices.ContainsFunc(v.Sent(group.ID), func(m telegramtest.Message) bool { return strings.Contains(m.Text, "There is no approval") })
@@ -295,10 +307,8 @@ func TestT10_T11_InAGroupOnlyAnOwnersButtonDecides(t *testing.T) {
 }
 
 // T11: 50 answers at one moment, by every way: one holds, and all others are told who decided.
-func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func oneOfFiftyHolds(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)
@@ -310,12 +320,12 @@ func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
 		say := []string{"once", "deny"}[i%2]
 		switch i % 5 {
 		case 0:
-			r.tg.Press(ana.ID, q.ID, user(11), "approval:"+id+":"+say)
+			r.tg.Press(ana.ID, q.ID, r.user(11), "approval:"+id+":"+say)
 		case 1:
 			r.say(ana, 11, "/approve "+id+" "+say)
 		default:
 			wg.Go(func() {
-				err := c.Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": say}, nil)
+				err := c.Post(r.t.Context(), "/v1/approvals/"+id, map[string]string{"decision": say}, nil)
 				var p *client.Problem
 				switch {
 				case err == nil:
@@ -323,7 +333,7 @@ func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
 				case errors.As(err, &p) && p.Status == 409 && p.Code() == "decided" && (strings.Contains(p.Detail, "Approved once by") || strings.Contains(p.Detail, "Denied by")):
 					lost.Add(1)
 				default:
-					t.Errorf("answer %d: %v", i, err)
+					r.t.Errorf("answer %d: %v", i, err)
 				}
 			})
 		}
@@ -332,34 +342,31 @@ func TestT11_OneOfFiftyAnswersHolds(t *testing.T) {
 	r.stored("all commands ended", `SELECT count(*) FROM inputs WHERE mode = 'command' AND state IN ('answered', 'failed')`, "20")
 	answered := r.rows(`SELECT count(*) FROM inputs WHERE mode = 'command' AND state = 'answered'`)[0]
 	if fmt.Sprint(1-won.Load()) != answered {
-		t.Errorf("%d won by HTTP and %s by chat", won.Load(), answered)
+		r.t.Errorf("%d won by HTTP and %s by chat", won.Load(), answered)
 	}
 	r.until("the turn ends", func(v telegramtest.View) bool {
 		return slices.ContainsFunc(v.Sent(ana.ID), func(m telegramtest.Message) bool { return strings.HasPrefix(m.Text, "result:") })
 	})
-	if n := act.ran.Load(); n > 1 {
-		t.Errorf("it ran %d times", n)
+	if n := r.slot.act.ran.Load(); n > 1 {
+		r.t.Errorf("it ran %d times", n)
 	}
 	rows := r.rows(`SELECT state FROM approvals`)
-	if want := map[int64]string{0: "denied", 1: "consumed"}[act.ran.Load()]; !slices.Equal(rows, []string{want}) {
-		t.Errorf("it ran %d times and is %v", act.ran.Load(), rows)
+	if want := map[int64]string{0: "denied", 1: "consumed"}[r.slot.act.ran.Load()]; !slices.Equal(rows, []string{want}) {
+		r.t.Errorf("it ran %d times and is %v", r.slot.act.ran.Load(), rows)
 	}
 }
 
 // Asked on one surface before a restart, answered on another after it: it runs exactly once.
-func TestAQuestionOutlivesARestartAndIsAnsweredElsewhere(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func outlivesARestart(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)
-	r.halt()
-	r.start(withTools(act))
+	r.restart()
 	id := r.rows(`SELECT id FROM approvals`)[0]
 	var got struct{ State, Grant string }
-	if err := r.client().Post(t.Context(), "/v1/approvals/"+id, map[string]string{"decision": "once"}, &got); err != nil || got.State != "approved" || got.Grant != "once" {
-		t.Fatalf("%+v %v", got, err)
+	if err := r.client().Post(r.t.Context(), "/v1/approvals/"+id, map[string]string{"decision": "once"}, &got); err != nil || got.State != "approved" || got.Grant != "once" {
+		r.t.Fatalf("%+v %v", got, err)
 	}
 	r.said(ana, "acted 1")
 	r.until("the question is closed", func(v telegramtest.View) bool {
@@ -367,16 +374,14 @@ func TestAQuestionOutlivesARestartAndIsAnsweredElsewhere(t *testing.T) {
 		return len(m.Buttons) == 0 && strings.Contains(m.Text, "Approved once")
 	})
 	r.stored("the run", `SELECT state, tries FROM runs`, "completed|1")
-	if n := act.ran.Load(); n != 1 {
-		t.Errorf("it ran %d times", n)
+	if n := r.slot.act.ran.Load(); n != 1 {
+		r.t.Errorf("it ran %d times", n)
 	}
 }
 
 // A new message of the requester takes the question's place; one of somebody else waits with one notice.
-func TestANewMessageTakesTheQuestionsPlace(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func replacedByAMessage(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	r.question(ana)
@@ -384,16 +389,14 @@ func TestANewMessageTakesTheQuestionsPlace(t *testing.T) {
 	r.said(ana, "echo: no wait, say banana")
 	r.stored("the approval", `SELECT state, via, reason FROM approvals`, "cancelled|message|the person wrote instead")
 	r.stored("one run took both", `SELECT count(DISTINCT run_id) FROM inputs WHERE run_id <> ''`, "1")
-	last := r.llm.Bodies()[len(r.llm.Bodies())-1]
-	if !strings.Contains(last, "Not run: the person wrote a new message") || act.ran.Load() != 0 {
-		t.Errorf("ran %d times; the model read %s", act.ran.Load(), last)
+	last := r.bodies()[len(r.bodies())-1]
+	if !strings.Contains(last, "Not run: the person wrote a new message") || r.slot.act.ran.Load() != 0 {
+		r.t.Errorf("ran %d times; the model read %s", r.slot.act.ran.Load(), last)
 	}
 }
 
-func TestStopEndsATurnThatWaits(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func stoppedWhileItWaits(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)

@@ -113,43 +113,40 @@ func TestEditAndDeleteOfWhatWasAnsweredAreOnlyNoted(t *testing.T) {
 	}
 }
 
-func TestEditThatAddsTheMentionIsAnswered(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: quiet})
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+func editAddsTheMention(r *rig) {
+	group := r.group()
 	id := r.say(group, 11, "when do we meet?")
 	r.say(group, 12, "@parley_test_bot hello")
 	r.wait(group, 1)
 	r.tg.EditIn(group.ID, id, "@parley_test_bot when do we meet?")
 	if got := r.wait(group, 2); !strings.Contains(got[1].Text, "when do we meet?") {
-		t.Errorf("answer %q", got[1].Text)
+		r.t.Errorf("answer %q", got[1].Text)
 	}
 	r.tg.EditIn(group.ID, id, "@parley_test_bot when and where do we meet?") // it was answered: noted
 	r.say(group, 12, "@parley_test_bot bye")
 	if got := r.wait(group, 3); !strings.Contains(got[2].Text, "bye") {
-		t.Errorf("answer %q", got[2].Text)
+		r.t.Errorf("answer %q", got[2].Text)
 	}
 }
 
-func TestEditNeverRunsACommand(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "model: " + q.LastUser()} }, extra: quiet})
+func editIsNoCommand(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "model: " + q.LastUser()} })
 	ana := r.person(11)
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	group := r.group()
 	id := r.say(ana, 11, "hello")
 	r.wait(ana, 1)
 	r.tg.EditIn(ana.ID, id, "/stop")
 	inGroup := r.say(group, 11, "hello all")
 	r.tg.EditIn(group.ID, inGroup, "/whoami@parley_test_bot")
 	if got := r.wait(group, 1)[0].Text; strings.Contains(got, "You are") {
-		t.Errorf("an edit ran a command: %q", got)
+		r.t.Errorf("an edit ran a command: %q", got)
 	}
 	r.say(ana, 11, "bye")
 	if got := texts(r.wait(ana, 2)); !slices.Equal(got, []string{"model: hello", "model: bye"}) {
-		t.Errorf("answers %q", got)
+		r.t.Errorf("answers %q", got)
 	}
 	if got := r.rows(`SELECT count(*) FROM inputs WHERE mode = 'command'`); got[0] != "0" {
-		t.Errorf("%s commands came of edits", got[0])
+		r.t.Errorf("%s commands came of edits", got[0])
 	}
 }
 

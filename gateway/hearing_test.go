@@ -45,18 +45,16 @@ func TestTranscriptOfAFileIsMarkedAsMaterial(t *testing.T) {
 	}
 }
 
-func TestVoiceWithoutTranscriptionSaysOnceHowToHaveIt(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	ana := r.person(11)
-	r.send(ana, 11, "", telegramtest.File{Type: "voice", MIME: "audio/ogg", Data: ogg})
+func voiceWithoutTranscription(r *rig) {
+	ana := r.person(13)
+	r.send(ana, 13, "", telegramtest.File{Type: "voice", MIME: "audio/ogg", Data: ogg})
 	first := strings.Join(texts(r.wait(ana, 2)), "\n")
 	if strings.Count(first, "the owner can set transcription") != 1 || !strings.Contains(first, "538 bytes, not transcribed: no transcription is configured]") {
-		t.Errorf("%q", first)
+		r.t.Errorf("%q", first)
 	}
-	r.send(ana, 11, "again", telegramtest.File{Type: "voice", MIME: "audio/ogg", Data: ogg})
+	r.send(ana, 13, "again", telegramtest.File{Type: "voice", MIME: "audio/ogg", Data: ogg})
 	if got := texts(r.wait(ana, 3)); !strings.HasPrefix(got[2], "echo: again") {
-		t.Errorf("%q", got[2:])
+		r.t.Errorf("%q", got[2:])
 	}
 }
 

@@ -54,18 +54,16 @@ func TestAPausedRunGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-func TestStopEndsAPausedRun(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: owners + quiet})
+func stoppedWhilePaused(r *rig) {
+	r.answers(throughGate)
 	boss := r.person(1)
 	r.say(boss, 1, "work")
-	receive(t, g.called, "the tool call")
+	receive(r.t, r.slot.gate.called, "the tool call")
 	id := r.rows(`SELECT id FROM runs`)[0]
-	if err := r.client().Post(t.Context(), "/v1/runs/"+id+"/pause", nil, nil); err != nil {
-		t.Fatal(err)
+	if err := r.client().Post(r.t.Context(), "/v1/runs/"+id+"/pause", nil, nil); err != nil {
+		r.t.Fatal(err)
 	}
-	close(g.open)
+	close(r.slot.gate.open)
 	r.stored("the run", `SELECT state FROM runs`, "paused")
 	r.say(boss, 1, "/stop")
 	r.stored("stopped", `SELECT state FROM runs`, "user_stopped")
@@ -130,34 +128,30 @@ func TestAQuestionLapses(t *testing.T) {
 }
 
 // A yes or no that answers the very message decides; a yes that answers something else is a message.
-func TestAQuotedYesDecides(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func decidedByAQuotedYes(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "hello")
 	first := r.wait(ana, 1)[0]
 	r.say(ana, 11, "act")
 	q := r.question(ana)
 	r.stored("its id is known", `SELECT count(*) FROM parts JOIN outbound ON id = outbound_id WHERE kind = 'approval' AND remote_id <> ''`, "1")
-	r.tg.Message(telegramtest.In{Chat: ana.ID, From: user(11), Text: "Yes!", ReplyTo: q.ID})
+	r.tg.Message(telegramtest.In{Chat: ana.ID, From: r.user(11), Text: "Yes!", ReplyTo: q.ID})
 	r.said(ana, "acted 1")
 	r.stored("the approval", `SELECT state, via FROM approvals`, "consumed|tg")
-	r.tg.Message(telegramtest.In{Chat: ana.ID, From: user(11), Text: "yes", ReplyTo: first.ID})
+	r.tg.Message(telegramtest.In{Chat: ana.ID, From: r.user(11), Text: "yes", ReplyTo: first.ID})
 	r.stored("a message", `SELECT mode, state FROM inputs WHERE text = 'yes'`, "turn|answered")
 }
 
 // T11: what is too long for messages goes whole, as a file, and is answered all the same.
-func TestT11_ALongQuestionIsShownWhole(t *testing.T) {
-	t.Parallel()
-	act := newAct()
+func longQuestionShownWhole(r *rig) {
 	line := "begin " + strings.Repeat("echo something quite long; ", 2500) + " end"
-	r := newRig(t, setup{script: acts(line), opt: withTools(act), extra: actors + quiet})
+	r.answers(acts(line))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	q := r.question(ana)
 	if !strings.Contains(q.Text, "is in the file before this message") {
-		t.Errorf("asked %q", q.Text)
+		r.t.Errorf("asked %q", q.Text)
 	}
 	var file telegramtest.File
 	for _, m := range r.tg.View().Sent(ana.ID) {
@@ -166,16 +160,14 @@ func TestT11_ALongQuestionIsShownWhole(t *testing.T) {
 		}
 	}
 	if text := string(file.Data); !strings.Contains(text, "begin ") || !strings.Contains(text, " end") || len(text) < len(line) {
-		t.Errorf("the file %q has %d bytes of %d", file.Name, len(text), len(line))
+		r.t.Errorf("the file %q has %d bytes of %d", file.Name, len(text), len(line))
 	}
-	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Once"))
 	r.said(ana, "acted 1")
 }
 
-func TestAlwaysIsRefusedAndExplained(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := actRig(t, act, "")
+func neverForAlways(r *rig) {
+	r.answers(acts("rm -rf /tmp/x"))
 	ana := r.person(11)
 	r.say(ana, 11, "act")
 	r.question(ana)

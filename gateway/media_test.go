@@ -19,7 +19,7 @@ import (
 
 // send is a message with one file.
 func (r *rig) send(chat telegramtest.Chat, from int64, text string, f telegramtest.File) int64 {
-	return r.tg.Message(telegramtest.In{Chat: chat.ID, From: user(from), Text: text, File: f})
+	return r.tg.Message(telegramtest.In{Chat: chat.ID, From: r.user(from), Text: text, File: f})
 }
 
 // inboxes are the files that people's messages brought into work folders, with their session's folder.
@@ -146,15 +146,13 @@ func TestFileIsFetchedAgainAfterATrouble(t *testing.T) {
 	}
 }
 
-func TestReplyToAPictureBringsThePicture(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
-	id := r.send(group, 12, "my cat", telegramtest.File{Type: "photo", Data: photo(t, 20, 10)})
-	r.tg.Message(telegramtest.In{Chat: group.ID, From: user(11), Text: "@parley_test_bot what is it?", ReplyTo: id})
+func replyBringsThePicture(r *rig) {
+	group := r.group()
+	id := r.send(group, 12, "my cat", telegramtest.File{Type: "photo", Data: photo(r.t, 20, 10)})
+	r.tg.Message(telegramtest.In{Chat: group.ID, From: r.user(11), Text: "@parley_test_bot what is it?", ReplyTo: id})
 	r.wait(group, 1)
-	if b := r.llm.Bodies(); len(b) != 1 || !strings.Contains(b[0], "[attached image of the quoted message: inbox/image.jpg, image/jpeg") || !strings.Contains(b[0], "data:image/jpeg;base64,") {
-		t.Errorf("%d calls: %.2000q", len(b), b)
+	if b := r.bodies(); len(b) != 1 || !strings.Contains(b[0], "[attached image of the quoted message: inbox/image.jpg, image/jpeg") || !strings.Contains(b[0], "data:image/jpeg;base64,") {
+		r.t.Errorf("%d calls: %.2000q", len(b), b)
 	}
 }
 

@@ -9,32 +9,27 @@ import (
 )
 
 // What comes with a file during a turn goes where its mode says, with the file.
-func TestFileThatComesDuringATurn(t *testing.T) {
-	t.Parallel()
-	for mode, runs := range map[string]string{"steer": "1", "interrupt": "1", "collect": "2", "followup": "2"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			g := newGate()
-			r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: " + mode + "}}" + quiet})
-			ana := r.person(11)
-			r.say(ana, 11, "work")
-			receive(t, g.called, "the tool call")
-			r.send(ana, 11, "and look at this", telegramtest.File{Type: "photo", Data: photo(t, 30, 20)})
-			if mode != "interrupt" {
-				r.queued(1)
-				close(g.open)
+func fileDuringATurn(mode, runs string) func(*rig) {
+	return func(r *rig) {
+		r.answers(throughGate)
+		ana := r.person(11)
+		r.say(ana, 11, "work")
+		receive(r.t, r.slot.gate.called, "the tool call")
+		r.send(ana, 11, "and look at this", telegramtest.File{Type: "photo", Data: photo(r.t, 30, 20)})
+		if mode != "interrupt" {
+			r.queued(1)
+			close(r.slot.gate.open)
+		}
+		r.stored("the end", `SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE state NOT IN ('queued', 'taken')`, "2|"+runs)
+		if mode == "interrupt" {
+			close(r.slot.gate.open)
+		}
+		b := r.bodies()
+		for _, want := range []string{"data:image/jpeg;base64,", "and look at this", "inbox/image.jpg"} {
+			if !strings.Contains(b[len(b)-1], want) {
+				r.t.Errorf("the last of %d calls does not hold %q", len(b), want)
 			}
-			r.stored("the end", `SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE state NOT IN ('queued', 'taken')`, "2|"+runs)
-			if mode == "interrupt" {
-				close(g.open)
-			}
-			b := r.llm.Bodies()
-			for _, want := range []string{"data:image/jpeg;base64,", "and look at this", "inbox/image.jpg"} {
-				if !strings.Contains(b[len(b)-1], want) {
-					t.Errorf("the last of %d calls does not hold %q", len(b), want)
-				}
-			}
-		})
+		}
 	}
 }
 

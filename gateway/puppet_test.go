@@ -16,6 +16,30 @@ import (
 	"parley/configs"
 )
 
+// Starts counts the daemons that the tests of this package start.
+var Starts starts
+
+type starts struct {
+	mu    sync.Mutex
+	n     int
+	tests map[string]bool
+}
+
+// By notes that a test starts a daemon.
+func (s *starts) By(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tests == nil {
+		s.tests = map[string]bool{}
+	}
+	test, _, _ := strings.Cut(t.Name(), "/")
+	s.n, s.tests[test] = s.n+1, true
+}
+
+func (s *starts) String() string {
+	return fmt.Sprintf("%d daemons started by %d tests", s.n, len(s.tests))
+}
+
 // puppet is a network of which a test holds every string.
 type puppet struct {
 	name string
@@ -136,6 +160,7 @@ func startPuppets(t *testing.T, access, extra string, change func(*Options), lis
 	if change != nil {
 		change(&opt)
 	}
+	Starts.By(t)
 	g := New(opt)
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)

@@ -23,29 +23,50 @@ func throughGate(q *llmtest.Request) llmtest.Reply {
 	return llmtest.Echo(q)
 }
 
-func TestSteerHandsTheMessageToTheRunningTurn(t *testing.T) {
+// What becomes of messages that come during a turn, in each mode, on one daemon each.
+func TestQueueModes(t *testing.T) {
 	t.Parallel()
-	g := newGate()
-	r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: quiet})
+	for mode, tests := range map[string]map[string]func(*rig){
+		"steer":     {"handed to the running turn": steered, "an album is one turn": albumIsOneTurn, "with a file": fileDuringATurn("steer", "1")},
+		"followup":  {"one by one": oneByOne, "stopped with what waits": stoppedWithWhatWaits, "with a file": fileDuringATurn("followup", "2")},
+		"collect":   {"all at once": collected, "with a file": fileDuringATurn("collect", "2")},
+		"interrupt": {"moved to the new run": interrupted, "with a file": fileDuringATurn("interrupt", "1")},
+	} {
+		if mode != "followup" {
+			tests["T10_of another person"] = otherPersonWaits
+		}
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			debounce := ""
+			if mode == "collect" {
+				debounce = ", debounce: 0s"
+			}
+			together(t, setup{extra: "sessions: {queue: {mode: " + mode + debounce + "}}" + quiet}, tests)
+		})
+	}
+}
+
+func steered(r *rig) {
+	r.answers(throughGate)
 	ana := r.person(11)
 	r.say(ana, 11, "work")
-	receive(t, g.called, "the tool call")
+	receive(r.t, r.slot.gate.called, "the tool call")
 	r.say(ana, 11, "and add sugar")
 	r.queued(1)
-	close(g.open)
+	close(r.slot.gate.open)
 	if got := r.wait(ana, 1); got[0].Text != "echo: and add sugar" {
-		t.Errorf("answer %q", got[0].Text)
+		r.t.Errorf("answer %q", got[0].Text)
 	}
-	bodies := r.llm.Bodies()
+	bodies := r.bodies()
 	if len(bodies) != 2 || strings.Contains(bodies[0], "sugar") || !strings.Contains(bodies[1], "sugar") {
-		t.Errorf("%d model calls; the second must hold what was steered in", len(bodies))
+		r.t.Errorf("%d model calls; the second must hold what was steered in", len(bodies))
 	}
 	if got := r.rows(`SELECT state, count(DISTINCT run_id), count(*) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|1|2"}) {
-		t.Errorf("inputs %q, want both answered by one run", got)
+		r.t.Errorf("inputs %q, want both answered by one run", got)
 	}
 	r.say(ana, 11, "next")
 	if got := r.wait(ana, 2); got[1].Text != "echo: next" {
-		t.Errorf("next answer %q", got[1].Text)
+		r.t.Errorf("next answer %q", got[1].Text)
 	}
 }
 
@@ -78,31 +99,27 @@ func (r *rig) offered() bool {
 	return true
 }
 
-func TestFollowupAnswersOneByOne(t *testing.T) {
-	t.Parallel()
+func oneByOne(r *rig) {
 	h := newHold()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-		extra: "sessions: {queue: {mode: followup}}" + quiet})
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
 	ana := r.person(11)
 	r.say(ana, 11, "one")
-	receive(t, h.asked, "the first turn")
+	receive(r.t, h.asked, "the first turn")
 	r.say(ana, 11, "two")
 	r.say(ana, 11, "three")
 	r.queued(2)
 	close(h.open)
 	if got := texts(r.wait(ana, 3)); !slices.Equal(got, []string{"echo: one", "echo: two", "echo: three"}) {
-		t.Errorf("answers %q", got)
+		r.t.Errorf("answers %q", got)
 	}
 }
 
-func TestCollectAnswersWhatWaitedAtOnce(t *testing.T) {
-	t.Parallel()
+func collected(r *rig) {
 	h := newHold()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-		extra: "sessions: {queue: {mode: collect, debounce: 0s}}" + quiet})
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
 	ana := r.person(11)
 	r.say(ana, 11, "one")
-	receive(t, h.asked, "the first turn")
+	receive(r.t, h.asked, "the first turn")
 	for _, text := range []string{"two", "three", "four"} {
 		r.say(ana, 11, text)
 	}
@@ -110,41 +127,39 @@ func TestCollectAnswersWhatWaitedAtOnce(t *testing.T) {
 	close(h.open)
 	r.wait(ana, 2)
 	if got := r.rows(`SELECT count(*) FROM inputs GROUP BY run_id ORDER BY min(seq)`); !slices.Equal(got, []string{"1", "3"}) {
-		t.Errorf("inputs of the runs: %q, want 1 and 3", got)
+		r.t.Errorf("inputs of the runs: %q, want 1 and 3", got)
 	}
-	last := r.llm.Bodies()[1]
+	last := r.bodies()[1]
 	for _, text := range []string{"two", "three", "four"} {
 		if !strings.Contains(last, text) {
-			t.Errorf("the second turn does not hold %q", text)
+			r.t.Errorf("the second turn does not hold %q", text)
 		}
 	}
 }
 
-func TestInterruptMovesTheMessagesToTheNewRun(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+func interrupted(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if strings.Contains(q.LastUser(), "work") {
 			return call("gate")
 		}
 		return llmtest.Echo(q)
-	}, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: interrupt}}" + quiet})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "work")
-	receive(t, g.called, "the tool call")
+	receive(r.t, r.slot.gate.called, "the tool call")
 	r.say(ana, 11, "no, tell me a joke")
 	if got := r.wait(ana, 1); got[0].Text != "echo: no, tell me a joke" {
-		t.Errorf("answer %q", got[0].Text)
+		r.t.Errorf("answer %q", got[0].Text)
 	}
 	if got := r.rows(`SELECT state, reason FROM runs ORDER BY id`); !slices.Equal(got, []string{"user_stopped|interrupted", "completed|"}) {
-		t.Errorf("runs %q", got)
+		r.t.Errorf("runs %q", got)
 	}
 	if got := r.rows(`SELECT count(*), count(DISTINCT run_id) FROM inputs WHERE state = 'answered' AND run_id = (SELECT max(id) FROM runs)`); got[0] != "2|1" {
-		t.Errorf("inputs of the new run: %q, want both", got)
+		r.t.Errorf("inputs of the new run: %q, want both", got)
 	}
-	bodies := r.llm.Bodies()
+	bodies := r.bodies()
 	if last := bodies[len(bodies)-1]; !strings.Contains(last, "work") || !strings.Contains(last, "joke") {
-		t.Error("the new turn does not hold both messages")
+		r.t.Error("the new turn does not hold both messages")
 	}
 }
 
@@ -228,48 +243,39 @@ func TestDebounceRestartsAtMostThreeTimes(t *testing.T) {
 	}
 }
 
-func TestAlbumIsOneTurn(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: quiet})
+func albumIsOneTurn(r *rig) {
 	ana := r.person(11)
-	r.tg.Album(telegramtest.In{Chat: ana.ID, From: user(11), Text: "my cats"},
+	r.tg.Album(telegramtest.In{Chat: ana.ID, From: r.user(11), Text: "my cats"},
 		telegramtest.File{Type: "photo", Data: []byte("a")}, telegramtest.File{Type: "photo", Data: []byte("b")}, telegramtest.File{Type: "photo", Data: []byte("c")})
 	r.wait(ana, 1)
 	if got := r.rows(`SELECT state, count(*), count(DISTINCT run_id) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|3|1"}) {
-		t.Errorf("inputs %q, want three answered by one run", got)
+		r.t.Errorf("inputs %q, want three answered by one run", got)
 	}
-	if b := r.llm.Bodies(); len(b) != 1 || strings.Count(b[0], "[attached file: inbox/image") != 3 {
-		t.Errorf("%d model calls; the one must name three pictures", len(b))
+	if b := r.bodies(); len(b) != 1 || strings.Count(b[0], "[attached file: inbox/image") != 3 {
+		r.t.Errorf("%d model calls; the one must name three pictures", len(b))
 	}
 }
 
 // T10: a turn has one requester. What somebody else writes to the bot meanwhile waits for a turn of its own.
-func TestOtherPersonIsNeverSteeredIn(t *testing.T) {
-	t.Parallel()
-	for _, mode := range []string{"steer", "collect", "interrupt"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			g := newGate()
-			r := newRig(t, setup{script: throughGate, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: " + mode + "}}" + quiet})
-			group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
-			r.say(group, 11, "@parley_test_bot work for ana")
-			receive(t, g.called, "the tool call")
-			r.say(group, 12, "@parley_test_bot wishes of ben")
-			r.queued(1)
-			close(g.open)
-			got := r.wait(group, 2)
-			if !strings.Contains(got[0].Text, "for ana") || strings.Contains(got[0].Text, "ben") || !strings.Contains(got[1].Text, "of ben") {
-				t.Errorf("answers %q", texts(got))
-			}
-			if first := r.llm.Bodies()[1]; strings.Contains(first, "wishes") {
-				t.Error("ben's message was steered into ana's turn")
-			}
-			if got := r.rows(`SELECT count(DISTINCT requester), count(*) FROM runs WHERE state = 'completed'`); got[0] != "2|2" {
-				t.Errorf("requesters and runs %q", got)
-			}
-			if got[0].ReplyTo == got[1].ReplyTo || got[0].ReplyTo == 0 {
-				t.Error("the answers are not replies to their questions")
-			}
-		})
+func otherPersonWaits(r *rig) {
+	r.answers(throughGate)
+	group := r.group()
+	r.say(group, 11, "@parley_test_bot work for ana")
+	receive(r.t, r.slot.gate.called, "the tool call")
+	r.say(group, 12, "@parley_test_bot wishes of ben")
+	r.queued(1)
+	close(r.slot.gate.open)
+	got := r.wait(group, 2)
+	if !strings.Contains(got[0].Text, "for ana") || strings.Contains(got[0].Text, "ben") || !strings.Contains(got[1].Text, "of ben") {
+		r.t.Errorf("answers %q", texts(got))
+	}
+	if first := r.bodies()[1]; strings.Contains(first, "wishes") {
+		r.t.Error("ben's message was steered into ana's turn")
+	}
+	if got := r.rows(`SELECT count(DISTINCT requester), count(*) FROM runs WHERE state = 'completed'`); got[0] != "2|2" {
+		r.t.Errorf("requesters and runs %q", got)
+	}
+	if got[0].ReplyTo == got[1].ReplyTo || got[0].ReplyTo == 0 {
+		r.t.Error("the answers are not replies to their questions")
 	}
 }

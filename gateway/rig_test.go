@@ -31,11 +31,17 @@ type rig struct {
 	conf string
 	log  *stage.Log
 	g    *gateway.Gateway
+	slot *slot // of a daemon that tests share; nil: this one is the test's own
 }
 
 func TestMain(m *testing.M) {
-	sandbox.Init()           // this binary is started again for each command
-	goleak.VerifyTestMain(m) // a stopped gateway has left no goroutine
+	sandbox.Init()                                           // this binary is started again for each command
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { // a stopped gateway has left no goroutine
+		if testing.Verbose() {
+			fmt.Println(gateway.Starts.String())
+		}
+		os.Exit(code)
+	}))
 }
 
 // setup is what a test changes of the rig; extra is YAML that is appended, in which {{model}} is the model server.
@@ -46,6 +52,7 @@ type setup struct {
 	limits bool   // Telegram's flood limits
 	more   string // further items of channels
 	agent  string // further keys of the agent, each with a comma before it
+	models string // further models, each with a comma before it
 	opt    func(*gateway.Options)
 }
 
@@ -65,10 +72,10 @@ func newRig(t *testing.T, s setup) *rig {
 	r.write(fmt.Sprintf(`
 data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
-models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}]
+models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}%s]
 agents: [{id: assistant, name: Assistant, default: true, model: m%s}]
 channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}%s]
-%s`, r.dir, r.modelURL(), s.agent, r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
+%s`, r.dir, r.modelURL(), strings.ReplaceAll(s.models, "{{model}}", r.modelURL()), s.agent, r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
 	r.start(s.opt)
 	t.Cleanup(func() {
 		r.stop()
@@ -109,6 +116,7 @@ func (r *rig) start(change func(*gateway.Options)) {
 		r.t.Fatal(err)
 	}
 	opt.Source = src
+	gateway.Starts.By(r.t)
 	r.g = gateway.New(opt)
 	if err := r.g.Start(r.t.Context()); err != nil {
 		r.t.Fatal(err)
@@ -125,11 +133,11 @@ func (r *rig) stop() {
 
 // person is a simulated human with a private chat.
 func (r *rig) person(id int64) telegramtest.Chat {
-	return r.tg.AddPrivate(telegramtest.User{ID: id, First: fmt.Sprintf("P%d", id)})
+	return r.tg.AddPrivate(r.user(id))
 }
 
 func (r *rig) say(chat telegramtest.Chat, from int64, text string) int64 {
-	return r.tg.Message(telegramtest.In{Chat: chat.ID, From: telegramtest.User{ID: from, First: fmt.Sprintf("P%d", from)}, Text: text})
+	return r.tg.Message(telegramtest.In{Chat: chat.ID, From: r.user(from), Text: text})
 }
 
 // wait blocks until the chat has seen n messages of the bot whose last text is complete, and returns them.

@@ -131,7 +131,17 @@ func (r *rig) rows(query string, args ...any) []string {
 		r.t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(r.t.Context(), query, args...)
+	one, err := db.Conn(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer one.Close()
+	if r.slot != nil {
+		if err := r.slot.own(r.t.Context(), one); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	rows, err := one.QueryContext(r.t.Context(), query, args...)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -31,31 +31,28 @@ func has(t *testing.T, got string, want ...string) {
 }
 
 // A chat writes into the session that it was switched to, also after a restart, and each keeps its own transcript.
-func TestAChatSwitchesSessions(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: owners})
+func switchesSessions(r *rig) {
 	chat := r.person(1)
 	r.ask(chat, 1, "in the first")
-	has(t, r.ask(chat, 1, "/session new holiday"), "new session holiday", "/session switch main")
+	has(r.t, r.ask(chat, 1, "/session new holiday"), "new session holiday", "/session switch main")
 	r.ask(chat, 1, "in the second")
-	has(t, r.ask(chat, 1, "/session"), "holiday", ":name:holiday")
-	has(t, r.ask(chat, 1, "/session new holiday"), "There is a session")
-	has(t, r.ask(chat, 1, "/why"), "switch:session")
-	r.stop()
-	r.start(nil)
+	has(r.t, r.ask(chat, 1, "/session"), "holiday", ":name:holiday")
+	has(r.t, r.ask(chat, 1, "/session new holiday"), "There is a session")
+	has(r.t, r.ask(chat, 1, "/why"), "switch:session")
+	r.restart()
 	r.ask(chat, 1, "still in the second")
-	has(t, r.ask(chat, 1, "/session rename Great trip"), "Great trip")
-	has(t, r.ask(chat, 1, "/session list"), "Great trip", "in the first")
-	has(t, r.ask(chat, 1, "/session list second"), "Great trip")
-	has(t, r.ask(chat, 1, "/session switch main"), "writes into")
+	has(r.t, r.ask(chat, 1, "/session rename Great trip"), "Great trip")
+	has(r.t, r.ask(chat, 1, "/session list"), "Great trip", "in the first")
+	has(r.t, r.ask(chat, 1, "/session list second"), "Great trip")
+	has(r.t, r.ask(chat, 1, "/session switch main"), "writes into")
 	r.ask(chat, 1, "first again")
-	has(t, r.ask(chat, 1, "/export"), "in the first", "first again")
-	has(t, r.ask(chat, 1, "/session switch great TRIP"), "Great trip")
-	has(t, r.ask(chat, 1, "/session switch nowhere"), "There is no session")
-	has(t, r.ask(chat, 1, "/session sideways"), "is not what /session takes")
+	has(r.t, r.ask(chat, 1, "/export"), "in the first", "first again")
+	has(r.t, r.ask(chat, 1, "/session switch great TRIP"), "Great trip")
+	has(r.t, r.ask(chat, 1, "/session switch nowhere"), "There is no session")
+	has(r.t, r.ask(chat, 1, "/session sideways"), "is not what /session takes")
 	got := r.rows(`SELECT s.key LIKE '%holiday', COUNT(*) FROM entries e JOIN sessions s ON s.id = e.session_id WHERE e.role = 'user' GROUP BY 1 ORDER BY 1`)
 	if strings.Join(got, " ") != "0|2 1|2" {
-		t.Errorf("messages by session: %q", got)
+		r.t.Errorf("messages by session: %q", got)
 	}
 }
 
@@ -106,9 +103,7 @@ func TestT16_AChatIsSwitchedOnlyToWhatItsPersonReaches(t *testing.T) {
 }
 
 // A transcript that is too long for a message goes as a file, in the form that was asked for.
-func TestALongTranscriptIsExportedAsAFile(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: owners})
+func longExport(r *rig) {
 	chat := r.person(1)
 	for i := range 4 {
 		r.ask(chat, 1, fmt.Sprintf("line %d %s", i, strings.Repeat("of many words ", 60)))
@@ -117,13 +112,13 @@ func TestALongTranscriptIsExportedAsAFile(t *testing.T) {
 		n := len(r.tg.View().Sent(chat.ID))
 		r.say(chat, 1, "/export"+form)
 		got := r.wait(chat, n+2)
-		has(t, got[n].Text, "Here are the 16 lines")
+		has(r.t, got[n].Text, "Here are the 16 lines")
 		if len(got[n+1].Files) != 1 {
-			t.Fatalf("%+v", got[n+1])
+			r.t.Fatalf("%+v", got[n+1])
 		}
 		f := got[n+1].Files[0]
 		if f.Name != name || !strings.Contains(string(f.Data), "line 3 of many words") || form != "" && !json.Valid(f.Data) {
-			t.Errorf("%s: %.300s", f.Name, f.Data)
+			r.t.Errorf("%s: %.300s", f.Name, f.Data)
 		}
 	}
 }

@@ -47,15 +47,13 @@ func (l *listener) last() string {
 	return l.bodies[len(l.bodies)-1]
 }
 
+// bigModel is a second model.
+const bigModel = `, {name: big, api: openai, base_url: "{{model}}", model: gpt-5-large}`
+
 // twoModels is a rig whose agent has model m, and may be switched to big.
 func twoModels(t *testing.T, l *listener, agent string, opt func(*gateway.Options)) *rig {
 	t.Helper()
-	r := newRig(t, setup{script: l.answer, extra: owners, opt: opt})
-	r.stop()
-	conf := strings.Replace(r.config(), "model: test-1}]", fmt.Sprintf("model: test-1}, {name: big, api: openai, base_url: %q, model: gpt-5-large}]", r.modelURL()), 1)
-	r.write(strings.Replace(conf, "default: true, model: m", "default: true, model: m, models: [big]"+agent, 1))
-	r.start(opt)
-	return r
+	return newRig(t, setup{script: l.answer, extra: owners, opt: opt, models: bigModel, agent: ", models: [big]" + agent})
 }
 
 func TestSettingsOfASessionActAndStay(t *testing.T) {
@@ -94,62 +92,74 @@ func TestSettingsOfASessionActAndStay(t *testing.T) {
 	has(t, r.ask(chat, 1, "/models"), "not configured any more")
 }
 
-func TestNewTakesAModelAndAText(t *testing.T) {
+// What a chat's commands set and change, on one daemon.
+func TestCommandsOfAConversation(t *testing.T) {
 	t.Parallel()
+	together(t, setup{extra: quiet, models: bigModel, agent: ", models: [big]"}, map[string]func(*rig){
+		"new with a model and a text":           newWithModelAndText,
+		"retry and undo":                        retryAndUndo,
+		"T10_retry in a group":                  retryInAGroup,
+		"send off":                              sendOff,
+		"activation":                            activation,
+		"queue options":                         queueOptions,
+		"verbose":                               verbose,
+		"a chat switches sessions":              switchesSessions,
+		"a long transcript is exported as file": longExport,
+	})
+}
+
+func newWithModelAndText(r *rig) {
 	l := &listener{}
-	r := twoModels(t, l, "", nil)
+	r.answers(l.answer)
 	chat := r.person(1)
 	r.ask(chat, 1, "an old question")
 	r.say(chat, 1, "/new big what's new?")
 	got := r.wait(chat, 3)
-	has(t, got[1].Text, "A fresh session begins with the model big")
-	has(t, got[2].Text, "gpt-5-large says what's new?")
+	has(r.t, got[1].Text, "A fresh session begins with the model big")
+	has(r.t, got[2].Text, "gpt-5-large says what's new?")
 	if strings.Contains(l.last(), "an old question") {
-		t.Error("the fresh session still sees the old one")
+		r.t.Error("the fresh session still sees the old one")
 	}
 	r.say(chat, 1, "/new biggest question of all")
-	has(t, r.wait(chat, 5)[4].Text, "says biggest question of all")
+	has(r.t, r.wait(chat, 5)[4].Text, "says biggest question of all")
 	r.stored("each is asked once", `SELECT COUNT(*) FROM inputs WHERE key LIKE 'new:%'`, "2")
 }
 
-func TestRetryAndUndoTakeTheLastExchangeBack(t *testing.T) {
-	t.Parallel()
+func retryAndUndo(r *rig) {
 	l := &listener{}
-	r := twoModels(t, l, "", nil)
+	r.answers(l.answer)
 	chat := r.person(1)
-	has(t, r.ask(chat, 1, "/undo"), "nothing here to take back")
+	has(r.t, r.ask(chat, 1, "/undo"), "nothing here to take back")
 	r.ask(chat, 1, "the first")
 	r.ask(chat, 1, "the second")
 	r.say(chat, 1, "/retry")
 	got := r.wait(chat, 5)
-	has(t, got[3].Text, "I answer “the second” again")
-	has(t, got[4].Text, "test-1 says the second")
+	has(r.t, got[3].Text, "I answer “the second” again")
+	has(r.t, got[4].Text, "test-1 says the second")
 	if n := strings.Count(l.last(), "the second"); n != 1 {
-		t.Errorf("the model saw the question %d times: %s", n, l.last())
+		r.t.Errorf("the model saw the question %d times: %s", n, l.last())
 	}
-	has(t, r.ask(chat, 1, "/undo"), "“the second” and my answer are out")
-	r.stop()
-	r.start(nil)
+	has(r.t, r.ask(chat, 1, "/undo"), "“the second” and my answer are out")
+	r.restart()
 	r.ask(chat, 1, "the third")
 	if body := l.last(); strings.Contains(body, "the second") || !strings.Contains(body, "the first") {
-		t.Errorf("after undo the model saw %s", body)
+		r.t.Errorf("after undo the model saw %s", body)
 	}
-	has(t, r.ask(chat, 1, "/undo"), "the third")
-	has(t, r.ask(chat, 1, "/undo"), "the first")
-	has(t, r.ask(chat, 1, "/undo"), "nothing here to take back")
-	has(t, r.ask(chat, 1, "/export"), "the first", "the second", "the third")
+	has(r.t, r.ask(chat, 1, "/undo"), "the third")
+	has(r.t, r.ask(chat, 1, "/undo"), "the first")
+	has(r.t, r.ask(chat, 1, "/undo"), "nothing here to take back")
+	has(r.t, r.ask(chat, 1, "/export"), "the first", "the second", "the third")
 }
 
 // T10: in a group nobody's question is asked again with another's rights.
-func TestT10_RetryIsForWhoAskedAndUndoForOwners(t *testing.T) {
-	t.Parallel()
-	r := twoModels(t, &listener{}, "", nil)
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+func retryInAGroup(r *rig) {
+	r.answers((&listener{}).answer)
+	group := r.group()
 	r.person(1)
-	has(t, r.ask(group, 2, "@"+r.tg.Bot().Username+" hi"), "says")
-	has(t, r.ask(group, 2, "/retry"), "only an owner")
-	has(t, r.ask(group, 1, "/retry"), "somebody else's")
-	has(t, r.ask(group, 1, "/undo"), "out of what I see")
+	has(r.t, r.ask(group, 2, "@"+r.tg.Bot().Username+" hi"), "says")
+	has(r.t, r.ask(group, 2, "/retry"), "only an owner")
+	has(r.t, r.ask(group, 1, "/retry"), "somebody else's")
+	has(r.t, r.ask(group, 1, "/undo"), "out of what I see")
 }
 
 func TestCompactPutsASummaryInItsPlace(t *testing.T) {
@@ -210,70 +220,63 @@ func TestAFullWindowIsSummedUp(t *testing.T) {
 	}
 }
 
-func TestVerboseShowsStepsAndUsageIsBesideTheTranscript(t *testing.T) {
-	t.Parallel()
+func verbose(r *rig) {
 	l := &listener{tool: "look"}
-	look := testTool{name: "look", call: lookAround}
-	r := twoModels(t, l, "", func(o *gateway.Options) { o.Tools = []tools.Tool{look} })
+	r.answers(l.answer)
 	chat := r.person(1)
 	if got := r.ask(chat, 1, "work"); strings.Contains(got, "look") {
-		t.Errorf("without being asked: %q", got)
+		r.t.Errorf("without being asked: %q", got)
 	}
-	has(t, r.ask(chat, 1, "/v on"), "Verbose is now on")
-	has(t, r.ask(chat, 1, "work"), "look ✓\n\ntest-1 says work")
-	has(t, r.ask(chat, 1, "/verbose full"), "what with")
-	has(t, r.ask(chat, 1, "work"), `look {"n":7} ✓ nothing to see`)
+	has(r.t, r.ask(chat, 1, "/v on"), "Verbose is now on")
+	has(r.t, r.ask(chat, 1, "work"), "look ✓\n\ntest-1 says work")
+	has(r.t, r.ask(chat, 1, "/verbose full"), "what with")
+	has(r.t, r.ask(chat, 1, "work"), `look {"n":7} ✓ nothing to see`)
 	r.stored("the transcript holds none of it", `SELECT COUNT(*) FROM entries WHERE body LIKE '%✓%'`, "0")
 }
 
-func TestSendOffKeepsAnswersInTheTranscript(t *testing.T) {
-	t.Parallel()
-	r := twoModels(t, &listener{}, "", nil)
+func sendOff(r *rig) {
+	r.answers((&listener{}).answer)
 	chat, guest := r.person(1), r.person(2)
 	r.ask(guest, 2, "hello")
-	has(t, r.ask(guest, 2, "/send off"), "Only owners may do that")
+	has(r.t, r.ask(guest, 2, "/send off"), "Only owners may do that")
 	r.ask(chat, 1, "hello")
-	has(t, r.ask(chat, 1, "/send off"), "Send is now off")
+	has(r.t, r.ask(chat, 1, "/send off"), "Send is now off")
 	r.say(chat, 1, "in silence")
 	r.stored("the answer is in the transcript", `SELECT COUNT(*) FROM entries WHERE role = 'assistant' AND body LIKE '%says in silence%'`, "1")
-	has(t, r.ask(chat, 1, "/send inherit"), "answers are sent")
-	has(t, r.ask(chat, 1, "aloud"), "says aloud")
+	has(r.t, r.ask(chat, 1, "/send inherit"), "answers are sent")
+	has(r.t, r.ask(chat, 1, "aloud"), "says aloud")
 	if got := r.rows(`SELECT COUNT(*) FROM outbound WHERE kind = 'answer'`); got[0] != "3" {
-		t.Errorf("%s answers were sent", got[0])
+		r.t.Errorf("%s answers were sent", got[0])
 	}
 }
 
-func TestActivationDecidesWhatAGroupIsAnswered(t *testing.T) {
-	t.Parallel()
-	r := twoModels(t, &listener{}, "", nil)
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+func activation(r *rig) {
+	r.answers((&listener{}).answer)
+	group := r.group()
 	chat := r.person(1)
-	has(t, r.ask(chat, 1, "/activation always"), "/activation is for groups")
-	has(t, r.ask(group, 1, "/activation"), "as configured")
-	has(t, r.ask(group, 2, "/activation always"), "Only owners may do that")
-	has(t, r.ask(group, 1, "/activation always"), "I answer every message here")
-	has(t, r.ask(group, 2, "no name in it"), "says")
-	r.stop()
-	r.start(nil)
-	has(t, r.ask(group, 2, "nor in this"), "says")
-	has(t, r.ask(group, 1, "/status"), "activation always")
-	has(t, r.ask(group, 1, "/activation mention"), "when I am mentioned")
+	has(r.t, r.ask(chat, 1, "/activation always"), "/activation is for groups")
+	has(r.t, r.ask(group, 1, "/activation"), "as configured")
+	has(r.t, r.ask(group, 2, "/activation always"), "Only owners may do that")
+	has(r.t, r.ask(group, 1, "/activation always"), "I answer every message here")
+	has(r.t, r.ask(group, 2, "no name in it"), "says")
+	r.restart()
+	has(r.t, r.ask(group, 2, "nor in this"), "says")
+	has(r.t, r.ask(group, 1, "/status"), "activation always")
+	has(r.t, r.ask(group, 1, "/activation mention"), "when I am mentioned")
 	r.say(group, 2, "only context now")
 	r.stored("it is context", `SELECT state FROM inputs WHERE text = 'only context now'`, "context")
 }
 
-func TestQueueOptionsAct(t *testing.T) {
-	t.Parallel()
-	r := twoModels(t, &listener{}, "", nil)
+func queueOptions(r *rig) {
+	r.answers((&listener{}).answer)
 	chat := r.person(1)
 	r.ask(chat, 1, "hello")
-	has(t, r.ask(chat, 1, "/queue collect debounce:2s cap:3 drop:new"), "collect", "at most 3 wait", "newest is dropped", "within 2s")
-	has(t, r.ask(chat, 1, "/queue cap:4"), "collect", "at most 4 wait")
-	r.stop()
-	r.start(nil)
-	has(t, r.ask(chat, 1, "/queue"), "collect", "at most 4 wait", "within 2s")
-	has(t, r.ask(chat, 1, "/status"), "queue collect, debounce 2s, cap 4, drop new")
-	has(t, r.ask(chat, 1, "/queue default"), "steer", "at most 20 wait")
+	has(r.t, r.ask(chat, 1, "/queue collect debounce:2s cap:3 drop:new"), "collect", "at most 3 wait", "newest is dropped", "within 2s")
+	has(r.t, r.ask(chat, 1, "/queue cap:4"), "collect", "at most 4 wait")
+	r.restart()
+	has(r.t, r.ask(chat, 1, "/queue"), "collect", "at most 4 wait", "within 2s")
+	has(r.t, r.ask(chat, 1, "/status"), "queue collect, debounce 2s, cap 4, drop new")
+	has(r.t, r.ask(chat, 1, "/queue default"), "steer", "at most 20 wait")
 }
 
 // While a turn works its steps grow in one message, and that a model thinks is shown to who wants to know.

@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
-	"parley/tools"
 )
 
 // Whatever the model does, the sender gets one plain sentence that names the run, and the next message is answered.
@@ -60,9 +58,8 @@ func TestNoFailureIsSilent(t *testing.T) {
 }
 
 // A call that cannot be read is told to the model, which may do better; one that never does goes round in circles, and is ended.
-func TestMalformedCallEndsInAnAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+func malformedCall(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if len(q.Chat().Tools) == 0 {
 			return llmtest.Reply{Text: "I could not read the file."}
 		}
@@ -70,60 +67,56 @@ func TestMalformedCallEndsInAnAnswer(t *testing.T) {
 			return llmtest.Reply{Text: "told: " + strings.Join(q.ToolResults(), " ")}
 		}
 		return llmtest.BadArguments("read_file")
-	}})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "once")
 	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "told: ") || len(got) < 20 {
-		t.Errorf("after one bad call: %q", got)
+		r.t.Errorf("after one bad call: %q", got)
 	}
 	r.say(ana, 11, "always")
 	if got := r.wait(ana, 2)[1].Text; got != "I could not read the file." {
-		t.Errorf("after bad calls only: %q", got)
+		r.t.Errorf("after bad calls only: %q", got)
 	}
 	if got := r.rows(`SELECT state, reason FROM runs ORDER BY id`); len(got) != 2 || got[1] != "completed|repeat_limit" {
-		t.Errorf("runs %q", got)
+		r.t.Errorf("runs %q", got)
 	}
 }
 
-func TestPanicInAToolIsTheCallsFailure(t *testing.T) {
-	t.Parallel()
-	boom := testTool{name: "boom", call: func(context.Context, tools.Call) (tools.Result, error) { panic("boom") }}
-	r := newRig(t, setup{opt: withTools(boom), script: func(q *llmtest.Request) llmtest.Reply {
+func toolPanics(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if q.Round() == 0 && strings.Contains(q.LastUser(), "boom") {
 			return call("boom")
 		}
 		return llmtest.Reply{Text: "told: " + strings.Join(q.ToolResults(), " ")}
-	}})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "boom please")
 	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "told: ") || strings.Contains(got, "goroutine") || len(got) < 15 {
-		t.Errorf("after the panic: %q", got)
+		r.t.Errorf("after the panic: %q", got)
 	}
 	r.say(ana, 11, "more")
 	r.wait(ana, 2)
 }
 
-func TestStepLimitEndsWithASummary(t *testing.T) {
-	t.Parallel()
+func stepLimit(r *rig) {
 	n := 0
-	again := testTool{name: "again", call: func(context.Context, tools.Call) (tools.Result, error) { return tools.TextResult("ok"), nil }}
-	r := newRig(t, setup{opt: withTools(again), script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if len(q.Chat().Tools) == 0 {
 			return llmtest.Reply{Text: "I did a part of it."}
 		}
 		n++
-		return llmtest.Reply{Calls: []llmtest.Call{{Name: "again", Args: `{"n":` + strings.Repeat("1", n) + `}`}}}
-	}})
+		return llmtest.Reply{Calls: []llmtest.Call{{Name: "look", Args: `{"n":` + strings.Repeat("1", n) + `}`}}}
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "go")
 	if got := r.wait(ana, 1)[0].Text; got != "I did a part of it." {
-		t.Errorf("at the limit: %q", got)
+		r.t.Errorf("at the limit: %q", got)
 	}
 	if n != 20 {
-		t.Errorf("%d steps, want 20", n)
+		r.t.Errorf("%d steps, want 20", n)
 	}
 	if got := r.rows(`SELECT state, reason FROM runs`); len(got) != 1 || got[0] != "completed|step_limit" {
-		t.Errorf("runs %q", got)
+		r.t.Errorf("runs %q", got)
 	}
 }
 

@@ -9,17 +9,33 @@ import (
 	"parley/channels/telegram/telegramtest"
 )
 
-func TestAnswerComesBackToItsChat(t *testing.T) {
+// What people write and what comes of it, on one daemon.
+func TestConversations(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{})
+	together(t, setup{extra: quiet}, map[string]func(*rig){
+		"an answer comes back to its chat":                answersComeBack,
+		"a group needs a mention, and the rest is quoted": groupNeedsAMention,
+		"the rest is quoted over a restart":               quotesOverARestart,
+		"commands answer":                                 commandsAnswer,
+		"a malformed call ends in an answer":              malformedCall,
+		"a panic in a tool is the call's failure":         toolPanics,
+		"the limit of steps ends with a summary":          stepLimit,
+		"an edit never runs a command":                    editIsNoCommand,
+		"an edit that adds the mention is answered":       editAddsTheMention,
+		"a reply to a picture brings the picture":         replyBringsThePicture,
+		"a voice message without transcription":           voiceWithoutTranscription,
+	})
+}
+
+func answersComeBack(r *rig) {
 	ana, ben := r.person(11), r.person(12)
 	r.say(ana, 11, "one")
 	r.say(ben, 12, "two")
 	if got := r.wait(ana, 1)[0].Text; got != "echo: one" {
-		t.Errorf("ana got %q", got)
+		r.t.Errorf("ana got %q", got)
 	}
 	if got := r.wait(ben, 1)[0].Text; got != "echo: two" {
-		t.Errorf("ben got %q", got)
+		r.t.Errorf("ben got %q", got)
 	}
 }
 
@@ -68,16 +84,15 @@ func TestSecondMessageRestartsTheSameRun(t *testing.T) {
 	}
 }
 
-func TestStopEndsTheTurnAndWhatWaits(t *testing.T) {
-	t.Parallel()
+func stoppedWithWhatWaits(r *rig) {
 	asked := make(chan struct{}, 10)
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		asked <- struct{}{}
 		if strings.Contains(q.LastUser(), "again") {
 			return llmtest.Reply{Text: "fine"}
 		}
 		return llmtest.Hang()
-	}, extra: "sessions: {queue: {mode: followup}}\nreplies: {placeholder_after: 30s}"})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "one")
 	<-asked
@@ -85,41 +100,37 @@ func TestStopEndsTheTurnAndWhatWaits(t *testing.T) {
 	r.say(ana, 11, "/stop")
 	got := r.wait(ana, 1)
 	if !strings.HasPrefix(got[0].Text, "Stopped: run ") || !strings.Contains(got[0].Text, "1 waiting message") {
-		t.Errorf("reply to /stop: %q", got[0].Text)
+		r.t.Errorf("reply to /stop: %q", got[0].Text)
 	}
 	r.say(ana, 11, "again")
 	if got := r.wait(ana, 2)[1].Text; got != "fine" {
-		t.Errorf("after the stop: %q", got)
+		r.t.Errorf("after the stop: %q", got)
 	}
 }
 
-func TestGroupNeedsAMentionAndQuotesTheRest(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+func groupNeedsAMention(r *rig) {
+	group := r.group()
 	r.say(group, 11, "we meet at nine")
 	r.say(group, 12, "@parley_test_bot when do we meet?")
 	got := r.wait(group, 1)
 	if !strings.Contains(got[0].Text, "when do we meet?") {
-		t.Errorf("answer %q", got[0].Text)
+		r.t.Errorf("answer %q", got[0].Text)
 	}
-	if b := r.llm.Bodies(); len(b) != 1 || !strings.Contains(b[0], "we meet at nine") {
-		t.Errorf("the turn does not quote what others said: %d calls", len(b))
+	if b := r.bodies(); len(b) != 1 || !strings.Contains(b[0], "we meet at nine") {
+		r.t.Errorf("the turn does not quote what others said: %d calls", len(b))
 	}
 }
 
-func TestCommandsAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{})
-	ana := r.person(11)
+func commandsAnswer(r *rig) {
+	ana := r.person(13)
 	for i, c := range []struct{ line, want string }{
 		{"/help", "/status"}, {"/commands", "/resume"}, {"/whoami", "role guest"}, {"/status", "Assistant"}, {"/why", "dm:open"}, {"/queue", "steer"},
 		{"/queue collect", "now collect"}, {"/resume", "Nothing is waiting"}, {"/new", "fresh session"}, {"/stop", "Nothing is running"},
 		{"/stpo", "Did you mean /stop"}, {"/status now", "no arguments"},
 	} {
-		r.say(ana, 11, c.line)
+		r.say(ana, 13, c.line)
 		if got := r.wait(ana, i+1)[i].Text; !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q, want %q in it", c.line, got, c.want)
+			r.t.Errorf("%s: %q, want %q in it", c.line, got, c.want)
 		}
 	}
 }
