@@ -117,7 +117,7 @@ func renderStoppedAll(v run.StoppedAll) string {
 	if v.Runs+v.Queued+v.Parts == 0 {
 		return "Nothing is running anywhere."
 	}
-	return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", plural(v.Runs, "run"), plural(v.Queued, "waiting message"), plural(v.Parts, "unsent part"))
+	return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", control.Plural(v.Runs, "run"), control.Plural(v.Queued, "waiting message"), control.Plural(v.Parts, "unsent part"))
 }
 
 // approvalTold is how a question stands, in half a sentence.

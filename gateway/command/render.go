@@ -16,8 +16,6 @@ import (
 	"parley/gateway/control/operator"
 	"parley/gateway/control/person"
 	"parley/gateway/control/run"
-	"parley/gateway/control/session"
-	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -53,20 +51,10 @@ func Render(value any) string {
 		return renderWhy(v)
 	case conversation.QueueView:
 		return renderQueue(v)
-	case session.Item:
-		return renderSession(v)
-	case spec.List[session.Item]:
-		return renderSessions(v)
-	case session.Switched:
-		return renderSwitched(v)
 	case person.LinkCode:
 		return fmt.Sprintf("Your code is **%s**. Send me `/link %s` where you want to be known as the same person. It works once, for %d minutes.", v.Code, v.Code, v.Minutes)
 	case person.LinkView:
 		return renderLink(v)
-	case session.Renamed:
-		return fmt.Sprintf("This session is now called **%s**.", v.Name)
-	case session.Exported:
-		return renderExport(v)
 	case file.Filled:
 		return renderFiles(v)
 	case file.Removed:
@@ -76,20 +64,13 @@ func Render(value any) string {
 		case v.Messages == 0 && v.Answers == 0:
 			return "Nothing is waiting here from while I was away."
 		case v.Answers == 0:
-			return fmt.Sprintf("I answer %s now.", plural(v.Messages, "message"))
+			return fmt.Sprintf("I answer %s now.", control.Plural(v.Messages, "message"))
 		case v.Messages == 0:
-			return fmt.Sprintf("I send %s now.", plural(v.Answers, "late answer"))
+			return fmt.Sprintf("I send %s now.", control.Plural(v.Answers, "late answer"))
 		}
-		return fmt.Sprintf("I send %s and answer %s now.", plural(v.Answers, "late answer"), plural(v.Messages, "message"))
+		return fmt.Sprintf("I send %s and answer %s now.", control.Plural(v.Answers, "late answer"), control.Plural(v.Messages, "message"))
 	}
 	return "Done."
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func helpText(c *all.Nouns, call control.Call) string {
@@ -122,16 +103,16 @@ func explain(c Command) string {
 
 func renderStatus(v conversation.Status) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), plural(v.Entries, "line"))
+	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), control.Plural(v.Entries, "line"))
 	switch {
 	case v.Asleep && v.Waiting > 0:
-		fmt.Fprintf(&b, "- a turn lies still: %s; %s behind it\n", v.Held, plural(v.Waiting, "message"))
+		fmt.Fprintf(&b, "- a turn lies still: %s; %s behind it\n", v.Held, control.Plural(v.Waiting, "message"))
 	case v.Asleep:
 		fmt.Fprintf(&b, "- a turn lies still: %s\n", v.Held)
 	case v.Held != "":
 		fmt.Fprintf(&b, "- a turn waits: %s\n", v.Held)
 	case v.Running && v.Waiting > 0:
-		fmt.Fprintf(&b, "- a turn is running, %s behind it\n", plural(v.Waiting, "message"))
+		fmt.Fprintf(&b, "- a turn is running, %s behind it\n", control.Plural(v.Waiting, "message"))
 	case v.Running:
 		b.WriteString("- a turn is running\n")
 	default:
@@ -168,14 +149,14 @@ func renderStatus(v conversation.Status) string {
 		b.WriteString("- the older part of the conversation is a summary\n")
 	}
 	if v.Usage.Calls > 0 {
-		fmt.Fprintf(&b, "- this session: %s\n", spentText(control.UsageOf(v.Usage)))
+		fmt.Fprintf(&b, "- this session: %s\n", control.UsageOf(v.Usage).Text())
 	}
 	if r := v.Last; r != nil && r.State.Live() && r.Trouble != nil {
 		fmt.Fprintf(&b, "- its model fails: %s\n", llm.Problem(*r.Trouble))
 	}
 	if v.Last != nil {
-		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out%s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
-			v.Last.Usage.OutputTokens, cost(v.Last.Usage.CostUSD))
+		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out, %s\n", workspace.Short(v.Last.ID), v.Last.State, v.Last.Usage.InputTokens+v.Last.Usage.CacheReadTokens,
+			v.Last.Usage.OutputTokens, control.Cost(v.Last.Usage.CostUSD))
 	}
 	for _, ch := range v.Channels {
 		fmt.Fprintf(&b, "- channel %s (%s): %s", ch.Name, ch.Network, ch.State)
@@ -225,21 +206,6 @@ func overrides(o workspace.Overrides) string {
 	return strings.Join(list, ", ")
 }
 
-// spentText is what something has cost so far.
-func spentText(u control.Usage) string {
-	if u.Calls == 0 {
-		return "no model was asked yet"
-	}
-	return fmt.Sprintf("%d tokens in, %d out%s", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens, cost(u.TotalCostUSD))
-}
-
-func cost(usd *float64) string {
-	if usd == nil {
-		return ", unpriced"
-	}
-	return fmt.Sprintf(", $%.4f", *usd)
-}
-
 func renderWho(v person.Who) string {
 	name := v.Name
 	if name == "" {
@@ -261,10 +227,10 @@ func renderStopped(v run.Stopped) string {
 		list = append(list, "the summary")
 	}
 	if v.Queued > 0 {
-		list = append(list, plural(v.Queued, "waiting message"))
+		list = append(list, control.Plural(v.Queued, "waiting message"))
 	}
 	if v.Parts > 0 {
-		list = append(list, plural(v.Parts, "unsent part"))
+		list = append(list, control.Plural(v.Parts, "unsent part"))
 	}
 	if len(list) == 0 {
 		return "Nothing is running here."
@@ -302,7 +268,7 @@ func renderWhy(v run.Why) string {
 	}
 	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, v.Input.Role)
 	if v.Run != nil && v.Run.Model != "" {
-		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, cost(v.Run.Usage.CostUSD))
+		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out, %s", v.Run.Model, v.Run.Usage.InputTokens+v.Run.Usage.CacheReadTokens, v.Run.Usage.OutputTokens, control.Cost(v.Run.Usage.CostUSD))
 	}
 	for _, ap := range v.Approvals {
 		fmt.Fprintf(&b, "\n- approval %s of `%s`: %s", workspace.Short(ap.ID), workspace.Line(ap.Tool, 40), approvalTold(ap))
@@ -353,7 +319,7 @@ func renderQueue(v conversation.QueueView) string {
 	if len(v.Waiting) == 0 {
 		return s + "\nNothing waits."
 	}
-	s += fmt.Sprintf("\n%s:", plural(len(v.Waiting), "message"))
+	s += fmt.Sprintf("\n%s:", control.Plural(len(v.Waiting), "message"))
 	for _, w := range v.Waiting {
 		line, _, _ := strings.Cut(w, "\n")
 		s += "\n- " + clip.Runes(line, 61)

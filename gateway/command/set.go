@@ -166,7 +166,7 @@ func renderSetting(v conversation.Setting) string {
 		s += "\n" + v.Note
 	}
 	if v.Usage != nil && !v.Changed {
-		s += "\nThis session so far: " + spentText(control.UsageOf(*v.Usage)) + "."
+		s += "\nThis session so far: " + control.UsageOf(*v.Usage).Text() + "."
 	}
 	return s
 }
@@ -267,8 +267,8 @@ func renderFresh(v conversation.Fresh) string {
 }
 
 func renderCompacted(v conversation.Compacted) string {
-	return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)", plural(v.Turns, "exchange"), v.Before, v.After,
-		v.Model, spentText(control.UsageOf(v.Usage)))
+	return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)", control.Plural(v.Turns, "exchange"), v.Before, v.After,
+		v.Model, control.UsageOf(v.Usage).Text())
 }
 
 func renderUndone(v conversation.Undone) string {
@@ -297,7 +297,7 @@ func renderContext(v conversation.Composed) string {
 	if v.Summary > 0 {
 		fmt.Fprintf(&b, "- summary of what was said earlier: %d\n", v.Summary)
 	}
-	fmt.Fprintf(&b, "- conversation: %s in %d", plural(v.Messages, "message"), v.History)
+	fmt.Fprintf(&b, "- conversation: %s in %d", control.Plural(v.Messages, "message"), v.History)
 	if v.Free() < 0 {
 		b.WriteString("\nThat is too long: the older part is summed up, or left out. /compact does it now.")
 	}

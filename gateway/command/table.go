@@ -81,9 +81,8 @@ func talk() []Command {
 		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
 			Order: InOrder, MaxArgs: 1, Text: true, run: compact},
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all", run: resume},
-		{Name: "session", Aliases: []string{"sessions"}, Args: "[current|list [text]|new <name>|switch <name|key|main>|rename <name>|export [markdown|json]]",
-			Help: "show, list, make, switch, rename or export sessions", Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true, Verb: "session.current",
-			Choices: []string{"current", "list", "new", "switch", "rename", "export"}, order: sessionOrder, verb: sessionVerb, check: checkSession, run: sessions},
+		rendered(Command{Name: "session", Aliases: []string{"sessions"}, Help: "show, list, make, switch, rename or export sessions",
+			Example: "/session new holiday", Wrong: "/session switch"}),
 		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1, Verb: "session.export",
 			Choices: []string{"markdown", "json"}, run: export},
 	}

@@ -62,8 +62,11 @@ func (f *Finder) Key(call Call, word SessionWord) (workspace.Key, error) {
 	return k, nil
 }
 
-// Session is the newest generation of a session that the caller reaches.
+// Session is the newest generation of a session that the caller reaches; no word is the session that the chat writes into.
 func (f *Finder) Session(call Call, word SessionWord) (workspace.Session, error) {
+	if word == "" && !call.Session.IsZero() {
+		word = SessionWord(call.Session.String())
+	}
 	k, err := f.Key(call, word)
 	if err != nil {
 		return workspace.Session{}, err

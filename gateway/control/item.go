@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -40,6 +41,31 @@ type Usage struct {
 // UsageOf is what was measured, as people read it.
 func UsageOf(u workspace.Usage) Usage {
 	return Usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.CostUSD, u.DurationMS, u.Calls}
+}
+
+// Text is what was used, for people.
+func (u Usage) Text() string {
+	if u.Calls == 0 {
+		return "no model was asked yet"
+	}
+	in := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
+	return fmt.Sprintf("%d tokens in, %d out, %s", in, u.OutputTokens, Cost(u.TotalCostUSD))
+}
+
+// Cost is an amount of money; nil: nobody knows it.
+func Cost(usd *float64) string {
+	if usd == nil {
+		return "unpriced"
+	}
+	return fmt.Sprintf("$%.4f", *usd)
+}
+
+// Plural is a number of things.
+func Plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Moment is a time that may be missing.

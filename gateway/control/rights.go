@@ -15,11 +15,11 @@ func rowOf(verb string) rights.Row {
 	switch verb {
 	case "help", "commands":
 		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
-	case "whoami", "status", "why", "resume", "models", "session.current":
+	case "whoami", "status", "why", "resume", "models":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
-	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage", "session.new", "session.switch":
+	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
-	case "session.export", "files.remove", "link":
+	case "files.remove", "link":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
 	case "model", "think", "verbose", "context":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}

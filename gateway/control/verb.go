@@ -33,10 +33,16 @@ type Verb[C Noun, In, Out any] struct {
 	// be left out. Empty: no command is rendered.
 	CLI     string
 	Confirm string // what a terminal asks before it is done, such as "Delete session {key}?"; empty: nothing
+	// Chat is its slash command below that of its noun, such as "session rename <name>": what stands in <> or [] is the rest of the
+	// line, for the field that has this word as its name or in its tag chat. Empty: none is rendered.
+	Chat  string
+	Moves bool // it changes where the chat's next message goes: it is done before that one is routed
 	// Do does it, for a caller whose role may. It checks what is the caller's own, and commits.
 	Do func(ctx context.Context, c C, call Call, in In) (Out, error)
 	// Show is what a terminal shows of the answer to what was asked; nil: "done".
 	Show func(in In, out Out) spec.Shown
+	// Say is what a chat is answered, in Markdown; nil: "Done."
+	Say func(out Out) string
 }
 
 // Noun does the verbs of its kind: it is a struct with the Kernel in it.
@@ -52,6 +58,8 @@ type Any interface {
 	Run(ctx context.Context, nouns []Noun, call Call, fill func(in any) error) (out any, err error)
 	// Shown is what a terminal shows of an answer that came as JSON to what was asked by in, a pointer to the verb's In.
 	Shown(in any, answer []byte) (spec.Shown, error)
+	// Said is what a chat is answered of what the verb commits.
+	Said(value any) string
 }
 
 func (v Verb[C, In, Out]) Right() (string, rights.Row) { return v.Name, v.Rights }
@@ -60,7 +68,7 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP,
+		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Moves: v.Moves,
 		Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 
@@ -125,4 +133,11 @@ func (v Verb[C, In, Out]) Shown(in any, answer []byte) (spec.Shown, error) {
 		}
 	}
 	return v.Show(*in.(*In), out), nil
+}
+
+func (v Verb[C, In, Out]) Said(value any) string {
+	if out, ok := value.(Out); ok && v.Say != nil {
+		return v.Say(out)
+	}
+	return "Done."
 }

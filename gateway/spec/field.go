@@ -20,6 +20,7 @@ type Field struct {
 	Name     string
 	From     Place
 	Flag     string   // what the command line calls it
+	Chat     string   // what its slash command calls it
 	Help     string   // what it is; a word between * names the value where there is room for no more
 	Choices  []string // the only values; nil: any
 	Min, Max *int     // of a number; nil: no bound
@@ -69,13 +70,16 @@ func readFields(in reflect.Type) []Field {
 
 func fieldOf(f reflect.StructField, place Place, tag string) Field {
 	name, options, _ := strings.Cut(tag, ",")
-	one := Field{Name: name, From: place, Flag: name, Help: f.Tag.Get("help"), Default: f.Tag.Get("default"), Format: f.Tag.Get("format"),
-		Type: f.Type, Needed: place == InPath || place == InBody && options == "", index: f.Index}
+	one := Field{Name: name, From: place, Flag: name, Chat: name, Help: f.Tag.Get("help"), Default: f.Tag.Get("default"),
+		Format: f.Tag.Get("format"), Type: f.Type, Needed: place == InPath || place == InBody && options == "", index: f.Index}
 	if one.Type.Kind() == reflect.Pointer {
 		one.Type = f.Type.Elem()
 	}
 	if flag, ok := f.Tag.Lookup("flag"); ok {
 		one.Flag = flag
+	}
+	if word, ok := f.Tag.Lookup("chat"); ok {
+		one.Chat = word
 	}
 	if text := f.Tag.Get("enum"); text != "" {
 		one.Choices = strings.Split(text, ",")

@@ -15,6 +15,8 @@ type Verb struct {
 	Group, CLI       string // CLI empty: the command line has it not, or a command of its own
 	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
+	Chat             string // its slash command; empty: a row of the table is, or none
+	Moves            bool   // it changes where the chat's next message goes
 	Confirm          string // what a terminal asks before, with {name} for a field
 	Fields           []Field
 	In, Out          reflect.Type

@@ -319,18 +319,17 @@ func (noFolders) Accept(string, string) (workspace.Held, error) { return workspa
 func (w *world) doSession(t *testing.T, verb string) func(control.Call) error {
 	ctx, n := t.Context(), 0
 	switch verb {
-	case "session.current":
-		return func(c control.Call) error { _, err := w.Sessions.Current(ctx, c); return err }
 	case "session.new":
 		return func(c control.Call) error {
 			n++
-			_, err := w.Sessions.New(ctx, c, fmt.Sprint("s", n))
+			_, err := session.New.Call(ctx, w.Sessions, c, session.NewIn{Name: fmt.Sprint("s", n)})
 			return err
 		}
 	case "session.switch":
-		return func(c control.Call) error { _, err := w.Sessions.Switch(ctx, c, "main"); return err }
-	case "session.export":
-		return func(c control.Call) error { _, err := w.Sessions.Export(ctx, c, "", ""); return err }
+		return func(c control.Call) error {
+			_, err := session.Switch.Call(ctx, w.Sessions, c, session.SwitchIn{To: "main"})
+			return err
+		}
 	}
 	return nil
 }

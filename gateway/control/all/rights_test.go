@@ -3,6 +3,7 @@ package all
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,15 +60,18 @@ func TestVerbsCanBeRendered(t *testing.T) {
 		if s.Help == "" || s.Help[0] < 'A' || s.Help[0] > 'Z' || strings.HasSuffix(s.Help, ".") {
 			t.Errorf("%s: help %q", s.Name, s.Help)
 		}
-		if route := s.Method + " " + s.Path; routes[route] || !strings.HasPrefix(s.Path, "/v1/") {
+		if route := s.Method + " " + s.Path; s.Path == "" && s.Chat == "" || s.Path != "" && (routes[route] || !strings.HasPrefix(s.Path, "/v1/")) {
 			t.Errorf("%s: route %q", s.Name, route)
 		} else {
 			routes[route] = true
 		}
-		if s.CLI != "" && lines[s.CLI] {
-			t.Errorf("%s: line %q", s.Name, s.CLI)
+		if s.CLI != "" && lines[s.CLI] || s.Chat != "" && lines["/"+s.Chat] {
+			t.Errorf("%s: line %q, in chat %q", s.Name, s.CLI, s.Chat)
 		}
-		lines[s.CLI] = true
+		lines[s.CLI], lines["/"+s.Chat] = true, true
+		if words := strings.Fields(s.Chat); len(words) > 2 && !slices.ContainsFunc(s.Fields, func(f spec.Field) bool { return f.Chat == strings.Trim(words[2], "<>[]") }) {
+			t.Errorf("%s: in chat %q is for no field", s.Name, words[2])
+		}
 		if s.MCP != "" && (tools[s.MCP] || !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(s.MCP)) {
 			t.Errorf("%s: tool %q", s.Name, s.MCP)
 		}

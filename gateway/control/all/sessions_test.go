@@ -94,8 +94,11 @@ func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
 		"rename": func() error { _, err := w.rename(t, ben, hers.Key, "mine"); return err },
 		"fork":   func() error { _, err := w.fork(t, ben, hers.Key, 1); return err },
 		"delete": func() error { return w.remove(t, ben, hers.Key) },
-		"export": func() error { _, err := w.Sessions.Export(ctx, ben, control.SessionWord(hers.Key), ""); return err },
-		"lives":  func() error { _, err := w.lives(t, ben, hers.Key); return err },
+		"export": func() error {
+			_, err := session.Export.Call(ctx, w.Sessions, ben, session.ExportIn{Session: control.SessionWord(hers.Key)})
+			return err
+		},
+		"lives": func() error { _, err := w.lives(t, ben, hers.Key); return err },
 		"old life": func() error {
 			_, err := w.Sessions.Of(ctx, ben, control.SessionWord(hers.Key), hers.SessionID)
 			return err

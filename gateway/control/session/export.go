@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/gateway/transcript"
 )
 
@@ -23,27 +25,46 @@ type Exported struct {
 // maxInline is the longest document, in bytes, that is a reply of its own.
 const maxInline = 3000
 
-// Export writes the transcript of a session: empty key, the one that the chat writes into.
-func (c *Sessions) Export(ctx context.Context, call control.Call, key control.SessionWord, format string) (Exported, error) {
-	if err := c.Allow(call, "session.export"); err != nil {
-		return Exported{}, err
-	}
-	ses, err := c.Find.Session(call, cmp.Or(key, control.SessionWord(call.Session.String())))
-	if err != nil {
-		return Exported{}, err
-	}
-	x := Exported{Format: format}
-	if x.Session, err = c.itemOf(ses); err != nil {
-		return x, err
-	}
-	var b bytes.Buffer
-	name := cmp.Or(ses.Name, ses.Key.Name, localTitle(ses.Key))
-	if x.Lines, err = transcript.WriteDocument(ctx, &b, ses, name, format, c.Store.Entries); err != nil {
-		return x, err
-	}
-	x.Data, x.Inline = b.Bytes(), b.Len() <= maxInline
-	if !x.Inline && call.FromRoom() && call.Input != nil {
-		call.File, x.File = c.Outbox.Attach(call.Room, x.Data)
-	}
-	return x, c.Answer(call, x)
+// ExportIn says how the transcript of the session that the chat writes into is written.
+type ExportIn struct {
+	Session control.SessionWord `json:"session,omitempty" help:"*key* of another one"`
+	Format  string              `json:"format,omitempty" chat:"markdown|json" help:"its *form*; left out: markdown" enum:"markdown,json"`
+}
+
+// Export writes the transcript of a session.
+var Export = control.Verb[*Sessions, ExportIn, Exported]{
+	Name: "session.export", Help: "Hand out what was said in a session",
+	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
+	Chat:   "session export [markdown|json]",
+	Do: func(ctx context.Context, c *Sessions, call control.Call, in ExportIn) (Exported, error) {
+		ses, err := c.Find.Session(call, in.Session)
+		if err != nil {
+			return Exported{}, err
+		}
+		x := Exported{Format: in.Format}
+		if x.Session, err = c.itemOf(ses); err != nil {
+			return x, err
+		}
+		var b bytes.Buffer
+		name := cmp.Or(ses.Name, ses.Key.Name, localTitle(ses.Key))
+		if x.Lines, err = transcript.WriteDocument(ctx, &b, ses, name, in.Format, c.Store.Entries); err != nil {
+			return x, err
+		}
+		x.Data, x.Inline = b.Bytes(), b.Len() <= maxInline
+		if !x.Inline && call.FromRoom() && call.Input != nil {
+			call.File, x.File = c.Outbox.Attach(call.Room, x.Data)
+		}
+		return x, c.Answer(call, x)
+	},
+	Say: func(x Exported) string {
+		lines := control.Plural(x.Lines, "line")
+		switch {
+		case x.Inline:
+			return string(x.Data)
+		case x.File:
+			return fmt.Sprintf("Here are the %s of **%s**.", lines, x.Session.Name)
+		}
+		return fmt.Sprintf("The %s of **%s** are too long for a message here. The API has them: `GET /v1/sessions/%s/entries`; "+
+			"so has `parley session show`.", lines, x.Session.Name, x.Session.Key)
+	},
 }

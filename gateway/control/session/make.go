@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -103,6 +104,7 @@ var Rename = control.Verb[*Sessions, RenameIn, Item]{
 	Name: "session.rename", Help: "Give a session a name; an empty one takes it away",
 	Rights: rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect},
 	HTTP:   "PATCH /v1/sessions/{key}", Group: "sessions", CLI: "session rename <key> <name>",
+	Chat: "session rename <name>",
 	Do: func(_ context.Context, c *Sessions, call control.Call, in RenameIn) (Item, error) {
 		ses, err := c.Find.Session(call, in.Session)
 		if err != nil {
@@ -120,7 +122,7 @@ var Rename = control.Verb[*Sessions, RenameIn, Item]{
 			return Item{}, err
 		}
 		it.Given, it.Name = name, name
-		if _, err := c.Commit(call, func(store.Did) any { return Renamed{it} }, store.Rename{Session: ses.ID, Name: name}); err != nil {
+		if _, err := c.Commit(call, func(store.Did) any { return it }, store.Rename{Session: ses.ID, Name: name}); err != nil {
 			return Item{}, err
 		}
 		c.Changed(ses.Key.String())
@@ -129,10 +131,8 @@ var Rename = control.Verb[*Sessions, RenameIn, Item]{
 	Show: func(_ RenameIn, it Item) spec.Shown {
 		return spec.Shown{Line: control.ShortKey(it.Key) + " is called " + it.Name}
 	},
+	Say: func(it Item) string { return fmt.Sprintf("This session is now called **%s**.", it.Name) },
 }
-
-// Renamed is a session with its new title.
-type Renamed struct{ Item }
 
 // Delete ends a session and hides it with all its generations. What runs in it is stopped. The record stays; who
 // writes there again begins afresh.

@@ -2,8 +2,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -86,16 +88,22 @@ type Outbox interface {
 // ListIn says which sessions are wanted.
 type ListIn struct {
 	Agent workspace.AgentID `query:"agent" help:"only of this agent, by *id*"`
-	Text  string            `query:"q" flag:"search" help:"only where these *words* stand in the title or were said"`
+	Text  string            `query:"q" flag:"search" chat:"text" help:"only where these *words* stand in the title or were said"`
 	spec.Page
 }
+
+// inChat is how many sessions a chat is told of.
+const inChat = 20
 
 // List lists the sessions that the caller reaches.
 var List = control.Verb[*Sessions, ListIn, spec.List[Item]]{
 	Name: "sessions", Help: "List sessions of every channel, the last used first",
 	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
-	HTTP:   "GET /v1/sessions", Group: "sessions", CLI: "session list", MCP: "list_sessions",
+	HTTP:   "GET /v1/sessions", Group: "sessions", CLI: "session list", MCP: "list_sessions", Chat: "session list [text]",
 	Do: func(ctx context.Context, c *Sessions, call control.Call, in ListIn) (spec.List[Item], error) {
+		if call.Input != nil { // a chat is told of its agent's
+			in.Agent, in.Limit = cmp.Or(in.Agent, call.Session.Agent), min(in.Limit, inChat)
+		}
 		page, err := c.list(ctx, call, in)
 		if err != nil {
 			return page, err
@@ -109,6 +117,23 @@ var List = control.Verb[*Sessions, ListIn, spec.List[Item]]{
 			s.Rows = append(s.Rows, []any{control.ShortKey(it.Key), name, it.where(), it.state(), it.Usage, it.Updated})
 		}
 		return s
+	},
+	Say: func(l spec.List[Item]) string {
+		if len(l.Items) == 0 {
+			return "There is no such session."
+		}
+		var b strings.Builder
+		for _, it := range l.Items {
+			fmt.Fprintf(&b, "- **%s** · %s", it.Name, it.Updated.Format("2 Jan 15:04"))
+			if it.Running {
+				b.WriteString(" · at work")
+			}
+			fmt.Fprintf(&b, "\n  `%s`\n", it.Key)
+		}
+		if l.Next != nil {
+			b.WriteString("There are more: /session list and a word narrows them.")
+		}
+		return strings.TrimRight(b.String(), "\n")
 	},
 }
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"parley/gateway/control"
@@ -12,6 +13,34 @@ import (
 	"parley/workspace/store"
 )
 
+// Current tells which session the chat writes into.
+var Current = control.Verb[*Sessions, struct{}, Item]{
+	Name: "session.current", Help: "Say which session the chat writes into",
+	Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
+	Chat:   "session current",
+	Do: func(_ context.Context, c *Sessions, call control.Call, _ struct{}) (Item, error) {
+		ses, err := c.Store.SessionByKey(call.Session)
+		if errors.Is(err, workspace.ErrNotFound) {
+			return Item{}, workspace.Say(err, "Nothing was said here yet.")
+		}
+		if err != nil {
+			return Item{}, err
+		}
+		it, err := c.itemOf(ses)
+		if err != nil {
+			return it, err
+		}
+		return it, c.Answer(call, it)
+	},
+	Say: func(it Item) string {
+		s := fmt.Sprintf("**%s**, generation %d, %s", it.Name, it.Generation, control.Plural(int(it.Sequence), "line"))
+		if it.Running {
+			s += ", at work"
+		}
+		return s + fmt.Sprintf("\n- key `%s`\n- %s", it.Key, it.Usage.Text())
+	},
+}
+
 // Switched is the session that a chat writes into from now on.
 type Switched struct {
 	Item
@@ -19,36 +48,44 @@ type Switched struct {
 	Left bool // nothing was switched: a chat without a room names its session with each message
 }
 
-// Current tells which session the chat writes into.
-func (c *Sessions) Current(_ context.Context, call control.Call) (Item, error) {
-	if err := c.Allow(call, "session.current"); err != nil {
-		return Item{}, err
+func (v Switched) say() string {
+	switch {
+	case v.Left:
+		const text = "Session **%s** is made. Choose it in WebChat's list, or with `parley chat --session`: its key is `%s`."
+		return fmt.Sprintf(text, v.Name, v.Key)
+	case v.Made:
+		return fmt.Sprintf("This chat now writes into the new session **%s**. /session switch main leads back.", v.Name)
+	case v.Name == "":
+		return "This chat writes into its first session again."
 	}
-	ses, err := c.Store.SessionByKey(call.Session)
-	if errors.Is(err, workspace.ErrNotFound) {
-		return Item{}, workspace.Say(err, "Nothing was said here yet.")
+	text := fmt.Sprintf("This chat now writes into **%s** (`%s`).", v.Name, v.Key)
+	if v.Preview != "" {
+		text += "\nLast there: " + v.Preview
 	}
-	if err != nil {
-		return Item{}, err
-	}
-	it, err := c.itemOf(ses)
-	if err != nil {
-		return it, err
-	}
-	return it, c.Answer(call, it)
+	return text
+}
+
+// mayMove is what leading a chat to a session needs.
+var mayMove = rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
+
+// NewIn names a session to be made beside the chat's first.
+type NewIn struct {
+	Name string `json:"name" help:"its name"`
 }
 
 // New makes a session of this name beside the chat's first, and switches the chat to it. A chat without a
 // room only has it made.
-func (c *Sessions) New(_ context.Context, call control.Call, name string) (Switched, error) {
-	if err := c.Allow(call, "session.new"); err != nil {
-		return Switched{}, err
-	}
-	name, err := title(name)
-	if err != nil {
-		return Switched{}, err
-	}
-	if !call.FromRoom() {
+var New = control.Verb[*Sessions, NewIn, Switched]{
+	Name: "session.new", Help: "Make a session beside the chat's first and lead the chat to it", Rights: mayMove,
+	Chat: "session new <name>", Moves: true, Say: Switched.say,
+	Do: func(_ context.Context, c *Sessions, call control.Call, in NewIn) (Switched, error) {
+		name, err := title(in.Name)
+		if err != nil {
+			return Switched{}, err
+		}
+		if call.FromRoom() {
+			return c.beside(call, name)
+		}
 		ses, err := c.create(call, CreateIn{Agent: call.Session.Agent, Name: name})
 		if err != nil {
 			return Switched{}, err
@@ -59,7 +96,11 @@ func (c *Sessions) New(_ context.Context, call control.Call, name string) (Switc
 		}
 		v := Switched{Item: it, Made: true, Left: true}
 		return v, c.Answer(call, v)
-	}
+	},
+}
+
+// beside makes a session beside the chat's first and switches the chat to it.
+func (c *Sessions) beside(call control.Call, name string) (Switched, error) {
 	key := call.HomeKey()
 	key.Name = name
 	if strings.EqualFold(name, "main") {
@@ -74,7 +115,7 @@ func (c *Sessions) New(_ context.Context, call control.Call, name string) (Switc
 	v := Switched{Made: true}
 	v.Key, v.Name, v.Given, v.Agent = key.String(), name, name, string(key.Agent)
 	text := key.String()
-	_, err = c.Commit(call, func(store.Did) any { return v },
+	_, err := c.Commit(call, func(store.Did) any { return v },
 		store.Create{Key: key, Name: name}, store.SetPlace{Room: call.Room, SessionKey: &text})
 	if err == nil {
 		c.Moved()
@@ -89,39 +130,45 @@ func quoted(s string) string {
 	return s
 }
 
+// SwitchIn names the session that a chat is led to.
+type SwitchIn struct {
+	To string `json:"to" chat:"name|key|main" help:"its name, title or key; main is the chat's first"`
+}
+
 // Switch leads the chat to another session of its agent: by name, by title, by key, or "main" for its first.
 // Which one it may be is rights.Switchable's to say.
-func (c *Sessions) Switch(_ context.Context, call control.Call, to string) (Switched, error) {
-	if err := c.Allow(call, "session.switch"); err != nil {
-		return Switched{}, err
-	}
-	if !call.FromRoom() {
-		return Switched{}, workspace.Say(workspace.ErrInvalid,
-			"Here each message names its session: choose one in the list, or with parley chat --session NAME.")
-	}
-	home := call.HomeKey()
-	key, err := c.target(call, home, strings.TrimSpace(to))
-	if err != nil {
-		return Switched{}, err
-	}
-	text := ""
-	if key != home {
-		text = key.String()
-	}
-	v := Switched{}
-	v.Key, v.Name, v.Agent = key.String(), key.Name, string(key.Agent)
-	if ses, err := c.Store.SessionByKey(key); err == nil {
-		if v.Item, err = c.itemOf(ses); err != nil {
+var Switch = control.Verb[*Sessions, SwitchIn, Switched]{
+	Name: "session.switch", Help: "Lead the chat to another session of its agent", Rights: mayMove,
+	Chat: "session switch <name|key|main>", Moves: true, Say: Switched.say,
+	Do: func(_ context.Context, c *Sessions, call control.Call, in SwitchIn) (Switched, error) {
+		if !call.FromRoom() {
+			return Switched{}, workspace.Say(workspace.ErrInvalid,
+				"Here each message names its session: choose one in the list, or with parley chat --session NAME.")
+		}
+		home := call.HomeKey()
+		key, err := c.target(call, home, strings.TrimSpace(in.To))
+		if err != nil {
+			return Switched{}, err
+		}
+		text := ""
+		if key != home {
+			text = key.String()
+		}
+		v := Switched{}
+		v.Key, v.Name, v.Agent = key.String(), key.Name, string(key.Agent)
+		if ses, err := c.Store.SessionByKey(key); err == nil {
+			if v.Item, err = c.itemOf(ses); err != nil {
+				return v, err
+			}
+		} else if !errors.Is(err, workspace.ErrNotFound) {
 			return v, err
 		}
-	} else if !errors.Is(err, workspace.ErrNotFound) {
+		_, err = c.Commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, SessionKey: &text})
+		if err == nil {
+			c.Moved()
+		}
 		return v, err
-	}
-	_, err = c.Commit(call, func(store.Did) any { return v }, store.SetPlace{Room: call.Room, SessionKey: &text})
-	if err == nil {
-		c.Moved()
-	}
-	return v, err
+	},
 }
 
 // target is the session that is meant.
