@@ -187,7 +187,8 @@ func refusals(bounded bool) (p []bpf.Instruction) {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(errnos)), atOnce) {
 		p = append(p, bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: some[len(some)-1], SkipTrue: uint8(2 * len(some))})
 		for _, nr := range some {
-			p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 1}, bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errnos[nr])})
+			p = append(p, bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: 1},
+				bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errnos[nr])})
 		}
 	}
 	return p
