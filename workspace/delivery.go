@@ -68,24 +68,17 @@ const (
 	DoubtPlaceholder Doubt = "placeholder"
 )
 
-// Error is its sentence, for people and logs.
-func (d Doubt) Error() string {
-	switch d {
-	case DoubtUnanswered:
-		return "may have been sent"
-	case DoubtEnded:
-		return "the gateway ended while it was being sent"
-	case DoubtMarked:
-		return "sent once more, marked"
-	case DoubtDropped:
-		return "may have been sent; dropped as configured"
-	case DoubtTwice:
-		return "twice without an answer from the network"
-	case DoubtPlaceholder:
-		return "its placeholder may have been sent"
-	}
-	return ""
+var doubts = map[Doubt]string{
+	DoubtUnanswered:  "may have been sent",
+	DoubtEnded:       "the gateway ended while it was being sent",
+	DoubtMarked:      "sent once more, marked",
+	DoubtDropped:     "may have been sent; dropped as configured",
+	DoubtTwice:       "twice without an answer from the network",
+	DoubtPlaceholder: "its placeholder may have been sent",
 }
+
+// Error is its sentence, for people and logs.
+func (d Doubt) Error() string { return doubts[d] }
 
 // Why is what people are told of a part that was not sent as it should be; empty: nothing is wrong.
 func (p Part) Why() string {
