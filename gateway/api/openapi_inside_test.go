@@ -21,12 +21,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"parley/channels"
-	"parley/gateway/api/stream"
 	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
 	"parley/gateway/control/outbound"
@@ -45,10 +45,10 @@ var named = map[string]any{
 	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": run.Stopped{},
 	"Session": session.Item{}, "WorkFiles": file.Filled{}, "WorkFile": file.Item{}, "FilesRemoved": file.Removed{}, "Generation": session.Generation{},
 	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": operator.Channel{}, "Tested": operator.Tested{}, "Login": operator.Login{}, "Finding": channels.Finding{}, "Route": operator.RouteRow{}, "Match": operator.Match{},
-	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": stream.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
+	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": operator.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approval.Item{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
-	"Person": personView{}, "Me": meView{}, "Status": statusView{}, "Model": modelView{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
+	"Person": personView{}, "Me": meView{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
 

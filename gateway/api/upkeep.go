@@ -13,7 +13,6 @@ import (
 	"parley/gateway/api/stream"
 	"parley/gateway/api/wire"
 	"parley/gateway/control/operator"
-	"parley/gateway/spec"
 )
 
 // upkeep is what whoever runs the gateway asks for.
@@ -31,11 +30,8 @@ func (o upkeep) routes() []route {
 	return []route{
 		{"GET /metrics", o.counters, 0, operation{"gateway", "Counters as Prometheus text", "", nil, one(200, ""), "text/plain"}},
 		{"GET /openapi.json", o.openapi, 0, operation{"gateway", "This document", "", nil, one(200, map[string]any{}), ""}},
-		{"GET /v1/logs", o.logs, 0,
-			operation{"gateway", "List the newest lines of the daemon's log", "level limit after",
-				nil, one(200, spec.List[stream.LogItem]{}), ""}},
 		{"GET /v1/logs/events", o.logEvents, 0,
-			operation{"gateway", "Follow the daemon's log", "level after", nil, one(200, stream.LogItem{}), sseMedia}},
+			operation{"gateway", "Follow the daemon's log", "level after", nil, one(200, operator.LogItem{}), sseMedia}},
 		{"POST /v1/backup", o.backup, bare | loose,
 			operation{"gateway", "Download the data directory", "", wire.NoBody{}, one(200, ""), "application/gzip"}},
 		{"GET /v1/channels/{name}/login", o.loginStep, 0,
@@ -57,10 +53,6 @@ func (o upkeep) openapi(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	_, _ = w.Write(document) // a client that left needs no answer
 	return nil
-}
-
-func (o upkeep) logs(w http.ResponseWriter, r *http.Request) error {
-	return o.streams.Logs(w, r, o.call(r))
 }
 
 func (o upkeep) logEvents(w http.ResponseWriter, r *http.Request) error {

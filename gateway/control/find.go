@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -79,6 +80,24 @@ func (f *Finder) Session(call Call, word SessionWord) (workspace.Session, error)
 		return ses, NoSession(err, k)
 	}
 	return ses, err
+}
+
+// Watch says whether a session may be watched; it need not exist yet.
+func (k *Kernel) Watch(_ context.Context, call Call, word SessionWord) (workspace.Key, error) {
+	if err := k.Allow(call, "session.read"); err != nil {
+		return workspace.Key{}, err
+	}
+	key, err := k.Find.Key(call, word)
+	if err != nil || !rights.Reaches(call.Actor, key) {
+		return workspace.Key{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", string(word))
+	}
+	if _, ok := k.Find.Agent(key.Agent); ok {
+		return key, nil
+	}
+	if _, err := k.Find.Records.SessionByKey(key); err != nil { // of an agent that is configured no more
+		return workspace.Key{}, NoSession(workspace.ErrNotFound, key)
+	}
+	return key, nil
 }
 
 // NoSession says that a session is not there for the caller.

@@ -15,7 +15,7 @@ func rowOf(verb string) rights.Row {
 	switch verb {
 	case "help", "commands":
 		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
-	case "whoami", "status", "why", "resume", "models":
+	case "whoami", "why", "resume", "models":
 		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
 	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage":
 		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
@@ -29,7 +29,7 @@ func rowOf(verb string) rights.Row {
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
 	case "send", "activation":
 		return rights.Row{Owner: rights.Yes}
-	case "run.output", "logs", "backup", "metrics", "sign-in.code":
+	case "run.output", "backup", "metrics", "sign-in.code":
 		return rights.Owners
 	}
 	return rights.Row{}

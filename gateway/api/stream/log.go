@@ -12,26 +12,9 @@ import (
 
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
+	"parley/gateway/control/operator"
 	"parley/gateway/logbook"
-	"parley/gateway/spec"
 )
-
-// LogItem is a line of the daemon's own log.
-type LogItem struct {
-	N       int64             `json:"n"` // from 1 since the start
-	Time    time.Time         `json:"time"`
-	Level   string            `json:"level"` // DEBUG, INFO, WARN, ERROR
-	Message string            `json:"message"`
-	Attrs   map[string]string `json:"attrs"`
-}
-
-func logItemOf(l logbook.Line) LogItem {
-	v := LogItem{N: l.N, Time: l.Time.UTC(), Level: l.Level.String(), Message: l.Message, Attrs: map[string]string{}}
-	for _, a := range l.Attrs {
-		v.Attrs[a.Key] = a.Value
-	}
-	return v
-}
 
 // logQuery reads ?level= and ?after=.
 func logQuery(r *http.Request, limit int) (logbook.Query, error) {
@@ -44,33 +27,6 @@ func logQuery(r *http.Request, limit int) (logbook.Query, error) {
 	var err error
 	q.After, err = wire.Number(r, "after")
 	return q, err
-}
-
-// Logs lists the newest lines, or those after one.
-func (s *Streams) Logs(w http.ResponseWriter, r *http.Request, call control.Call) error {
-	p, err := wire.PageOf(r)
-	if err != nil {
-		return err
-	}
-	q, err := logQuery(r, p.Limit)
-	if err != nil {
-		return err
-	}
-	book, err := s.opt.Book(r.Context(), call)
-	if err != nil {
-		return err
-	}
-	l := spec.List[LogItem]{Items: []LogItem{}}
-	found, upto := book.Read(q)
-	for _, one := range found {
-		l.Items = append(l.Items, logItemOf(one))
-	}
-	if q.After > 0 && len(found) == p.Limit {
-		next := strconv.FormatInt(upto, 10)
-		l.Next = &next
-	}
-	wire.Reply(w, http.StatusOK, l)
-	return nil
 }
 
 // logsAtOnce is how many lines a stream sends before it looks whether its reader is still there.
@@ -118,7 +74,7 @@ func (s *Streams) followLog(w http.ResponseWriter, r *http.Request, book *logboo
 			return err
 		}
 		for _, l := range found {
-			body, err := json.Marshal(logItemOf(l))
+			body, err := json.Marshal(operator.LogItemOf(l))
 			if err == nil {
 				_, err = fmt.Fprintf(w, "id: %d\nevent: line\ndata: %s\n\n", l.N, body)
 			}

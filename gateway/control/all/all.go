@@ -21,12 +21,14 @@ func Verbs() []control.Any {
 		file.Show, file.ListFolders, file.AcceptHeld,
 		session.Current, session.List, session.New, session.Switch, session.Rename, session.Export,
 		session.Show, session.Create, session.Delete, session.Fork, session.ListGenerations,
+		conversation.ShowStatus,
 		approval.List, approval.Show,
 		run.List, run.Stop, run.StopAll, run.Pause, run.Resume,
 		operator.SumUsage, operator.ListAudit, operator.VerifyAudit,
 		operator.ListChannels, operator.ShowChannel, operator.TestChannel,
 		operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
-		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents, operator.ShowConfig, operator.ReloadConfig,
+		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents,
+		operator.ShowConfig, operator.ReloadConfig, operator.ListLog,
 	}
 }
 
@@ -46,5 +48,5 @@ type Nouns struct {
 
 // List is those whose verbs are values.
 func (n *Nouns) List() []control.Noun {
-	return []control.Noun{n.Sessions, n.Runs, n.Approvals, n.People, n.Files, n.Outbound, n.Operator}
+	return []control.Noun{n.Conversations, n.Sessions, n.Runs, n.Approvals, n.People, n.Files, n.Outbound, n.Operator}
 }

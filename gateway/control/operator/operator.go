@@ -92,14 +92,6 @@ var ReloadConfig = control.Verb[*Operator, struct{}, control.Done]{
 	},
 }
 
-// Log is the newest part of the daemon's own log.
-func (c *Operator) Log(_ context.Context, call control.Call) (*logbook.Book, error) {
-	if err := c.Allow(call, "logs"); err != nil {
-		return nil, err
-	}
-	return c.Process.Book, nil
-}
-
 // Describe says whether the caller may read how this API is spoken.
 func (c *Operator) Describe(_ context.Context, call control.Call) error {
 	return c.Allow(call, "describe")

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"parley/gateway/control"
-	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -43,22 +42,4 @@ func (c *Sessions) Last(ses workspace.Session) (int64, error) {
 		return 0, err
 	}
 	return last[0].N, nil
-}
-
-// Watch says whether a session may be watched; it need not exist yet.
-func (c *Sessions) Watch(_ context.Context, call control.Call, word control.SessionWord) (workspace.Key, error) {
-	if err := c.Allow(call, "session.read"); err != nil {
-		return workspace.Key{}, err
-	}
-	k, err := c.Find.Key(call, word)
-	if err != nil || !rights.Reaches(call.Actor, k) {
-		return workspace.Key{}, workspace.Say(workspace.ErrNotFound, "There is no session %q.", string(word))
-	}
-	if _, ok := c.Find.Agent(k.Agent); ok {
-		return k, nil
-	}
-	if _, err := c.Store.SessionByKey(k); err != nil { // of an agent that is configured no more
-		return workspace.Key{}, control.NoSession(workspace.ErrNotFound, k)
-	}
-	return k, nil
 }
