@@ -36,7 +36,7 @@ type RunWord string
 func ShortKey(key string) string {
 	rest, ok := strings.CutPrefix(key, "agent:")
 	agent, name, local := strings.Cut(rest, ":local:")
-	if !ok || !local || strings.Contains(agent, ":") || strings.Contains(name, ":") {
+	if !ok || !local || strings.Contains(agent, ":") || strings.ContainsAny(name, ":%") { // what is escaped in a key is not in a name
 		return key
 	}
 	return agent + "/" + name
@@ -44,23 +44,7 @@ func ShortKey(key string) string {
 
 // Key is the session that a word names: a key, or in short a local one of the caller.
 func (f *Finder) Key(call Call, word SessionWord) (workspace.Key, error) {
-	text := string(word)
-	if text != "" && !strings.Contains(text, ":") {
-		agent, name, named := strings.Cut(text, "/")
-		if !named {
-			id, err := f.AgentOr("")
-			if err != nil {
-				return workspace.Key{}, err
-			}
-			agent, name = string(id), text
-		}
-		return rights.LocalKey(call.Actor, workspace.AgentID(agent), name), nil
-	}
-	k, err := workspace.ParseKey(text)
-	if err != nil {
-		return k, workspace.Say(err, "%q is not a session key.", clip.Runes(text, 200))
-	}
-	return k, nil
+	return rights.SessionKey(call.Actor, f.Snapshot().Default, string(word))
 }
 
 // Session is the newest generation of a session that the caller reaches; no word is the session that the chat writes into.

@@ -5,7 +5,6 @@ package intake
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"parley/channels"
 	"parley/gateway/rights"
@@ -13,6 +12,7 @@ import (
 	"parley/gateway/transport"
 	"parley/routes"
 	"parley/workspace"
+	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
@@ -33,30 +33,27 @@ func (r *Receiver) Submit(ctx context.Context, who workspace.Actor, key workspac
 	return got, nil
 }
 
-// LocalKey is the session that somebody names who writes from inside: a whole key, or the name of a local session of an agent;
-// empty are the default agent and main.
+// LocalKey is the session that somebody names who writes from inside, as rights.SessionKey takes it; empty are the default agent
+// and main.
 func (r *Receiver) LocalKey(who workspace.Actor, agent workspace.AgentID, session string) (workspace.Key, error) {
 	snap := r.Snapshot()
 	if agent == "" {
 		agent = snap.Default
 	}
-	if strings.HasPrefix(session, "agent:") {
-		key, err := workspace.ParseKey(session)
-		if err != nil {
-			return key, workspace.Say(err, "%q is not a session key.", session)
-		}
-		if !rights.Reaches(who, key) {
-			return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
-		}
-		if _, ok := snap.Agents[key.Agent]; !ok {
-			return key, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", string(key.Agent))
-		}
-		return key, nil
-	}
 	if session == "" {
 		session = "main"
 	}
-	return rights.LocalKey(who, agent, session), nil
+	key, err := rights.SessionKey(who, agent, session)
+	switch {
+	case err != nil:
+		return key, err
+	case !rights.Reaches(who, key):
+		return key, workspace.Say(workspace.ErrDenied, "Only owners may write into that session.")
+	}
+	if _, ok := snap.Agents[key.Agent]; !ok {
+		return key, workspace.Say(workspace.ErrNotFound, "There is no agent %q.", clip.Runes(string(key.Agent), 80))
+	}
+	return key, nil
 }
 
 // Explain is what would become of a made-up event on a channel: what the gate says, which route it takes and why. Nothing is stored.

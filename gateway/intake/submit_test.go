@@ -25,6 +25,12 @@ func TestT16_LocalKeyIsOfWhatItsPersonReaches(t *testing.T) {
 		{boss, "", "", "agent:a:local:main", nil},
 		{boss, "b", "trip", "agent:b:local:trip", nil},
 		{ana, "", "", "agent:a:local:ana%3Amain", nil},
+		{boss, "", "b/trip", "agent:b:local:trip", nil}, // as verbs take it
+		{boss, "a", "b/trip", "agent:b:local:trip", nil},
+		{ana, "", "b/trip", "agent:b:local:ana%3Atrip", nil},
+		{boss, "", "gone/trip", "", workspace.ErrNotFound},
+		{boss, "gone", "", "", workspace.ErrNotFound},
+		{boss, "", "b/", "", workspace.ErrInvalid},
 		{ana, "", "agent:a:local:ana%3Atrip", "agent:a:local:ana%3Atrip", nil},
 		{ana, "", "agent:a:local:main", "", workspace.ErrDenied},
 		{boss, "", "agent:a:local:ana%3Atrip", "agent:a:local:ana%3Atrip", nil},

@@ -7,6 +7,7 @@ import (
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // Reaches says whether a session is the actor's own: everybody's local ones carry their person, an owner reaches all.
@@ -22,6 +23,31 @@ func LocalKey(who workspace.Actor, agent workspace.AgentID, name string) workspa
 		name = string(who.Person) + ":" + name
 	}
 	return workspace.Key{Agent: agent, Scope: workspace.ScopeLocal, Local: name}
+}
+
+// SessionKey is the session that a word names: a whole key, or in short a local one of the actor's, which is main for that of the
+// standard agent, research/main for that of another. Whether there is such an agent, and whether the actor reaches the session, is
+// asked of the key.
+func SessionKey(who workspace.Actor, standard workspace.AgentID, word string) (workspace.Key, error) {
+	if strings.Contains(word, ":") { // no name has one: it would be read as a person's
+		k, err := workspace.ParseKey(word)
+		if err != nil {
+			return k, noKey(err, word)
+		}
+		return k, nil
+	}
+	agent, name, named := strings.Cut(word, "/")
+	if !named {
+		agent, name = string(standard), word
+	}
+	if agent == "" || name == "" {
+		return workspace.Key{}, noKey(workspace.ErrInvalid, word)
+	}
+	return LocalKey(who, workspace.AgentID(agent), name), nil
+}
+
+func noKey(err error, word string) error {
+	return workspace.Say(err, "%q is not a session key.", clip.Runes(word, 200))
 }
 
 // ReachesFrom says whether a session is one that the actor may see, and be led to, from a chat whose route leads to home: their own,
