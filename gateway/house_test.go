@@ -58,14 +58,14 @@ gateway/turn              -> gateway/approval gateway/attachment gateway/bus gat
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
 gateway/control/all       -> gateway/control gateway/control/*
-gateway/control/run       -> gateway/control gateway/control/approval gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
-gateway/control/*         -> gateway/control gateway/approval gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transcript gateway/transport gateway/turn agentloop/... tools routes workspace/... channels
+gateway/control/view      -> gateway/control gateway/live agentloop agentloop/llm workspace
+gateway/control/run       -> gateway/control gateway/control/approval gateway/control/view gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
+gateway/control/*         -> gateway/control gateway/control/view gateway/approval gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transcript gateway/transport gateway/turn agentloop/... tools routes workspace/... channels
 gateway/api/wire          -> gateway/control gateway/spec channels workspace
 gateway/api/limit         -> gateway/api/wire workspace
 gateway/api/signin        -> gateway/api/limit gateway/api/wire
-gateway/api/view          -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm workspace
 gateway/api/once          -> gateway/api/wire gateway/control workspace
-gateway/api/stream        -> gateway/api/limit gateway/api/view gateway/api/wire gateway/bus gateway/control gateway/control/* gateway/live gateway/logbook gateway/spec agentloop workspace
+gateway/api/stream        -> gateway/api/limit gateway/api/wire gateway/bus gateway/control gateway/control/* gateway/live gateway/logbook gateway/spec agentloop workspace
 gateway/api               -> gateway/api/* gateway/control gateway/control/* gateway/live gateway/spec channels workspace
 gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
 gateway/task              -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm channels workspace
@@ -177,7 +177,7 @@ func TestArrowsBite(t *testing.T) {
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory", "workspace/store workspace/archive",
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
-		"gateway/api/wire gateway/api/view", "gateway/api/limit gateway/control", "gateway/api/signin gateway/control", "gateway/api/view gateway/api/stream",
+		"gateway/api/limit gateway/control", "gateway/api/signin gateway/control", "gateway/control/view gateway/control/run",
 		"gateway/api/once gateway/api", "gateway/api/stream gateway/api", "gateway/api/stream workspace/store", "gateway/api/stream gateway/api/signin",
 		"gateway/api gateway/command", "gateway/api gateway/transport", "gateway/command gateway/api", "gateway/api workspace/store", "gateway/command workspace/store", "gateway/control gateway/api", "gateway/control gateway", "gateway/control gateway/control/run", "gateway/control/session gateway/control/run", "gateway/control/run gateway/control/session",
 		"gateway/control/outbound gateway/api", "gateway/control/outbound workspace/store/engine", "gateway/spec gateway/control",

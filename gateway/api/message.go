@@ -10,10 +10,11 @@ import (
 
 	"parley/gateway/api/limit"
 	"parley/gateway/api/once"
-	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/conversation"
+	"parley/gateway/control/run"
+	"parley/gateway/control/view"
 	"parley/gateway/live"
 	"parley/workspace"
 )
@@ -29,7 +30,7 @@ type messages struct {
 
 func (m messages) routes() []route {
 	return []route{{"POST /v1/messages", m.post, journaled,
-		operation{"messages", "Say something", "", messageRequest{}, map[int]any{200: view.Run{}, 202: accepted{}}, ""}}}
+		operation{"messages", "Say something", "", messageRequest{}, map[int]any{200: run.Run{}, 202: accepted{}}, ""}}}
 }
 
 // maxWait is how long a request may wait for the end of its turn.
@@ -119,7 +120,7 @@ func hash(req messageRequest) string {
 
 // await waits until nothing more will come of the message, for at most the time. The record is read after the
 // subscription, so that no end is missed.
-func (m messages) await(ctx context.Context, call control.Call, got conversation.Submitted, most time.Duration) (view.Run, bool, error) {
+func (m messages) await(ctx context.Context, call control.Call, got conversation.Submitted, most time.Duration) (run.Run, bool, error) {
 	timer, again := time.NewTimer(most), time.NewTicker(lookAgain)
 	defer timer.Stop()
 	defer again.Stop()
@@ -128,19 +129,19 @@ func (m messages) await(ctx context.Context, call control.Call, got conversation
 	for {
 		f, err := m.control.Runs.Of(ctx, call, control.RunWord(got.InputID))
 		if err != nil {
-			return view.Run{}, false, err
+			return run.Run{}, false, err
 		}
 		if f.Ended() {
-			run, err := viewOf(ctx, m.control, call, string(got.InputID))
+			run, err := m.control.Runs.Whole(ctx, call, control.RunWord(got.InputID))
 			return run, err == nil, err
 		}
 		select {
 		case <-ctx.Done():
-			return view.Run{}, false, ctx.Err()
+			return run.Run{}, false, ctx.Err()
 		case <-timer.C:
-			return view.Run{RunID: string(f.Run.ID)}, false, nil
+			return run.Run{RunID: string(f.Run.ID)}, false, nil
 		case <-m.closing:
-			return view.Run{RunID: string(f.Run.ID)}, false, nil
+			return run.Run{RunID: string(f.Run.ID)}, false, nil
 		case <-again.C:
 		case _, ok := <-sub.C:
 			if !ok { // it fell behind: begin again

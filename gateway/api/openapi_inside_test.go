@@ -21,7 +21,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"parley/channels"
-	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
@@ -33,6 +32,7 @@ import (
 	"parley/gateway/control/person"
 	"parley/gateway/control/run"
 	"parley/gateway/control/session"
+	"parley/gateway/control/view"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -41,11 +41,11 @@ var update = flag.Bool("update", false, "write openapi.json and the page's types
 
 // named are the types that the document calls by a name.
 var named = map[string]any{
-	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": view.Run{}, "RunItem": run.Item{}, "RunDetail": view.RunDetail{},
-	"RunMessage": view.RunMessage{}, "RunDecision": view.RunDecision{}, "RunRoute": view.RunRoute{}, "RunStep": view.RunStep{}, "RunMoment": view.RunMoment{}, "LogLine": view.LogLine{}, "Stopped": run.Stopped{},
+	"Problem": wire.Problem{}, "Usage": control.Usage{}, "Accepted": accepted{}, "MessageRequest": messageRequest{}, "Run": run.Run{}, "RunItem": run.Item{}, "RunDetail": run.Detail{},
+	"RunMessage": run.Message{}, "RunDecision": run.Decision{}, "RunRoute": run.Route{}, "RunStep": run.Step{}, "RunMoment": run.Moment{}, "LogLine": view.LogLine{}, "Stopped": run.Stopped{},
 	"Session": session.Item{}, "WorkFiles": file.Filled{}, "WorkFile": file.Item{}, "FilesRemoved": file.Removed{}, "Generation": session.Generation{},
 	"Event": view.Event{}, "Agent": control.Agent{}, "Command": Command{}, "Channel": operator.Channel{}, "Tested": operator.Tested{}, "Login": operator.Login{}, "Finding": channels.Finding{}, "Route": operator.RouteRow{}, "Match": operator.Match{},
-	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": view.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": operator.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
+	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": run.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": operator.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approval.Item{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": personView{}, "Me": meView{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
@@ -284,7 +284,7 @@ type types struct {
 
 func newTypes(t *testing.T) *types {
 	ts := &types{t: t, names: map[reflect.Type]string{}, refs: map[reflect.Type]*jsonschema.Schema{}, docs: comments(t,
-		"../../channels", ".", "view", "wire", "stream", "../transport", "../control", "../control/approval", "../control/conversation", "../control/file", "../control/operator",
+		"../../channels", ".", "../control/view", "wire", "stream", "../transport", "../control", "../control/approval", "../control/conversation", "../control/file", "../control/operator",
 		"../control/outbound", "../control/person", "../control/run", "../control/session")}
 	for name, v := range named {
 		ts.names[reflect.TypeOf(v)] = name

@@ -13,7 +13,6 @@ import (
 	"parley/gateway/control/approval"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
-	"parley/gateway/control/operator"
 	"parley/gateway/control/person"
 	"parley/gateway/control/run"
 	"parley/workspace"
@@ -290,7 +289,7 @@ func whyTool(b workspace.StepBody) string {
 		}
 		return ", " + b.Reason
 	}
-	s := ", " + operator.PolicyOutcome(*d) + " by " + d.Layer + " `" + d.Rule + "`"
+	s := ", " + control.PolicyOutcome(*d) + " by " + d.Layer + " `" + d.Rule + "`"
 	if d.Domain != "" {
 		s += ", domain `" + d.Domain + "`"
 	}

@@ -68,6 +68,17 @@ func Plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// PolicyOutcome is a verdict of tool policy in one word.
+func PolicyOutcome(d workspace.ToolDecision) string {
+	switch {
+	case !d.Allow:
+		return "deny"
+	case d.Ask:
+		return "ask"
+	}
+	return "allow"
+}
+
 // Moment is a time that may be missing.
 func Moment(t time.Time) *time.Time {
 	if t.IsZero() {

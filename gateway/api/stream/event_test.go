@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley/gateway/api/view"
 	"parley/gateway/client"
+	"parley/gateway/control/view"
 	"parley/workspace"
 )
 

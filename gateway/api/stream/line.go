@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
 	"parley/gateway/bus"
 	"parley/gateway/control"
+	"parley/gateway/control/view"
 	"parley/workspace"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"parley/agentloop"
-	"parley/gateway/api/view"
 	"parley/gateway/bus"
+	"parley/gateway/control/view"
 	"parley/gateway/live"
 	"parley/workspace"
 )

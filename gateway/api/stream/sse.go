@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"parley/gateway/api/view"
 	"parley/gateway/api/wire"
+	"parley/gateway/control/view"
 	"parley/workspace"
 )
 

@@ -51,17 +51,6 @@ type PolicyExplained struct {
 	Tools   []PolicyTool `json:"tools"`
 }
 
-// PolicyOutcome is a verdict in one word.
-func PolicyOutcome(d workspace.ToolDecision) string {
-	switch {
-	case !d.Allow:
-		return "deny"
-	case d.Ask:
-		return "ask"
-	}
-	return "allow"
-}
-
 // ExplainPolicy says what tool policy would say. Nothing is run, asked or stored.
 var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
 	Name: "policy.explain", Help: "Say what tool policy would do with a call", Rights: rights.Owners,
@@ -140,6 +129,6 @@ func (c *Operator) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, er
 
 func policyTool(spec tools.Spec, v tools.Verdict) PolicyTool {
 	d := v.Decision()
-	return PolicyTool{Tool: clip.Runes(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: PolicyOutcome(*d),
+	return PolicyTool{Tool: clip.Runes(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: control.PolicyOutcome(*d),
 		Domain: v.Domain, Layer: v.Layer, Rule: v.Rule, Reason: v.Reason, Record: append([]workspace.Layer{}, v.Record...)}
 }

@@ -211,8 +211,8 @@ func (c *Runs) sessionRuns(call control.Call, q ListIn) (found []store.RunRow, n
 	return found, "", nil
 }
 
-// Detailed is a run as its page shows it.
-type Detailed struct {
+// detailed is a run with what its page shows.
+type detailed struct {
 	View
 	Generation int
 	Name       string              // of the requester
@@ -220,13 +220,13 @@ type Detailed struct {
 	Delivery   string              // of its answer: delivered, not_delivered, unknown, not_requested
 }
 
-// Detail reads a run, or what waits for one, as Read does, with whose it is and whether its answer arrived.
-func (c *Runs) Detail(ctx context.Context, call control.Call, id control.RunWord) (Detailed, error) {
+// detail reads a run, or what waits for one, as Read does, with whose it is and whether its answer arrived.
+func (c *Runs) detail(ctx context.Context, call control.Call, id control.RunWord) (detailed, error) {
 	v, err := c.Read(ctx, call, id)
 	if err != nil {
-		return Detailed{}, err
+		return detailed{}, err
 	}
-	d := Detailed{View: v, Delivery: "not_requested"}
+	d := detailed{View: v, Delivery: "not_requested"}
 	who := v.Run.Requester
 	if v.Run.ID == "" {
 		if len(v.Inputs) > 0 {

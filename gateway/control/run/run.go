@@ -5,9 +5,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 
 	"parley/gateway/control"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/view"
+	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -145,6 +149,60 @@ func (c *Runs) Read(_ context.Context, call control.Call, word control.RunWord) 
 	}
 	v.Text, err = c.answerText(run)
 	return v, err
+}
+
+// readers are those who may read runs, as far as they are their own.
+var readers = rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
+
+// Show reads a run by its id, or by the id of a message: then the run that took it.
+var Show = control.Verb[*Runs, ByRun, Detail]{
+	Name: "run.read", Help: "Read a run: why it was, what it did and when", Rights: readers,
+	HTTP: "GET /v1/runs/{id}", Group: "runs", MCP: "get_run",
+	Do: func(ctx context.Context, c *Runs, call control.Call, in ByRun) (Detail, error) {
+		d, err := c.detail(ctx, call, in.Run)
+		if err != nil {
+			return Detail{}, err
+		}
+		return d.item(string(in.Run)), nil
+	},
+}
+
+// LogIn says which lines of a run's log are wanted.
+type LogIn struct {
+	ByRun
+	Offset int64 `query:"offset" help:"how many lines are *left out* at the beginning" min:"0"`
+	Limit  int   `query:"limit" help:"how *many* at most" min:"1" max:"500" default:"50"`
+}
+
+// Log lists what happened in a run, a line a piece.
+var Log = control.Verb[*Runs, LogIn, spec.List[view.LogLine]]{
+	Name: "run.read", Help: "Read what happened in a run, a line a piece", Rights: readers, HTTP: "GET /v1/runs/{id}/log", Group: "runs",
+	Do: func(_ context.Context, c *Runs, call control.Call, in LogIn) (spec.List[view.LogLine], error) {
+		f, err := c.found(call, in.Run)
+		if err != nil {
+			return spec.List[view.LogLine]{}, err
+		}
+		entries, err := c.Lines(f)
+		lines := view.LogOf(entries)
+		lines = lines[min(int(in.Offset), len(lines)):]
+		return spec.PageOf(lines, in.Limit, func(l view.LogLine) string { return strconv.Itoa(l.N + 1) }), err
+	},
+}
+
+// Whole reads a run with its log, by its id or by that of a message.
+func (c *Runs) Whole(ctx context.Context, call control.Call, word control.RunWord) (Run, error) {
+	v, err := c.Read(ctx, call, word)
+	if err != nil {
+		return Run{}, err
+	}
+	f := Found{Run: v.Run}
+	if v.Run.ID == "" && len(v.Inputs) > 0 {
+		f.Input = v.Inputs[0]
+	}
+	out := v.item(string(word))
+	entries, err := c.Lines(f)
+	out.Log = view.LogOf(entries)
+	return out, err
 }
 
 // answerText is the last thing a run said.

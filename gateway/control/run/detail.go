@@ -1,4 +1,4 @@
-package view
+package run
 
 import (
 	"slices"
@@ -6,13 +6,53 @@ import (
 
 	"parley/gateway/control"
 	"parley/gateway/control/approval"
-	"parley/gateway/control/run"
+	"parley/gateway/control/view"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
 
-// RunDetail is a run with why it was, what it did and when.
-type RunDetail struct {
+// Run is a run as people and programs see it. State is the run's, or the input's while no run has taken it.
+type Run struct {
+	ID        string         `json:"id"`
+	RunID     string         `json:"run_id,omitempty"`
+	InputID   string         `json:"input_id,omitempty"`
+	Session   string         `json:"session"`
+	State     string         `json:"state"`
+	Reason    string         `json:"reason,omitempty"`
+	Text      string         `json:"text"`
+	Model     string         `json:"model,omitempty"`
+	Requester string         `json:"requester,omitempty"`
+	Started   *time.Time     `json:"started,omitempty"`
+	Ended     *time.Time     `json:"ended,omitempty"`
+	Tries     int            `json:"tries,omitempty"`
+	Inputs    []string       `json:"inputs"`
+	Usage     control.Usage  `json:"usage"`
+	Log       []view.LogLine `json:"log,omitempty"`
+	// Trouble is what a model fails the run with now, or failed it with at its end.
+	Trouble *view.Trouble `json:"trouble,omitempty"`
+}
+
+// item shows a run that was asked for by an id of its own or of an input.
+func (v View) item(id string) Run {
+	out := Run{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason,
+		Text: v.Text, Model: v.Run.Model, Requester: string(v.Run.Requester),
+		Started: control.Moment(v.Run.Started), Ended: control.Moment(v.Run.Ended), Tries: v.Run.Tries,
+		Usage: control.UsageOf(v.Run.Usage), Inputs: []string{}, Trouble: view.TroubleOf(v.Run.Trouble, v.Run.State.Live())}
+	for _, in := range v.Inputs {
+		out.Inputs = append(out.Inputs, string(in.ID))
+		if string(in.ID) == id || out.InputID == "" {
+			out.InputID = string(in.ID)
+		}
+	}
+	if v.Run.ID == "" && len(v.Inputs) > 0 {
+		in := v.Inputs[0]
+		out.ID, out.State, out.Reason, out.Requester = string(in.ID), string(in.State), in.Reason, string(in.Person)
+	}
+	return out
+}
+
+// Detail is a run with why it was, what it did and when.
+type Detail struct {
 	Run
 	Agent         string          `json:"agent"`
 	Generation    int             `json:"generation,omitempty"`
@@ -25,46 +65,46 @@ type RunDetail struct {
 	ParentRun     string          `json:"parent_run,omitempty"`
 	Approvals     []approval.Item `json:"approvals"` // that it asked for, oldest first
 	Delivery      string          `json:"delivery"`  // delivered, not_delivered, unknown, not_requested
-	Messages      []RunMessage    `json:"messages"`
-	Steps         []RunStep       `json:"steps"`
-	Timeline      []RunMoment     `json:"timeline"`
+	Messages      []Message       `json:"messages"`
+	Steps         []Step          `json:"steps"`
+	Timeline      []Moment        `json:"timeline"`
 }
 
-// RunMessage is an input of a run, with why it was taken and went there.
-type RunMessage struct {
-	ID       string      `json:"id"`
-	Source   string      `json:"source"`
-	Channel  string      `json:"channel,omitempty"`
-	Person   string      `json:"person"`
-	Sender   string      `json:"sender"` // a label
-	AskedBy  string      `json:"asked_by"`
-	Role     string      `json:"role"`
-	Text     string      `json:"text"`
-	State    string      `json:"state"`
-	Reason   string      `json:"reason,omitempty"`
-	Received time.Time   `json:"received"`
-	Decision RunDecision `json:"decision"`
-	Route    RunRoute    `json:"route"`
+// Message is an input of a run, with why it was taken and went there.
+type Message struct {
+	ID       string    `json:"id"`
+	Source   string    `json:"source"`
+	Channel  string    `json:"channel,omitempty"`
+	Person   string    `json:"person"`
+	Sender   string    `json:"sender"` // a label
+	AskedBy  string    `json:"asked_by"`
+	Role     string    `json:"role"`
+	Text     string    `json:"text"`
+	State    string    `json:"state"`
+	Reason   string    `json:"reason,omitempty"`
+	Received time.Time `json:"received"`
+	Decision Decision  `json:"decision"`
+	Route    Route     `json:"route"`
 }
 
-// RunDecision is what the gate said.
-type RunDecision struct {
+// Decision is what the gate said.
+type Decision struct {
 	Allow  bool     `json:"allow"`
 	Rule   string   `json:"rule"`
 	Gates  []string `json:"gates"` // those passed, in order
 	Reason string   `json:"reason,omitempty"`
 }
 
-// RunRoute is where routes sent the message.
-type RunRoute struct {
+// Route is where routes sent the message.
+type Route struct {
 	Agent    string `json:"agent"`
 	Session  string `json:"session"`
 	Rule     string `json:"rule"`
 	Fallback bool   `json:"fallback"` // the default agent, where no rule matched
 }
 
-// RunStep is one row of a run's journal: a call of the model, or of a tool.
-type RunStep struct {
+// Step is one row of a run's journal: a call of the model, or of a tool.
+type Step struct {
 	N    int    `json:"n"`
 	Kind string `json:"kind"` // model or tool
 	// done; of a tool also planned, started, failed, unknown, refused, cancelled; of the last call the end of its run
@@ -87,8 +127,8 @@ type RunStep struct {
 	Usage      *control.Usage  `json:"usage,omitempty"` // of a model's call
 }
 
-// RunMoment is one line of a run's timeline.
-type RunMoment struct {
+// Moment is one line of a run's timeline.
+type Moment struct {
 	Time       time.Time `json:"time"`
 	Type       string    `json:"type"` // received, started, model, tool, ended
 	Name       string    `json:"name,omitempty"`
@@ -100,12 +140,12 @@ type RunMoment struct {
 // maxStep is how much of one step's text a page gets, in bytes.
 const maxStep = 16 << 10
 
-// DetailOf shows a run that was asked for by an id of its own or of an input, with all that is known of it.
-func DetailOf(d run.Detailed, id string) RunDetail {
+// item shows a run that was asked for by an id of its own or of an input, with all that is known of it.
+func (d detailed) item(id string) Detail {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
-	v := RunDetail{Run: RunOf(d.View, id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
+	v := Detail{Run: d.View.item(id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
 		RequesterName: d.Name, Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun),
-		Delivery: d.Delivery, Approvals: []approval.Item{}, Messages: []RunMessage{}, Timeline: []RunMoment{},
+		Delivery: d.Delivery, Approvals: []approval.Item{}, Messages: []Message{}, Timeline: []Moment{},
 		Steps: lastCall(stepsOf(d.Steps), d.View)}
 	for _, in := range d.Inputs {
 		v.Messages = append(v.Messages, messageOf(in))
@@ -121,21 +161,20 @@ func DetailOf(d run.Detailed, id string) RunDetail {
 	return v
 }
 
-func messageOf(in workspace.Input) RunMessage {
-	return RunMessage{ID: string(in.ID), Source: in.Source, Channel: in.Data.Channel, Person: string(in.Person), Sender: in.Sender,
+func messageOf(in workspace.Input) Message {
+	return Message{ID: string(in.ID), Source: in.Source, Channel: in.Data.Channel, Person: string(in.Person), Sender: in.Sender,
 		AskedBy: workspace.Who(in.Person, in.Role, in.Sender), Role: string(in.Role), Text: in.Text,
 		State: string(in.State), Reason: in.Reason, Received: in.Received.UTC(),
-		Decision: RunDecision{in.Decision.Allow, in.Decision.Rule, append([]string{}, in.Decision.Gates...), in.Decision.Reason},
-		Route:    RunRoute{string(in.Binding.Agent), in.Binding.Key, in.Binding.Rule, in.Binding.Fallback}}
+		Decision: Decision{in.Decision.Allow, in.Decision.Rule, append([]string{}, in.Decision.Gates...), in.Decision.Reason},
+		Route:    Route{string(in.Binding.Agent), in.Binding.Key, in.Binding.Rule, in.Binding.Fallback}}
 }
 
-func stepsOf(steps []workspace.Step) []RunStep {
-	out := []RunStep{}
+func stepsOf(steps []workspace.Step) []Step {
+	out := []Step{}
 	args := map[string]string{}
 	for _, st := range steps {
-		v := RunStep{N: st.N, Kind: string(st.Kind), State: string(st.State), Tool: st.Tool, CallID: st.CallID, Effect: string(st.Effect),
-			Model:  st.Body.Model,
-			Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: control.Moment(st.Ended)}
+		v := Step{N: st.N, Kind: string(st.Kind), State: string(st.State), Tool: st.Tool, CallID: st.CallID, Effect: string(st.Effect),
+			Model: st.Body.Model, Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: control.Moment(st.Ended)}
 		if !st.Ended.IsZero() {
 			v.DurationMS = st.Ended.Sub(st.Started).Milliseconds()
 		}
@@ -149,7 +188,7 @@ func stepsOf(steps []workspace.Step) []RunStep {
 			}
 		}
 		if st.Kind == workspace.StepTool {
-			v.Args, v.Decision, v.Policy, v.Sandbox = args[st.CallID], decisionOf(st.State), PolicyOf(st.Body.Decision), st.Body.Sandbox
+			v.Args, v.Decision, v.Policy, v.Sandbox = args[st.CallID], decisionOf(st.State), policyOf(st.Body.Decision), st.Body.Sandbox
 		}
 		if u := st.Body.Usage; u != nil {
 			sum := control.UsageOf(*u)
@@ -170,7 +209,7 @@ func stepsOf(steps []workspace.Step) []RunStep {
 
 // lastCall adds the model's call that ended a run: it commits with the run and not as a step, so that it is what the
 // run cost beyond its steps.
-func lastCall(steps []RunStep, v run.View) []RunStep {
+func lastCall(steps []Step, v View) []Step {
 	rest := v.Run.Usage
 	n, ended := 0, v.Run.Started
 	for _, st := range v.Steps {
@@ -195,9 +234,8 @@ func lastCall(steps []RunStep, v run.View) []RunStep {
 		return steps
 	}
 	sum := control.UsageOf(rest)
-	last := RunStep{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text,
-		Started: ended.UTC(), Ended: control.Moment(v.Run.Ended),
-		DurationMS: max(0, rest.DurationMS), Usage: &sum}
+	last := Step{N: n + 1, Kind: string(workspace.StepModel), State: string(workspace.StepDone), Model: v.Run.Model, Text: v.Text,
+		Started: ended.UTC(), Ended: control.Moment(v.Run.Ended), DurationMS: max(0, rest.DurationMS), Usage: &sum}
 	if v.Run.State != workspace.RunCompleted {
 		last.State, last.Text = string(v.Run.State), ""
 	}
@@ -221,28 +259,45 @@ func decisionOf(st workspace.StepState) string {
 }
 
 // timeline puts what happened in the order of time.
-func timeline(v RunDetail) []RunMoment {
-	out := []RunMoment{}
+func timeline(v Detail) []Moment {
+	out := []Moment{}
 	for _, m := range v.Messages {
-		out = append(out, RunMoment{Time: m.Received, Type: "received", Name: m.Source, Text: m.AskedBy})
+		out = append(out, Moment{Time: m.Received, Type: "received", Name: m.Source, Text: m.AskedBy})
 	}
 	if v.Started != nil {
-		out = append(out, RunMoment{Time: *v.Started, Type: "started"})
+		out = append(out, Moment{Time: *v.Started, Type: "started"})
 	}
 	for _, st := range v.Steps {
-		m := RunMoment{Time: st.Started, Type: st.Kind, Name: st.Model + st.Tool, Text: st.State, DurationMS: st.DurationMS, Step: st.N}
+		m := Moment{Time: st.Started, Type: st.Kind, Name: st.Model + st.Tool, Text: st.State, DurationMS: st.DurationMS, Step: st.N}
 		if st.Kind == string(workspace.StepModel) && st.Ended != nil && st.DurationMS > 0 { // it is journalled when it has answered
 			m.Time = st.Ended.Add(-time.Duration(st.DurationMS) * time.Millisecond)
 		}
 		out = append(out, m)
 	}
 	if v.Ended != nil {
-		end := RunMoment{Time: *v.Ended, Type: "ended", Name: v.State, Text: v.Reason}
+		end := Moment{Time: *v.Ended, Type: "ended", Name: v.State, Text: v.Reason}
 		if v.Started != nil {
 			end.DurationMS = v.Ended.Sub(*v.Started).Milliseconds()
 		}
 		out = append(out, end)
 	}
-	slices.SortStableFunc(out, func(a, b RunMoment) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(out, func(a, b Moment) int { return a.Time.Compare(b.Time) })
 	return out
+}
+
+// PolicyDecision is what tool policy said of a call.
+type PolicyDecision struct {
+	Outcome string            `json:"outcome"`          // allow, ask, deny
+	Domain  string            `json:"domain,omitempty"` // whose owner is asked
+	Layer   string            `json:"layer,omitempty"`  // that decided
+	Rule    string            `json:"rule,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	Record  []workspace.Layer `json:"record"` // what each layer said, in order
+}
+
+func policyOf(d *workspace.ToolDecision) *PolicyDecision {
+	if d == nil {
+		return nil
+	}
+	return &PolicyDecision{control.PolicyOutcome(*d), d.Domain, d.Layer, d.Rule, d.Reason, append([]workspace.Layer{}, d.Record...)}
 }

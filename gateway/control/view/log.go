@@ -1,5 +1,5 @@
-// Package view is what the API shows: the JSON of runs, questions, events and decisions, made of what control returns. It reads
-// nothing and decides nothing.
+// Package view is what is shown of a transcript as JSON: events, the log of a run, troubles of models. It reads nothing and
+// decides nothing.
 package view
 
 import (
@@ -7,30 +7,8 @@ import (
 
 	"parley/agentloop/llm"
 	"parley/gateway/control"
-	"parley/gateway/control/run"
 	"parley/workspace"
 )
-
-// Run is a run as people and programs see it. State is the run's, or the input's while no run has taken it.
-type Run struct {
-	ID        string        `json:"id"`
-	RunID     string        `json:"run_id,omitempty"`
-	InputID   string        `json:"input_id,omitempty"`
-	Session   string        `json:"session"`
-	State     string        `json:"state"`
-	Reason    string        `json:"reason,omitempty"`
-	Text      string        `json:"text"`
-	Model     string        `json:"model,omitempty"`
-	Requester string        `json:"requester,omitempty"`
-	Started   *time.Time    `json:"started,omitempty"`
-	Ended     *time.Time    `json:"ended,omitempty"`
-	Tries     int           `json:"tries,omitempty"`
-	Inputs    []string      `json:"inputs"`
-	Usage     control.Usage `json:"usage"`
-	Log       []LogLine     `json:"log,omitempty"`
-	// Trouble is what a model fails the run with now, or failed it with at its end.
-	Trouble *Trouble `json:"trouble,omitempty"`
-}
 
 // Trouble is how a model fails a run.
 type Trouble struct {
@@ -66,26 +44,6 @@ type LogLine struct {
 	Role string    `json:"role,omitempty"`
 	Name string    `json:"name,omitempty"` // of the tool
 	Text string    `json:"text,omitempty"`
-}
-
-// RunOf shows a run that was asked for by an id of its own or of an input.
-func RunOf(v run.View, id string) Run {
-	out := Run{ID: string(v.Run.ID), RunID: string(v.Run.ID), Session: v.Key, State: string(v.Run.State), Reason: v.Run.Reason,
-		Text: v.Text, Model: v.Run.Model,
-		Requester: string(v.Run.Requester), Started: control.Moment(v.Run.Started), Ended: control.Moment(v.Run.Ended), Tries: v.Run.Tries,
-		Usage: control.UsageOf(v.Run.Usage), Inputs: []string{},
-		Trouble: TroubleOf(v.Run.Trouble, v.Run.State.Live())}
-	for _, in := range v.Inputs {
-		out.Inputs = append(out.Inputs, string(in.ID))
-		if string(in.ID) == id || out.InputID == "" {
-			out.InputID = string(in.ID)
-		}
-	}
-	if v.Run.ID == "" && len(v.Inputs) > 0 {
-		in := v.Inputs[0]
-		out.ID, out.State, out.Reason, out.Requester = string(in.ID), string(in.State), in.Reason, string(in.Person)
-	}
-	return out
 }
 
 // LogOf is what happened in a run, one line a piece.
