@@ -323,7 +323,7 @@ func TestAnAgentActsInALocalSession(t *testing.T) {
 		t.Errorf("the file holds %q, %v", data, err)
 	}
 	if list := r.rows(`SELECT kind FROM outbound`); len(list) != 0 {
-		t.Errorf("something was sent besides: %v", list)
+		t.Errorf("something else was sent: %v", list)
 	}
 }
 

@@ -171,7 +171,7 @@ func (r *receiver) take(ctx context.Context, raws []json.RawMessage) error {
 	return nil
 }
 
-// confirm moves the offset behind a batch whose ids end before next; 0: it had none. A batch that lies below the offset
+// confirm moves the offset behind a batch whose ids end before next; 0: it had none. A batch that is below the offset
 // is an update given out once more, or numbers that begin again, as they may after a week without any (getUpdates,
 // Update.update_id): the offset follows it down, or it would never be confirmed.
 func (r *receiver) confirm(next int64) error {

@@ -228,7 +228,7 @@ func (p *pairing) showPhoneCode(ctx context.Context, next *time.Timer) error {
 	return nil
 }
 
-// heard judges an event that is no code. done says that the device is linked.
+// heard judges an event that is not a code. done says that the device is linked.
 func (p *pairing) heard(ctx context.Context, evt any) (done bool, err error) {
 	switch e := evt.(type) {
 	case *events.PairSuccess:

@@ -227,7 +227,7 @@ func (p *policyProbe) arguments(line, args string) error {
 	case args != "" && p.Tool == "":
 		return errors.New("--args needs a TOOL")
 	case args != "" && !json.Valid([]byte(args)):
-		return errors.New("--args is no JSON")
+		return errors.New("--args is not JSON")
 	case args != "":
 		p.Args = json.RawMessage(args)
 	}

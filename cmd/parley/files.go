@@ -18,7 +18,7 @@ func filesCommand(a *cli.App) *cobra.Command {
 	var session string
 	group := &cobra.Command{Use: "files [PATH]", Short: "See and clear what fills the work folder of a session",
 		Args: cobra.MaximumNArgs(1),
-		Long: "Show what fills the work folder of a session: all that is in it against its limits, what lies directly in it or in " +
+		Long: "Show what fills the work folder of a session: all that is in it against its limits, what is directly in it or in " +
 			"its folder PATH, and the largest files anywhere in there.",
 		RunE: func(c *cobra.Command, args []string) error {
 			path := ""

@@ -242,7 +242,7 @@ func (m *model) say(t *testing.T, piece string) {
 func (m *model) finish() { close(m.held()) }
 
 type setup struct {
-	yaml string // besides data_dir, listen and models
+	yaml string // beside data_dir, listen and models
 	opt  func(*gateway.Options)
 	nets []channels.Factory
 

@@ -105,9 +105,9 @@ func renderStatus(v conversation.Status) string {
 	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1), control.Plural(v.Entries, "line"))
 	switch {
 	case v.Asleep && v.Waiting > 0:
-		fmt.Fprintf(&b, "- a turn lies still: %s; %s behind it\n", v.Held, control.Plural(v.Waiting, "message"))
+		fmt.Fprintf(&b, "- a turn is suspended: %s; %s behind it\n", v.Held, control.Plural(v.Waiting, "message"))
 	case v.Asleep:
-		fmt.Fprintf(&b, "- a turn lies still: %s\n", v.Held)
+		fmt.Fprintf(&b, "- a turn is suspended: %s\n", v.Held)
 	case v.Held != "":
 		fmt.Fprintf(&b, "- a turn waits: %s\n", v.Held)
 	case v.Running && v.Waiting > 0:
@@ -313,7 +313,7 @@ func renderQueue(v conversation.QueueView) string {
 	}
 	s := fmt.Sprintf("%s **%s**: at most %d wait, beyond that %s; what comes within %s joins the message before.", head, v.Mode, v.Cap, overflowText(v.Overflow), v.Debounce)
 	if v.Held != "" { // what it was asked with is taken out of the queue
-		s += "\nThe turn has not begun, or lies still: " + v.Held + "."
+		s += "\nThe turn has not begun, or is suspended: " + v.Held + "."
 	}
 	if len(v.Waiting) == 0 {
 		return s + "\nNothing waits."

@@ -246,10 +246,10 @@ func createOnce(t *testing.T, s *store.Store) {
 		t.Errorf("one that exists: %v", err)
 	}
 	do(t, s, store.Delete{Key: key, Session: first.Session})
-	anew := do(t, s, store.Create{Key: key, Name: "Anew"})
-	ses, err := s.Session(anew.Session)
+	fresh := do(t, s, store.Create{Key: key, Name: "Anew"})
+	ses, err := s.Session(fresh.Session)
 	if err != nil || ses.Name != "Anew" || ses.Hidden || ses.Gen != 2 {
-		t.Errorf("made anew: %+v, %v", ses, err)
+		t.Errorf("made again: %+v, %v", ses, err)
 	}
 	if list, err := s.Generations(key); err != nil || len(list) != 2 || list[0].ID != ses.ID || !list[1].Hidden {
 		t.Errorf("generations: %+v, %v", list, err)

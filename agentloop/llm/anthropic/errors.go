@@ -18,7 +18,7 @@ type failure struct {
 	RequestID string          `json:"request_id"`
 }
 
-// errorText finds the message and the type; a body that is no JSON is its own message.
+// errorText finds the message and the type; a body that is not JSON is its own message.
 func errorText(body []byte) (text, kind string) {
 	var f failure
 	if json.Unmarshal(body, &f) != nil {

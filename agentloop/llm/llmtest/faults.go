@@ -44,7 +44,7 @@ func CutCall(name, args string) Reply {
 // OnlyReasoning thinks and answers nothing.
 func OnlyReasoning(thoughts string) Reply { return Reply{Reasoning: thoughts} }
 
-// BadArguments calls a tool with text that is no JSON.
+// BadArguments calls a tool with text that is not JSON.
 func BadArguments(name string) Reply {
 	return Reply{Calls: []Call{{Name: name, Args: `{"path": "a", `}}}
 }

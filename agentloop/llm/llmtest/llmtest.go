@@ -79,7 +79,7 @@ func (m Message) Text() string {
 	return b.String()
 }
 
-// Chat decodes the body, once. A body that is no JSON object gives an empty Chat.
+// Chat decodes the body, once. A body that is not a JSON object gives an empty Chat.
 func (r *Request) Chat() *Chat {
 	if r.chat == nil && r.anthropic {
 		r.chat = r.fromAnthropic()

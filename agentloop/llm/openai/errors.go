@@ -28,7 +28,7 @@ type failure struct {
 	} `json:"metadata"`
 }
 
-// errorText finds the message and the code or type; a body that is no JSON is its own message.
+// errorText finds the message and the code or type; a body that is not JSON is its own message.
 func errorText(body []byte) (text, code string) {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {

@@ -107,7 +107,7 @@ var AcceptHeld = control.Verb[*Files, AcceptIn, workspace.Held]{
 	Show: func(_ AcceptIn, h workspace.Held) spec.Shown { return spec.Shown{Line: h.Path + " has its name again"} },
 }
 
-// ownFolder is where an owner's folder lies. agent says whose is meant; empty: there is one of that name.
+// ownFolder is where an owner's folder is. agent says whose is meant; empty: there is one of that name.
 func (c *Files) ownFolder(name string, agent workspace.AgentID) (dir string, err error) {
 	for _, f := range c.Folders.Writable() {
 		if f.As != name || agent != "" && f.Agent != agent {
