@@ -35,7 +35,7 @@ full: check ## the gate, then all that takes longer
 
 race: ## every test under the race detector, on SQLite and on PostgreSQL; without it what kills, traces or storms the daemon
 	.ci/browser .ci/postgres $(GO) test -race $(QUIET) -timeout 20m $(PKG)
-	$(GO) test -run 'OnWhatsApp' ./gateway
+	$(GO) test -run 'OnWhatsApp|EveryKey' ./gateway ./configs
 	$(GO) test -parallel 4 ./gateway/crashtest
 
 lint: ## gofmt, vet and staticcheck
