@@ -58,6 +58,7 @@ gateway/turn              -> gateway/approval gateway/attachment gateway/bus gat
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
 gateway/control/all       -> gateway/control gateway/control/*
+gateway/control/controltest -> gateway/control gateway/control/* gateway/logbook gateway/rights gateway/snapshot gateway/transport gateway/turn agentloop agentloop/lane agentloop/llm routes tools workspace workspace/store channels configs
 gateway/control/view      -> gateway/control gateway/live agentloop agentloop/llm workspace
 gateway/control/run       -> gateway/control gateway/control/approval gateway/control/view gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
 gateway/control/*         -> gateway/control gateway/control/view gateway/approval gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transcript gateway/transport gateway/turn agentloop/... tools routes workspace/... channels

@@ -14,7 +14,7 @@ import (
 func TestFieldsOfAVerbAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	owner := w.call("boss", workspace.Owner, "")
+	owner := w.Call("boss", workspace.Owner, "")
 	for text, says := range map[string]string{
 		"0": `limit is a number from 1 to 500, not "0".`, "501": `limit is a number from 1 to 500, not "501".`, "-1": `limit is a number from 1 to 500, not "-1".`,
 		"x": `limit is a number from 1 to 500, not "x".`, "99999999999999999999": `limit is a number from 1 to 500, not "99999999999999999999".`, "500": "",

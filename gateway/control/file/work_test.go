@@ -1,4 +1,4 @@
-package all_test
+package file_test
 
 import (
 	"bytes"
@@ -15,12 +15,21 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/controltest"
 	"parley/gateway/control/file"
 	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/disk"
 	"parley/workspace/store"
 )
+
+// world is a gateway's nouns over a store.
+type world struct{ *controltest.World }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{controltest.New(t)}
+}
 
 // worked is a work folder with a few things in it, which the house opens for every session. The disk counts as full: its floor is
 // more than there is.
@@ -35,7 +44,7 @@ func (w *world) worked(t *testing.T, change func(*turn.Work)) string {
 	}
 	rule := disk.New(disk.Options{Floor: 1 << 60, Size: 8 << 20, Files: 100})
 	t.Cleanup(rule.Close)
-	w.running.work = func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) {
+	w.Running.Opens = func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) {
 		var v turn.Work
 		root, err := workspace.OpenWork(dir)
 		if err != nil {
@@ -51,30 +60,12 @@ func (w *world) worked(t *testing.T, change func(*turn.Work)) string {
 	return dir
 }
 
-func (w *world) auditOf(t *testing.T, kind string) (rows []workspace.AuditRow) {
-	t.Helper()
-	list, err := w.store.AuditAfter(0, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range list {
-		row, err := e.Row()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if row.Kind == kind {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
 // E65: a person sees what fills the work folder and clears it, also while nothing can be written to the disk.
 func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	dir := w.worked(t, nil)
-	ana := w.call("ana", workspace.Guest, channels.DM)
+	ana := w.Call("ana", workspace.Guest, channels.DM)
 	v, err := file.Show.Call(t.Context(), w.Files, ana, file.ShowIn{Session: "", Path: ""})
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +89,8 @@ func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(dir, "big")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("big is there: %v", err)
 	}
-	rows := w.auditOf(t, workspace.AuditFilesRemoved)
-	if len(rows) != 1 || rows[0].Actor != "ana" || rows[0].What["path"] != "big" || rows[0].What["session"] != w.key.String() {
+	rows := w.Audited(t, workspace.AuditFilesRemoved)
+	if len(rows) != 1 || rows[0].Actor != "ana" || rows[0].What["path"] != "big" || rows[0].What["session"] != w.Key.String() {
 		t.Errorf("audited: %+v", rows)
 	}
 	if got, err = w.Files.Remove(t.Context(), ana, "", ".", true); err != nil || got.Left.Files != 0 {
@@ -120,7 +111,7 @@ func TestFilesOfAPersonStayInTheWorkFolder(t *testing.T) {
 		os.Symlink("../outside", filepath.Join(dir, "way")), os.Symlink(outside, filepath.Join(dir, "far"))); err != nil {
 		t.Fatal(err)
 	}
-	boss := w.call("boss", workspace.Owner, channels.DM)
+	boss := w.Call("boss", workspace.Owner, channels.DM)
 	for _, path := range []string{"../outside/in/kept", "../outside", "/etc/passwd", "big/../../outside", "way/in/kept", "way/in", "far/in/kept", `..\outside`, "%2e%2e/outside", "a\nb", strings.Repeat("x", 5000), ""} {
 		for _, folder := range []bool{false, true} {
 			if _, err := w.Files.Remove(t.Context(), boss, "", path, folder); err == nil {
@@ -161,7 +152,7 @@ func TestE63_AnOwnersFolderIsNamedAndNotCleared(t *testing.T) {
 	if err := os.Symlink(proj, filepath.Join(dir, "proj")); err != nil {
 		t.Fatal(err)
 	}
-	boss := w.call("boss", workspace.Owner, channels.DM)
+	boss := w.Call("boss", workspace.Owner, channels.DM)
 	v, err := file.Show.Call(t.Context(), w.Files, boss, file.ShowIn{Session: "", Path: ""})
 	if err != nil || len(v.Mounted) != 1 || v.Mounted[0] != "proj" || v.Bytes > 2<<20 {
 		t.Errorf("%+v, %v", v, err)
@@ -194,39 +185,39 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 	ctx := t.Context()
 	dir := w.worked(t, nil)
 	for _, kind := range []channels.PeerKind{channels.Group, channels.Room} {
-		_, err := w.Files.Remove(ctx, w.call("boss", workspace.Owner, kind), "", "small.txt", false)
+		_, err := w.Files.Remove(ctx, w.Call("boss", workspace.Owner, kind), "", "small.txt", false)
 		if said, _ := workspace.Sentence(err); !errors.Is(err, workspace.ErrDenied) || said != "Not in a group. Write to me directly." {
 			t.Errorf("in a %s: %v", kind, err)
 		}
 	}
-	bens := control.SessionWord(w.mine(t, w.call("ben", workspace.Member, channels.DM)))
-	if _, err := file.Show.Call(ctx, w.Files, w.call("ana", workspace.Member, channels.DM), file.ShowIn{Session: bens, Path: ""}); !errors.Is(err, workspace.ErrNotFound) {
+	bens := control.SessionWord(w.Local(t, w.Call("ben", workspace.Member, channels.DM)))
+	if _, err := file.Show.Call(ctx, w.Files, w.Call("ana", workspace.Member, channels.DM), file.ShowIn{Session: bens, Path: ""}); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana sees ben's: %v", err)
 	}
-	if _, err := w.Files.Remove(ctx, w.call("ana", workspace.Member, channels.DM), bens, "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.Files.Remove(ctx, w.Call("ana", workspace.Member, channels.DM), bens, "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana clears ben's: %v", err)
 	}
-	for _, c := range []control.Call{w.call("ben", workspace.Member, channels.DM), w.call("boss", workspace.Owner, channels.DM)} {
+	for _, c := range []control.Call{w.Call("ben", workspace.Member, channels.DM), w.Call("boss", workspace.Owner, channels.DM)} {
 		if _, err := file.Show.Call(ctx, w.Files, c, file.ShowIn{Session: bens, Path: ""}); err != nil {
 			t.Errorf("%s: %v", c.Actor.Person, err)
 		}
 	}
-	open := w.running.work
-	w.running.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
+	open := w.Running.Opens
+	w.Running.Opens = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		v, err := open(k, a, r)
 		v.Everyone, v.Shared = true, true
 		return v, err
 	}
-	if _, err := file.Show.Call(ctx, w.Files, w.call("ben", workspace.Member, channels.DM), file.ShowIn{Session: "", Path: ""}); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := file.Show.Call(ctx, w.Files, w.Call("ben", workspace.Member, channels.DM), file.ShowIn{Session: "", Path: ""}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member sees everybody's folder: %v", err)
 	}
-	if _, err := w.Files.Remove(ctx, w.call("ben", workspace.Member, channels.DM), "", "small.txt", false); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := w.Files.Remove(ctx, w.Call("ben", workspace.Member, channels.DM), "", "small.txt", false); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member clears everybody's folder: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "small.txt")); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Files.Remove(ctx, w.call("boss", workspace.Owner, channels.DM), "", "small.txt", false); err != nil {
+	if _, err := w.Files.Remove(ctx, w.Call("boss", workspace.Owner, channels.DM), "", "small.txt", false); err != nil {
 		t.Error(err)
 	}
 }
@@ -236,19 +227,19 @@ func TestFilesAreThoseOfTheLastTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.worked(t, nil)
-	open := w.running.work
+	open := w.Running.Opens
 	var asked workspace.Actor
 	var room workspace.RoomID
-	w.running.work = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
+	w.Running.Opens = func(k workspace.Key, a workspace.Actor, r workspace.RoomID) (turn.Work, error) {
 		asked, room = a, r
 		return open(k, a, r)
 	}
 	api := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
-	if _, err := file.Show.Call(t.Context(), w.Files, api, file.ShowIn{Session: control.SessionWord(w.key.String()), Path: ""}); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.room {
+	if _, err := file.Show.Call(t.Context(), w.Files, api, file.ShowIn{Session: control.SessionWord(w.Key.String()), Path: ""}); err != nil || asked.Person != "ana" || asked.Role != workspace.Member || room != w.Room {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
-	mine := w.mine(t, w.call("ben", workspace.Member, channels.DM))
-	if _, err := file.Show.Call(t.Context(), w.Files, w.call("ben", workspace.Member, channels.DM), file.ShowIn{Session: control.SessionWord(mine), Path: ""}); err != nil || asked.Person != "ben" || room != "" {
+	mine := w.Local(t, w.Call("ben", workspace.Member, channels.DM))
+	if _, err := file.Show.Call(t.Context(), w.Files, w.Call("ben", workspace.Member, channels.DM), file.ShowIn{Session: control.SessionWord(mine), Path: ""}); err != nil || asked.Person != "ben" || room != "" {
 		t.Errorf("the work of %+v in %q, %v", asked, room, err)
 	}
 }
@@ -263,7 +254,7 @@ func TestFilesWithNamesThatCannotBeWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := file.Show.Call(t.Context(), w.Files, w.call("ana", workspace.Guest, channels.DM), file.ShowIn{Session: "", Path: ""})
+	v, err := file.Show.Call(t.Context(), w.Files, w.Call("ana", workspace.Guest, channels.DM), file.ShowIn{Session: "", Path: ""})
 	if err != nil || len(v.Items) != 8 {
 		t.Fatalf("%+v, %v", v.Items, err)
 	}
@@ -289,7 +280,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	w := newWorld(t)
 	dir := w.worked(t, nil)
 	var log bytes.Buffer
-	w.store, w.Nouns = st, w.nouns(t, st, slog.New(slog.NewTextHandler(&log, nil)))
+	w.Store, w.Nouns = st, w.Over(t, st, slog.New(slog.NewTextHandler(&log, nil)))
 	other, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
@@ -303,7 +294,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	call := w.call("boss", workspace.Owner, channels.DM)
+	call := w.Call("boss", workspace.Owner, channels.DM)
 	call.Via = "cli"
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -323,7 +314,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	if err := st.Audit(workspace.AuditRow{Kind: "behind"}); err != nil { // it is stored behind what waits
 		t.Fatal(err)
 	}
-	if rows := w.auditOf(t, workspace.AuditFilesRemoved); len(rows) != 1 || rows[0].Actor != "boss" || rows[0].Via != "cli" {
+	if rows := w.Audited(t, workspace.AuditFilesRemoved); len(rows) != 1 || rows[0].Actor != "boss" || rows[0].Via != "cli" {
 		t.Errorf("audited: %+v", rows)
 	}
 }

@@ -1,4 +1,4 @@
-package all_test
+package session_test
 
 import (
 	"errors"
@@ -9,12 +9,21 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/control/controltest"
 	"parley/gateway/control/session"
 	"parley/gateway/rights"
 	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/store"
 )
+
+// world is a gateway's nouns over a store.
+type world struct{ *controltest.World }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{controltest.New(t)}
+}
 
 // fork, rename and the others ask for the verbs of sessions.
 func (w *world) fork(t *testing.T, c control.Call, key string, before int64) (session.Item, error) {
@@ -108,7 +117,7 @@ func TestT16_SessionVerbsReachOnesOwn(t *testing.T) {
 			t.Errorf("ben may %s ana's session: %v", what, err)
 		}
 	}
-	if _, err := w.Sessions.Of(ctx, ana, control.SessionWord(hers.Key), string(w.run)); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.Sessions.Of(ctx, ana, control.SessionWord(hers.Key), string(w.RunID)); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("a generation of another session: %v", err)
 	}
 	home := workspace.Key{Agent: "a", Scope: workspace.ScopeAddress, Network: "mem", Account: "bot", Kind: channels.Group, Peer: "g"}
@@ -197,41 +206,41 @@ func TestForksAndDeletesHappenOnce(t *testing.T) {
 	boss := control.Call{Actor: workspace.Actor{Person: "boss", Role: workspace.Owner}, Kind: channels.DM}
 	keyed := boss
 	keyed.Key = "k"
-	first, err := w.fork(t, keyed, w.key.String(), 3)
-	if err != nil || first.Generation != 2 || len(w.running.cancelled) != 1 {
-		t.Fatalf("%+v, cancelled %q, %v", first, w.running.cancelled, err)
+	first, err := w.fork(t, keyed, w.Key.String(), 3)
+	if err != nil || first.Generation != 2 || len(w.Running.Cancelled) != 1 {
+		t.Fatalf("%+v, cancelled %q, %v", first, w.Running.Cancelled, err)
 	}
-	got := w.accept(t, "next", "ana", workspace.InputQueued, true)
-	again, err := w.fork(t, keyed, w.key.String(), 3)
-	if err != nil || again.SessionID != first.SessionID || len(w.running.cancelled) != 1 {
-		t.Errorf("again: %+v, cancelled %q, %v", again, w.running.cancelled, err)
+	got := w.Accept(t, "next", "ana", workspace.InputQueued, true)
+	again, err := w.fork(t, keyed, w.Key.String(), 3)
+	if err != nil || again.SessionID != first.SessionID || len(w.Running.Cancelled) != 1 {
+		t.Errorf("again: %+v, cancelled %q, %v", again, w.Running.Cancelled, err)
 	}
-	if run, err := w.store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "" {
+	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "" {
 		t.Errorf("the run that came after was stopped: %+v, %v", run, err)
 	}
-	if _, err := w.fork(t, boss, w.key.String(), 99); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.fork(t, boss, w.Key.String(), 99); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("beyond its end: %v", err)
 	}
-	lives, err := w.lives(t, boss, w.key.String())
+	lives, err := w.lives(t, boss, w.Key.String())
 	if err != nil || len(lives) != 2 || lives[0].Ended != nil || lives[1].Ended == nil {
 		t.Errorf("%+v, %v", lives, err)
 	}
-	if err := w.remove(t, boss, w.key.String()); err != nil {
+	if err := w.remove(t, boss, w.Key.String()); err != nil {
 		t.Errorf("deleted: %v", err)
 	}
-	if run, err := w.store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "boss" {
+	if run, err := w.Store.Run(got.Begun.Run.ID); err != nil || run.StopBy != "boss" {
 		t.Errorf("its run goes on: %+v, %v", run, err)
 	}
 	if page, err := w.sessions(t, boss, session.ListIn{}); err != nil || len(page.Items) != 0 {
 		t.Errorf("still listed: %q, %v", names(page), err)
 	}
-	if err := w.remove(t, boss, w.key.String()); !errors.Is(err, workspace.ErrNotFound) {
+	if err := w.remove(t, boss, w.Key.String()); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)
 	}
-	if list, err := w.store.Entries(workspace.SessionID(lives[1].SessionID), 0, 10); err != nil || len(list) == 0 {
+	if list, err := w.Store.Entries(workspace.SessionID(lives[1].SessionID), 0, 10); err != nil || len(list) == 0 {
 		t.Errorf("the record: %d lines, %v", len(list), err)
 	}
-	if _, err := w.store.Finish(store.Finish{Run: got.Begun.Run, State: workspace.RunStopped, InputState: workspace.InputStopped, Inputs: []workspace.Input{got.Input}, AnswerEntry: -1}); err != nil {
+	if _, err := w.Store.Finish(store.Finish{Run: got.Begun.Run, State: workspace.RunStopped, InputState: workspace.InputStopped, Inputs: []workspace.Input{got.Input}, AnswerEntry: -1}); err != nil {
 		t.Error(err)
 	}
 }

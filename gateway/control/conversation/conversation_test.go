@@ -1,0 +1,83 @@
+package conversation_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"parley/channels"
+	"parley/gateway/control"
+	"parley/gateway/control/controltest"
+	"parley/gateway/control/conversation"
+	"parley/gateway/control/session"
+	"parley/workspace"
+	"parley/workspace/store"
+)
+
+func TestResumeIsForOnesOwnMessagesUnlessOwner(t *testing.T) {
+	t.Parallel()
+	w := controltest.New(t)
+	for i, by := range []workspace.PersonID{"ana", "ben", "ana"} {
+		got := w.Accept(t, "old"+string(rune('a'+i)), by, workspace.InputQueued, false)
+		if _, err := w.Store.EndInputs([]store.Ending{{Seq: got.Input.Seq, From: workspace.InputQueued, To: workspace.InputStale}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := w.Conversations.Resume(t.Context(), w.Call("ana", workspace.Member, channels.DM)); err != nil || got.Messages != 2 || len(w.Running.Offered) != 2 {
+		t.Errorf("ana resumed %+v, offered %d, %v", got, len(w.Running.Offered), err)
+	}
+	if got, err := w.Conversations.Resume(t.Context(), w.Call("boss", workspace.Owner, channels.DM)); err != nil || got.Messages != 1 || w.Running.Offered[2].Person != "ben" {
+		t.Errorf("the owner resumed %+v, %v", got, err)
+	}
+}
+
+// A command's effect, the end of its input and its reply are one commit: done twice, it happens once.
+func TestCommandHappensOnce(t *testing.T) {
+	t.Parallel()
+	w := controltest.New(t)
+	in := w.Accept(t, "cmd", "ana", workspace.InputQueued, false).Input
+	c := w.Call("ana", workspace.Member, channels.DM)
+	c.Input, c.Render = &in, func(any) string { return "fresh" }
+	first, err := w.Conversations.New(t.Context(), c, "")
+	if err != nil || len(w.Running.Pushed) != 1 || w.Running.Pushed[0].Text != "fresh" {
+		t.Fatalf("pushed %+v, %v", w.Running.Pushed, err)
+	}
+	if _, err := w.Conversations.New(t.Context(), c, ""); !errors.Is(err, workspace.ErrConflict) {
+		t.Errorf("the second time: %v", err)
+	}
+	if ses, err := w.Store.SessionByKey(w.Key); err != nil || ses.ID != first.Session || ses.Gen != 2 {
+		t.Errorf("generation %d, %v", ses.Gen, err)
+	}
+	if got, err := w.Store.Input(in.ID); err != nil || got.State != workspace.InputAnswered {
+		t.Errorf("the command is %s, %v", got.State, err)
+	}
+	if len(w.Running.Pushed) != 1 {
+		t.Errorf("%d replies", len(w.Running.Pushed))
+	}
+	again := w.Accept(t, "cmd2", "ana", workspace.InputQueued, false).Input
+	c.Input = &again
+	if err := w.Refuse(c, "No."); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.Store.Input(again.ID); err != nil || got.State != workspace.InputFailed || got.Reason != "No." {
+		t.Errorf("the refused command is %s (%s), %v", got.State, got.Reason, err)
+	}
+}
+
+func TestMessageRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	w := controltest.New(t)
+	actor := workspace.Actor{Person: "boss", Role: workspace.Owner}
+	for _, m := range []conversation.Submission{
+		{Text: " \n"}, {Text: strings.Repeat("x", conversation.MaxText+1)}, {Text: "x", Key: strings.Repeat("k", control.MaxKey+1)},
+		{Text: "x", Session: strings.Repeat("s", session.MaxName+1)},
+	} {
+		m.Actor = actor
+		if _, err := w.Conversations.Submit(t.Context(), m); !errors.Is(err, workspace.ErrInvalid) {
+			t.Errorf("text of %d, key of %d, session of %d bytes: %v", len(m.Text), len(m.Key), len(m.Session), err)
+		}
+	}
+	if _, err := w.Conversations.Submit(t.Context(), conversation.Submission{Actor: actor, Text: "hello"}); err != nil {
+		t.Error(err)
+	}
+}
