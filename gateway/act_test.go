@@ -357,13 +357,17 @@ func TestTheOfflineResponderShowsTools(t *testing.T) {
 // TestE48_NamesOfSentFilesArePlain: what an agent calls a file does not reach the network as it is.
 func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
 	t.Parallel()
+	r := newRig(t, setup{extra: quiet, script: func(q *llmtest.Request) llmtest.Reply {
+		name := q.LastUser()
+		return turnOf(act("write_file", "path", name, "content", "some text"), act("send_file", "path", name))(q)
+	}})
 	for _, c := range []struct{ name, want string }{
 		{"a.txt", "a.txt"}, {"-rf.txt", "rf.txt"}, {"x;rm -rf.sh", "x_rm-rf.sh"}, {"a b.pdf", "a_b.pdf"}, {".profile", "profile.txt"},
 	} {
-		r := newRig(t, setup{extra: quiet, script: turnOf(act("write_file", "path", c.name, "content", "some text"), act("send_file", "path", c.name))})
 		bob := r.person(12)
-		r.say(bob, 12, "do it")
-		got := r.wait(bob, 2)[0]
+		before := len(r.tg.View().Sent(bob.ID))
+		r.say(bob, 12, c.name)
+		got := r.wait(bob, before+2)[before]
 		if len(got.Files) != 1 || got.Files[0].Name != c.want {
 			t.Errorf("%q came as %+v", c.name, got.Files)
 		}

@@ -136,8 +136,14 @@ func button(t *testing.T, m telegramtest.Message, label string) string {
 // said waits until a chat's messages hold a text.
 func (r *rig) said(chat telegramtest.Chat, text string) {
 	r.t.Helper()
+	r.saidAfter(chat, 0, text)
+}
+
+// saidAfter is said of what comes behind the first n messages.
+func (r *rig) saidAfter(chat telegramtest.Chat, n int, text string) {
+	r.t.Helper()
 	r.until(fmt.Sprintf("a message with %q", text), func(v telegramtest.View) bool {
-		return slices.ContainsFunc(v.Sent(chat.ID), func(m telegramtest.Message) bool { return !m.Deleted && strings.Contains(m.Text, text) })
+		return slices.ContainsFunc(v.Sent(chat.ID)[n:], func(m telegramtest.Message) bool { return !m.Deleted && strings.Contains(m.Text, text) })
 	})
 }
 

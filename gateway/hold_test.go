@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -288,42 +289,45 @@ func TestADomainsSystemIsAskedAndCallsBack(t *testing.T) {
 // What a system answers at once counts whatever it calls its type; what is not an answer is a no.
 func TestADomainsSystemAnswersAtOnce(t *testing.T) {
 	t.Parallel()
+	var answer atomic.Pointer[[2]string]
+	system := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", answer.Load()[0])
+		io.WriteString(w, answer.Load()[1])
+	}))
+	defer system.Close()
+	r := actRig(t, newAct(), fmt.Sprintf(payments, `, handler: webhook, url: "`+system.URL+`", secret: "0123456789abcdef-canary"`))
 	for _, c := range []struct{ mime, body, said, state string }{
 		{"text/plain", ` {"decision":"once","external_ref":"PAY-8"}`, "acted 1", "consumed|webhook|PAY-8"},
 		{"application/json", `{"decision":"deny","reason":"too dear"}`, "Their words: too dear. Do not", "denied|webhook|"},
 		{"application/json", `{"decision":"always"}`, "said no", "denied|webhook|"},
 		{"text/plain", `{"decision":`, "said no", "denied|webhook|"},
 	} {
-		system := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", c.mime)
-			io.WriteString(w, c.body)
-		}))
-		defer system.Close()
-		r := actRig(t, newAct(), fmt.Sprintf(payments, `, handler: webhook, url: "`+system.URL+`", secret: "0123456789abcdef-canary"`))
+		answer.Store(&[2]string{c.mime, c.body})
 		ana := r.person(11)
+		before := len(r.tg.View().Sent(ana.ID))
 		r.say(ana, 11, "act")
-		r.said(ana, c.said)
-		r.stored("the approval", `SELECT state, via, external_ref FROM approvals`, c.state)
+		r.saidAfter(ana, before, c.said)
+		r.stored("the approval", `SELECT state, via, external_ref FROM approvals ORDER BY id DESC LIMIT 1`, c.state)
 	}
 }
 
 func TestADomainsProgramDecides(t *testing.T) {
 	t.Parallel()
+	file := filepath.Join(t.TempDir(), "decide")
+	r := actRig(t, newAct(), fmt.Sprintf(payments, `, handler: command, command: ["/bin/sh", "`+file+`"]`))
 	for _, c := range []struct{ script, said, state string }{
 		{"sleep 5 & echo REF-2; exit 0", "acted 1", "consumed|command|REF-2"},
-		{"cat > $0.in; echo REF-1; exit 0", "acted 1", "consumed|command|REF-1"},
+		{"cat > $0.in; echo REF-1; exit 0", "acted 2", "consumed|command|REF-1"},
 		{"echo too dear; exit 3", "too dear", "denied|command|"},
 	} {
-		act := newAct()
-		file := filepath.Join(t.TempDir(), "decide")
 		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+c.script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		r := actRig(t, act, fmt.Sprintf(payments, `, handler: command, command: ["/bin/sh", "`+file+`"]`))
 		ana := r.person(11)
+		before := len(r.tg.View().Sent(ana.ID))
 		r.say(ana, 11, "act")
-		r.said(ana, c.said)
-		r.stored("the approval", `SELECT state, via, external_ref FROM approvals`, c.state)
+		r.saidAfter(ana, before, c.said)
+		r.stored("the approval", `SELECT state, via, external_ref FROM approvals ORDER BY id DESC LIMIT 1`, c.state)
 	}
 }
 

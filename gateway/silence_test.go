@@ -21,39 +21,49 @@ func TestNoFailureIsSilent(t *testing.T) {
 			return r
 		}
 	}
+	tests, alone := map[string]func(*rig){}, map[string]func(*rig){}
 	for _, c := range []struct {
 		name          string
 		script        llmtest.Script
 		says          string // a regular expression for the whole sentence
 		state, reason string
+		alone         bool // it counts for all who ask that model
 	}{
-		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
-		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
-		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth"},
-		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited"},
-		{"answers nothing", always(llmtest.Reply{}), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
-		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
-		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut"},
-		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m: .+\. Tell the owner\.`, "failed", "model_rejected"},
-		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m cannot be read: unreadable event: .* \([23] tries\)\. Please try again\.`, "failed", "model_malformed"},
+		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout", false},
+		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout", false},
+		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth", true},
+		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited", true},
+		{"answers nothing", always(llmtest.Reply{}), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty", false},
+		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty", false},
+		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut", false},
+		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m: .+\. Tell the owner\.`, "failed", "model_rejected", false},
+		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m cannot be read: unreadable event: .* \([23] tries\)\. Please try again\.`, "failed", "model_malformed", false},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, setup{script: c.script, extra: "sessions: {turn_timeout: 3s}\nreplies: {placeholder_after: 30s}"})
+		list := tests
+		if c.alone {
+			list = alone
+		}
+		list[c.name] = func(r *rig) {
+			r.answers(c.script)
 			ana := r.person(11)
 			r.say(ana, 11, "do it")
 			got := r.wait(ana, 1)
 			if want := regexp.MustCompile(`^` + c.says + ` \(run [0-9a-z]{6}\)$`); len(got) != 1 || !want.MatchString(got[0].Text) {
-				t.Errorf("said %q, want %s", texts(got), want)
+				r.t.Errorf("said %q, want %s", texts(got), want)
 			}
 			if state, reason := r.run(got[0].Text); state != c.state || reason != c.reason {
-				t.Errorf("the run ended %s (%s), want %s (%s)", state, reason, c.state, c.reason)
+				r.t.Errorf("the run ended %s (%s), want %s (%s)", state, reason, c.state, c.reason)
 			}
 			r.say(ana, 11, "again")
 			if got := r.wait(ana, 2); got[1].Text != "fine" {
-				t.Errorf("the next message: %q", got[1].Text)
+				r.t.Errorf("the next message: %q", got[1].Text)
 			}
-		})
+		}
+	}
+	s := setup{extra: "sessions: {turn_timeout: 3s}\nreplies: {placeholder_after: 30s}"}
+	together(t, s, tests)
+	for name, test := range alone {
+		together(t, s, map[string]func(*rig){name: test})
 	}
 }
 
