@@ -12,7 +12,7 @@ ROUNDS   ?= 5
 QUIET    := $(addprefix -gcflags=,$(addsuffix =-race=false,go.mau.fi/whatsmeow/socket go.mau.fi/util/exsync modernc.org/sqlite/lib))
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race lint fuzz crash bench house ids escapes ui shots fresh
+.PHONY: help build run check full race storms lint fuzz crash bench house ids escapes ui shots fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,15 +26,18 @@ run: build ## start the gateway; in a terminal also a chat with it, and both end
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 
-check: lint ids fresh escapes race ## the gate, the same here and in CI: under 12 minutes on two cores
+check: ## the gate, the same here and in CI: the tests under the race detector, and what else there is beside them
+	@$(MAKE) --no-print-directory -j2 race lint ids fresh escapes storms
 
 full: check ## the gate, then all that takes longer
 	$(MAKE) fuzz FUZZTIME=60s
 	$(MAKE) crash KILLS=500
 	$(GO) test -race $(QUIET) -count=5 -timeout 60m $(PKG)
 
-race: ## every test under the race detector, on SQLite and on PostgreSQL; without it what kills, traces or storms the daemon
-	.ci/browser .ci/postgres $(GO) test -race $(QUIET) -timeout 20m $(PKG)
+race: ## every test under the race detector, on SQLite and on PostgreSQL
+	.ci/browser .ci/postgres $(GO) test -race $(QUIET) -parallel 4 -timeout 20m $(PKG)
+
+storms: ## without the race detector: what kills, traces or storms the daemon, whatsmeow, which races by itself, and a look at all types
 	$(GO) test -run 'OnWhatsApp|EveryKey' ./gateway ./configs
 	$(GO) test -parallel 4 ./gateway/crashtest
 
