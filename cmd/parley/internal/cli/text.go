@@ -63,7 +63,10 @@ func Bare(text string) string {
 	if i := strings.LastIndex(rest, "\n</"); i >= 0 {
 		return rest[:i]
 	}
-	return strings.TrimPrefix(rest, "</")
+	if strings.HasPrefix(rest, "</") {
+		return "" // there is nothing between the marks
+	}
+	return rest
 }
 
 // Length is a time as people read it.
