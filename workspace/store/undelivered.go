@@ -112,10 +112,11 @@ func behind(parts []workspace.Part, dead int) []Span {
 	return out
 }
 
-// repeated is the doubt of a part that goes out again: if it may have been sent, it says so.
+// repeated is the doubt of a part that goes out again: if it may have been sent, it says so. Where only its placeholder may have
+// been, it repeats nothing, and the placeholder is still to be edited.
 func repeated(p workspace.Part) workspace.Doubt {
-	if p.Doubt == "" {
-		return ""
+	if p.Doubt == "" || p.Doubt == workspace.DoubtPlaceholder {
+		return p.Doubt
 	}
 	return workspace.DoubtMarked
 }

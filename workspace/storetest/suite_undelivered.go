@@ -82,8 +82,8 @@ func deadRetried(t *testing.T, s *store.Store) {
 	}
 }
 
-// A doubt is read as it was stored, in every state that it is kept in, and what was in doubt is retried marked; what a
-// network says is no doubt, whatever it says.
+// A doubt is read as it was stored, in every state that it is kept in, and what was in doubt is retried marked, but for an answer of
+// which only the placeholder may be there; what a network says is no doubt, whatever it says.
 func doubtKept(t *testing.T, s *store.Store) {
 	room := accept(t, s, NewChat(1).Message(s, "m", "x")).Input.RoomID
 	sending := store.Move{To: workspace.PartSending}
@@ -106,6 +106,8 @@ func doubtKept(t *testing.T, s *store.Store) {
 		{[]store.Move{sending, unknown, to(workspace.PartReady, "", "surely absent")}, "", "surely absent", "", false},
 		{[]store.Move{sending, unknown, to(workspace.PartParked, workspace.DoubtMarked, "past its age")}, workspace.DoubtMarked, "", workspace.DoubtMarked, true},
 		{[]store.Move{to(workspace.PartParked, "", "past its age")}, "", "past its age", "", true},
+		{[]store.Move{sending, unknown, to(workspace.PartReady, workspace.DoubtPlaceholder, ""),
+			to(workspace.PartParked, workspace.DoubtPlaceholder, "past its age")}, workspace.DoubtPlaceholder, "", workspace.DoubtPlaceholder, true},
 		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtDropped, "")}, workspace.DoubtDropped, "", workspace.DoubtMarked, true},
 		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtTwice, "")}, workspace.DoubtTwice, "", workspace.DoubtMarked, true},
 		{[]store.Move{to(workspace.PartDead, "", "sent once more, marked")}, "", "sent once more, marked.", "", true},
