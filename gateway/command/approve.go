@@ -3,14 +3,12 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
-	"parley/gateway/control/run"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -80,57 +78,4 @@ func quoted(ctx context.Context, c *all.Nouns, call control.Call, p workspace.Pr
 	call.Render = Render
 	_, err := c.Approvals.Decide(ctx, call, approval.Decision{Which: string(p.Approval), Choice: p.Choice})
 	return ended(c, call, err)
-}
-
-func renderApprovals(list []approval.Item) string {
-	if len(list) == 0 {
-		return "Nothing waits for an answer."
-	}
-	var b strings.Builder
-	cut := false
-	for _, ap := range list {
-		cut = cut || workspace.Line(ap.Text, 120) != ap.Text
-		fmt.Fprintf(&b, "- **%s** %s: `%s`", ap.Short, workspace.Line(ap.Tool, 40), strings.ReplaceAll(workspace.Line(ap.Text, 120), "`", "ˋ"))
-		if ap.Domain != "" {
-			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
-		}
-		fmt.Fprintf(&b, ", asked for by %s\n", ap.AskedBy)
-	}
-	if cut {
-		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")
-	}
-	b.WriteString("`/approve <id> once` or `deny` answers it.")
-	return b.String()
-}
-
-func renderApproval(v approval.Approval) string {
-	switch {
-	case v.State == workspace.ApprovalDenied:
-		return "Denied. It does not run."
-	case v.Approval.Grant == workspace.ForSession:
-		return fmt.Sprintf("Approved, and `%s` for the rest of this session. /new ends that.", workspace.Line(v.Tool, 40))
-	}
-	return "Approved, once. I go on."
-}
-
-func renderStoppedAll(v run.StoppedAll) string {
-	if v.Runs+v.Queued+v.Parts == 0 {
-		return "Nothing is running anywhere."
-	}
-	return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", control.Plural(v.Runs, "run"), control.Plural(v.Queued, "waiting message"), control.Plural(v.Parts, "unsent part"))
-}
-
-// approvalTold is how a question stands, in half a sentence.
-func approvalTold(v approval.Approval) string {
-	s := string(v.State)
-	if v.DeciderName != "" {
-		s += " by " + v.DeciderName
-	}
-	if v.Via != "" {
-		s += " (" + v.Via + ")"
-	}
-	if v.Domain != "" {
-		s += ", belongs to " + workspace.Line(v.Domain, 40)
-	}
-	return s
 }

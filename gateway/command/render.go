@@ -9,7 +9,6 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/gateway/control"
-	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
@@ -70,34 +69,6 @@ func Render(value any) string {
 		return fmt.Sprintf("I send %s and answer %s now.", control.Plural(v.Answers, "late answer"), control.Plural(v.Messages, "message"))
 	}
 	return "Done."
-}
-
-func helpText(c *all.Nouns, call control.Call) string {
-	return "Write to me as you would to a person. During an answer you can write on, or send /stop.\n\n" + list(c, call) +
-		"\n\n/help and a command's name tell more about it."
-}
-
-func list(c *all.Nouns, call control.Call) string {
-	var b strings.Builder
-	for _, cmd := range Shown(c, call) {
-		name := "/" + cmd.Name
-		if cmd.Args != "" {
-			name += " " + cmd.Args
-		}
-		fmt.Fprintf(&b, "- `%s` — %s\n", name, cmd.Help)
-	}
-	return strings.TrimRight(b.String(), "\n")
-}
-
-func explain(c Command) string {
-	s := fmt.Sprintf("`/%s` — %s.\nExample: `%s`", strings.TrimSpace(c.Name+" "+c.Args), c.Help, c.Example)
-	if len(c.Aliases) > 0 {
-		s += "\nAlso: /" + strings.Join(c.Aliases, ", /")
-	}
-	if text := c.more(); text != "" {
-		s += "\n\n" + text
-	}
-	return s
 }
 
 func renderStatus(v conversation.Status) string {
