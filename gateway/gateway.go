@@ -72,43 +72,63 @@ type Options struct {
 
 // Gateway is one running daemon as a value.
 type Gateway struct {
-	opt    Options
-	log    *slog.Logger
-	http   *http.Client // the one pooled client of SDKs
-	calls  *http.Client // the one of models
-	base   context.Context
-	cancel context.CancelFunc
-	began  time.Time
-	booted time.Time // by a clock that nobody can set
+	opt   Options
+	log   *slog.Logger
+	http  *http.Client // the one pooled client of SDKs
+	calls *http.Client // the one of models
 
-	store       *store.Store
-	blobs       *blob.Store
-	disk        *disk.Rule
-	sandbox     *snapshot.Sandbox
-	warden      *folder.Warden // of owners' folders
-	turns       *turn.Turns
-	deliver     *delivery.Outbox
-	transcripts *transcript.Cache
+	life
+	kept
+	stations
+	surfaces
+	bus       *bus.Bus
+	feed      *live.Feed
+	memory    *memory
+	snapshots *snapshot.Source
+	conf      fileState
+}
+
+// life is from Start to Stop.
+type life struct {
+	base    context.Context
+	cancel  context.CancelFunc
+	began   time.Time
+	booted  time.Time // by a clock that nobody can set
+	stops   stack
+	stopped sync.Once
+	stopErr error
+	failed  chan error // a part that cannot go on
+}
+
+// kept is where things are stored, and where commands run.
+type kept struct {
+	store   *store.Store
+	blobs   *blob.Store
+	disk    *disk.Rule
+	sandbox *snapshot.Sandbox
+	warden  *folder.Warden // of owners' folders
+}
+
+// stations are what a message passes.
+type stations struct {
+	channels    *transport.Channels
 	moves       *transport.Moves
+	logins      *transport.Logins
 	directory   *intake.Directory
 	intake      *intake.Receiver
-	stale       *delivery.Stale
+	turns       *turn.Turns
+	transcripts *transcript.Cache
 	questions   *approval.Questions
-	channels    *transport.Channels
-	logins      *transport.Logins
-	web         *webchat.Channel
-	api         *api.Server
-	bus         *bus.Bus
-	feed        *live.Feed
-	control     *all.Nouns
-	memory      *memory
-	snapshots   *snapshot.Source
-	conf        fileState
-	server      *server
-	stops       stack
-	stopped     sync.Once
-	stopErr     error
-	failed      chan error // a part that cannot go on
+	deliver     *delivery.Outbox
+	stale       *delivery.Stale
+}
+
+// surfaces are what people and programs use.
+type surfaces struct {
+	control *all.Nouns
+	api     *api.Server
+	web     *webchat.Channel
+	server  *server
 }
 
 // New prepares a gateway and does no IO.
@@ -131,7 +151,7 @@ func New(opt Options) *Gateway {
 	if opt.MemoryLimit == 0 {
 		opt.MemoryLimit = 200 << 20
 	}
-	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), failed: make(chan error, 1)}
+	return &Gateway{opt: opt, log: opt.Log, http: newHTTPClient(4 << 10), calls: newHTTPClient(16 << 10), life: life{failed: make(chan error, 1)}}
 }
 
 // newHTTPClient is a pooled client: SDKs' own keep two idle connections and spend the processor on new ones. Each
