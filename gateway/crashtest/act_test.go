@@ -157,7 +157,13 @@ func underWay(t *testing.T, _ row) {
 	s.boot()
 	chat := s.somebody()
 	s.say(chat, "something slow")
-	s.until("the command's work", func() bool { return len(s.work("ran.txt")) > 0 || s.d.gone() })
+	s.until("the command's work", func() bool {
+		ran, err := os.ReadFile(filepath.Join(fresh(s.work("ran.txt"), nil), "ran.txt"))
+		return err == nil && len(ran) > 0 || s.d.gone()
+	})
+	if s.d.gone() {
+		t.Fatal("the daemon ended by itself")
+	}
 	s.d.kill()
 	s.boot()
 	if said := s.answer(chat); !strings.Contains(said, "outcome unknown") || !strings.HasSuffix(said, "| ran") {
