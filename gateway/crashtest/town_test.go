@@ -31,7 +31,7 @@ type network struct {
 	trouble func()         // all the time, while the daemon is killed
 	strike  func(n int)    // the n-th bad thing of a storm
 	calm    func()         // ends both
-	taken   func(n int)    // has the daemon killed when the network has taken n more messages and edits, and not said so
+	taken   func(n int)    // has the daemon killed when the network has taken n more messages and edits, and not said so; 0: never
 	trace   func() tracing // how its acknowledgements are found in a trace
 }
 
@@ -217,7 +217,7 @@ func killed(t *testing.T, r row) {
 	t.Parallel()
 	kills, rng := killsWanted(t, r.few), dice(t)
 	w := newTown(t, r.net, earlySigns)
-	for n := 0; n < kills || r.doubt && w.log.Count(doubted) == 0 && n < 5*kills; n++ {
+	for n := 0; n < kills || r.doubt && w.log.Count(doubted) == 0 && n < 10*kills; n++ {
 		if n > 0 {
 			w.everybody() // nobody hears it yet
 		}
@@ -245,9 +245,11 @@ func (w *town) strikeDown(n, before int, rng *rand.Rand) {
 	w.t.Helper()
 	switch {
 	case n%2 == 1 && w.net.taken != nil:
-		w.net.taken(1 + rng.IntN(w.net.chats))
-		w.see("message that is taken", w.d.gone)
-		return
+		w.net.taken(1 + rng.IntN(2*w.net.chats)) // a placeholder, an edit of one, or an answer
+		w.see("message that is taken", func() bool { return w.d.gone() || len(w.answers()) == w.said() })
+		if w.net.taken(0); w.d.gone() {
+			return
+		}
 	case n%2 == 1 && rng.IntN(2) == 0: // while it takes up what was left
 	default:
 		w.answered(before + rng.IntN(w.net.chats))
