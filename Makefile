@@ -30,6 +30,7 @@ check: ## the gate, the same here and in CI: the tests under the race detector, 
 	@$(MAKE) --no-print-directory -j2 race lint ids fresh escapes storms
 
 full: check ## the gate, then all that takes longer
+	PARLEY_CALLS=10000 .ci/escapes
 	$(MAKE) fuzz FUZZTIME=60s
 	$(MAKE) crash KILLS=500
 	$(GO) test -race $(QUIET) -count=5 -timeout 60m $(PKG)
