@@ -26,8 +26,9 @@ run: build ## start the gateway; in a terminal also a chat with it, and both end
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 
-check: ## the gate, the same here and in CI: the tests under the race detector, and what else there is beside them
-	@$(MAKE) --no-print-directory -j2 race lint ids fresh escapes storms
+check: ## the gate, the same here and in CI: two lanes, first the tests under the race detector beside what only reads
+	@$(MAKE) --no-print-directory -j2 race lint ids fresh
+	@$(MAKE) --no-print-directory -j2 escapes storms
 
 full: check ## the gate, then all that takes longer
 	PARLEY_CALLS=10000 .ci/escapes
