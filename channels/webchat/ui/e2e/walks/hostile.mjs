@@ -97,7 +97,7 @@ export default {
     await questions(one).waitFor()
     const two = await w.page({ context: one.context() })
     await two.goto(one.url())
-    await questions(two).getByRole('button', allow).and(two.locator(':enabled')).waitFor()
+    for (const page of [one, two]) await questions(page).getByRole('button', allow).and(page.locator(':enabled')).waitFor()
     await Promise.all([one, two].map(p => p.evaluate(() => { [...document.querySelectorAll('.ask button')].find(b => b.textContent === 'Allow once').click() })))
     for (const page of [one, two]) {
       await questions(page).waitFor({ state: 'detached' })
