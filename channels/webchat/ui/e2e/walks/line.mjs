@@ -102,12 +102,12 @@ export default {
     await two.bringToFront()
     await send(two, 'slowly')
     for (const page of [one, two]) {
-      await answers(page).getByText('Answer to slowly').waitFor()
+      await answers(page).getByText('Answer to slow').waitFor()
       await page.getByRole('button', { name: 'Stop' }).waitFor()
     }
     const third = await w.page({ context: one.context() }) // comes in the middle
     await third.goto(one.url())
-    await answers(third).getByText('Answer to slowly').waitFor()
+    await answers(third).getByText('Answer to slow').waitFor()
     half.pass()
     for (const page of [one, two, third]) {
       const whole = await answered(page, 'is whole.')

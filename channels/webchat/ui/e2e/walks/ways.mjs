@@ -196,7 +196,7 @@ export default {
     await until('the composer has the focus again', () => composer(page).evaluate(e => e === document.activeElement))
     await page.keyboard.type('slowly')
     await page.keyboard.press('Enter')
-    await answers(page).getByText('You said: slowly').waitFor()
+    await answers(page).getByText('You said: slow').waitFor() // its last letters are kept back while a secret may begin with them
     await stopButton(page).waitFor()
     await page.keyboard.press('Escape') // stops
     await answers(page).getByText('Stopped here').waitFor()
@@ -221,6 +221,7 @@ export default {
     await page.waitForURL(/\/runs$/)
     await page.keyboard.press('Control+k')
     await page.keyboard.type('another')
+    await page.getByRole('option', { name: 'another' }).first().waitFor()
     await page.keyboard.press('Enter')
     await answered(page, 'You said: another')
     await page.keyboard.type('/')
