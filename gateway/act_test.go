@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
@@ -40,55 +39,19 @@ func withSandbox(b sandbox.Backend) func(*gateway.Options) {
 	return func(o *gateway.Options) { o.Sandbox = b }
 }
 
-func act(name string, pairs ...string) llmtest.Reply {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
-	args, _ := json.Marshal(m) // texts always marshal
-	return llmtest.Reply{Calls: []llmtest.Call{{Name: name, Args: string(args)}}}
-}
-
-// turnOf makes the calls one after the other, and then says what they came to.
-func turnOf(calls ...llmtest.Reply) llmtest.Script {
-	return func(q *llmtest.Request) llmtest.Reply {
-		if n := q.Round(); n < len(calls) {
-			return calls[n]
-		}
-		var said []string
-		for _, m := range q.Chat().Messages {
-			switch m.Role {
-			case "user":
-				said = nil
-			case "tool":
-				said = append(said, plainResult(m.Text()))
-			}
-		}
-		return llmtest.Reply{Text: strings.Join(said, " | ")}
-	}
-}
-
-// plainResult is a result without the marks that say that it is data.
-func plainResult(s string) string {
-	if first, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(first, "<outside-text") {
-		s = strings.TrimSuffix(rest, "\n</outside-text>")
-	}
-	return strings.ReplaceAll(s, "\n", "/")
-}
-
 // anaOwns names the owner, and keeps a slow machine from showing signs before the answer.
 const anaOwns = `people: [{id: ana, role: owner, accounts: [{channel: tg, user: "11"}]}]` + quiet
 
 func TestAnAgentActsForItsOwner(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
-		act("write_file", "path", "notes/a.txt", "content", "one\ntwo\n"),
-		act("edit_file", "path", "notes/a.txt", "old_text", "two", "new_text", "three"),
-		act("read_file", "path", "notes/a.txt"),
-		act("list_dir", "path", "notes"),
-		act("resolve_path", "kind", "docs", "filename", "plan.md"),
-		act("exec", "command", "wc -l < a.txt; id -u > who; pwd; cat /agent/SOUL.md | head -c 6; echo x > /agent/SOUL.md", "working_dir", "notes"),
-		act("send_file", "path", "notes/a.txt"),
+	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: llmtest.TurnOf(
+		llmtest.Act("write_file", "path", "notes/a.txt", "content", "one\ntwo\n"),
+		llmtest.Act("edit_file", "path", "notes/a.txt", "old_text", "two", "new_text", "three"),
+		llmtest.Act("read_file", "path", "notes/a.txt"),
+		llmtest.Act("list_dir", "path", "notes"),
+		llmtest.Act("resolve_path", "kind", "docs", "filename", "plan.md"),
+		llmtest.Act("exec", "command", "wc -l < a.txt; id -u > who; pwd; cat /agent/SOUL.md | head -c 6; echo x > /agent/SOUL.md", "working_dir", "notes"),
+		llmtest.Act("send_file", "path", "notes/a.txt"),
 	)})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
@@ -123,11 +86,11 @@ func TestAnAgentActsForItsOwner(t *testing.T) {
 
 func TestT16_AGuestActsInAFolderOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: anaOwns + "\n", agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
-		act("read_file", "path", "secret.txt"),
-		act("exec", "command", "echo hi"),
-		act("write_file", "path", "mine.txt", "content", "x"),
-		act("list_dir", "path", "."),
+	r := newRig(t, setup{extra: anaOwns + "\n", agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: llmtest.TurnOf(
+		llmtest.Act("read_file", "path", "secret.txt"),
+		llmtest.Act("exec", "command", "echo hi"),
+		llmtest.Act("write_file", "path", "mine.txt", "content", "x"),
+		llmtest.Act("list_dir", "path", "."),
 	)})
 	owners := filepath.Join(r.dir, "data/agents/assistant/work/owner-ana")
 	if err := os.MkdirAll(owners, 0o700); err != nil {
@@ -169,7 +132,7 @@ func TestT16_FoldersAreForOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, setup{extra: anaOwns, agent: fmt.Sprintf(`, folders: [{path: %q, as: notes, mode: rw}]`, dir), access: "{dm: open, groups: open, require_mention: false}",
-		script: turnOf(act("read_file", "path", "notes/plan"), act("write_file", "path", "notes/new", "content", "x"))})
+		script: llmtest.TurnOf(llmtest.Act("read_file", "path", "notes/plan"), llmtest.Act("write_file", "path", "notes/new", "content", "x"))})
 	ana, bob := r.person(11), r.person(12)
 	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
 	r.say(bob, 12, "look")
@@ -195,7 +158,7 @@ func TestT16_FoldersAreForOwners(t *testing.T) {
 
 func TestExecWithoutASandboxIsNeitherShownNorRun(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", script: turnOf(act("exec", "command", "echo hi"))})
+	r := newRig(t, setup{extra: anaOwns, agent: ", tools: {exec: allow}", script: llmtest.TurnOf(llmtest.Act("exec", "command", "echo hi"))})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
 	if got := r.wait(ana, 1)[0].Text; !strings.Contains(got, "does not work here: no exec: sandbox.backend is none") {
@@ -208,7 +171,7 @@ func TestPolicyOfPlacesNarrows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{
 		extra:  anaOwns + "\ntools: {deny: [resolve_path]}\nroutes: [{channel: tg, peer: \"11\", agent: assistant, tools: {deny: [list_dir]}}]",
-		script: turnOf(act("list_dir", "path", "."), act("resolve_path", "kind", "docs", "filename", "x")),
+		script: llmtest.TurnOf(llmtest.Act("list_dir", "path", "."), llmtest.Act("resolve_path", "kind", "docs", "filename", "x")),
 	})
 	ana, bob := r.person(11), r.person(12)
 	r.say(ana, 11, "do it")
@@ -225,10 +188,10 @@ func TestPolicyOfPlacesNarrows(t *testing.T) {
 // owner's button, and a no is a no.
 func TestACommandIsAllowedAskedAndRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: anaOwns, agent: `, tools: {exec: allowlist, exec_allow: [{program: echo, args: [hello, "*"]}]}`, opt: withSandbox(proven(t)), script: turnOf(
-		act("exec", "command", "echo hello 'a  b'"),
-		act("exec", "command", "echo hello; echo more"),
-		act("exec", "command", "echo never > never.txt"),
+	r := newRig(t, setup{extra: anaOwns, agent: `, tools: {exec: allowlist, exec_allow: [{program: echo, args: [hello, "*"]}]}`, opt: withSandbox(proven(t)), script: llmtest.TurnOf(
+		llmtest.Act("exec", "command", "echo hello 'a  b'"),
+		llmtest.Act("exec", "command", "echo hello; echo more"),
+		llmtest.Act("exec", "command", "echo never > never.txt"),
 	)})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
@@ -259,9 +222,9 @@ func TestACommandIsAllowedAskedAndRefused(t *testing.T) {
 // TestAnAgentActsInALocalSession: by the API, as WebChat reads it: the file stands in the transcript and can be fetched.
 func TestAnAgentActsInALocalSession(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: turnOf(
-		act("write_file", "path", "r.csv", "content", "a,b\n"), act("read_file", "path", "r.csv"), act("edit_file", "path", "r.csv", "old_text", "b", "new_text", "c"),
-		act("list_dir", "path", "."), act("exec", "command", "cat r.csv"), act("send_file", "path", "r.csv"))})
+	r := newRig(t, setup{agent: ", tools: {exec: allow}", opt: withSandbox(proven(t)), script: llmtest.TurnOf(
+		llmtest.Act("write_file", "path", "r.csv", "content", "a,b\n"), llmtest.Act("read_file", "path", "r.csv"), llmtest.Act("edit_file", "path", "r.csv", "old_text", "b", "new_text", "c"),
+		llmtest.Act("list_dir", "path", "."), llmtest.Act("exec", "command", "cat r.csv"), llmtest.Act("send_file", "path", "r.csv"))})
 	c := r.client()
 	got, err := c.Send(t.Context(), client.Message{Text: "do it", Wait: 60})
 	if err != nil {
@@ -359,7 +322,7 @@ func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, setup{extra: quiet, script: func(q *llmtest.Request) llmtest.Reply {
 		name := q.LastUser()
-		return turnOf(act("write_file", "path", name, "content", "some text"), act("send_file", "path", name))(q)
+		return llmtest.TurnOf(llmtest.Act("write_file", "path", name, "content", "some text"), llmtest.Act("send_file", "path", name))(q)
 	}})
 	for _, c := range []struct{ name, want string }{
 		{"a.txt", "a.txt"}, {"-rf.txt", "rf.txt"}, {"x;rm -rf.sh", "x_rm-rf.sh"}, {"a b.pdf", "a_b.pdf"}, {".profile", "profile.txt"},
@@ -377,7 +340,7 @@ func TestE48_NamesOfSentFilesArePlain(t *testing.T) {
 // TestAFileThatCannotBeDeliveredIsTold: the room hears of it once.
 func TestAFileThatCannotBeDeliveredIsTold(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{extra: quiet, script: turnOf(act("write_file", "path", "a.txt", "content", "x"), act("send_file", "path", "a.txt"))})
+	r := newRig(t, setup{extra: quiet, script: llmtest.TurnOf(llmtest.Act("write_file", "path", "a.txt", "content", "x"), llmtest.Act("send_file", "path", "a.txt"))})
 	r.tg.AddFault(telegramtest.Fault{Method: "sendDocument", Do: telegramtest.Reply, Status: 400, Body: `{"ok":false,"error_code":400,"description":"Bad Request: wrong file"}`})
 	bob := r.person(12)
 	r.say(bob, 12, "do it")
@@ -393,12 +356,12 @@ func TestFoldersAreWhereCommandsLookForThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newRig(t, setup{extra: anaOwns, agent: fmt.Sprintf(`, tools: {exec: allow}, folders: [{path: %q, as: notes}, {path: %q, as: code, mode: rw}]`, ro, rw), opt: withSandbox(proven(t)),
-		script: turnOf(
-			act("exec", "command", "cat notes/plan; echo made > code/out; touch notes/x 2>/dev/null || echo read-only"),
-			act("exec", "command", "cat out", "working_dir", "code"),
-			act("read_file", "path", "code/out"),
-			act("write_file", "path", "code/out", "content", "by a tool"),
-			act("exec", "command", "cat code/out"))})
+		script: llmtest.TurnOf(
+			llmtest.Act("exec", "command", "cat notes/plan; echo made > code/out; touch notes/x 2>/dev/null || echo read-only"),
+			llmtest.Act("exec", "command", "cat out", "working_dir", "code"),
+			llmtest.Act("read_file", "path", "code/out"),
+			llmtest.Act("write_file", "path", "code/out", "content", "by a tool"),
+			llmtest.Act("exec", "command", "cat code/out"))})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
 	got := r.wait(ana, 1)[0].Text

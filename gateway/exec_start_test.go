@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
 	"parley/tools/sandbox"
 )
@@ -74,7 +75,7 @@ func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			box := newLateBox()
-			r := newRig(t, setup{script: turnOf(act("exec", "command", "echo hello")), agent: ", tools: {exec: " + c.exec + "}", opt: withSandbox(box), extra: actors + quiet})
+			r := newRig(t, setup{script: llmtest.TurnOf(llmtest.Act("exec", "command", "echo hello")), agent: ", tools: {exec: " + c.exec + "}", opt: withSandbox(box), extra: actors + quiet})
 			ana := r.person(11)
 			r.say(ana, 11, "say hello")
 			r.stored("the call stands and has not begun", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|planned")
@@ -94,7 +95,7 @@ func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 func TestStopEndsAWaitForTheSandbox(t *testing.T) {
 	t.Parallel()
 	box := newLateBox()
-	r := newRig(t, setup{script: turnOf(act("exec", "command", "echo hello")), agent: ", tools: {exec: allow}", opt: withSandbox(box),
+	r := newRig(t, setup{script: llmtest.TurnOf(llmtest.Act("exec", "command", "echo hello")), agent: ", tools: {exec: allow}", opt: withSandbox(box),
 		extra: actors + "replies: {typing_after: 20ms, placeholder_after: 20ms}"})
 	ana := r.person(11)
 	r.say(ana, 11, "say hello")

@@ -88,10 +88,10 @@ func inode(file string) uint64 {
 // and after. The turn ends for all to see, and nothing was done twice.
 func notRunAgain(t *testing.T, r row) {
 	t.Parallel()
-	s := newActs(t, testProgram, turnOf(
-		act("exec", "command", "echo ran >> ran.txt"),
-		act("write_file", "path", "note.txt", "content", "kept"),
-		act("send_file", "path", "note.txt"),
+	s := newActs(t, testProgram, llmtest.TurnOf(
+		llmtest.Act("exec", "command", "echo ran >> ran.txt"),
+		llmtest.Act("write_file", "path", "note.txt", "content", "kept"),
+		llmtest.Act("send_file", "path", "note.txt"),
 	))
 	points, unknown := 0, 0
 	for _, unit := range []string{"commit step", "committed step", "commit finish", "committed finish"} {
@@ -145,9 +145,9 @@ func notRunAgain(t *testing.T, r row) {
 // underWay kills the binary that people run while the command does its work: it is not run again.
 func underWay(t *testing.T, _ row) {
 	t.Parallel()
-	slow := turnOf(act("exec", "command", "echo ran >> ran.txt; sleep 30"), act("read_file", "path", "ran.txt"))
-	all := turnOf(act("write_file", "path", "a/b.txt", "content", "one"), act("edit_file", "path", "a/b.txt", "old_text", "one", "new_text", "two"),
-		act("read_file", "path", "a/b.txt"), act("list_dir", "path", "a"), act("exec", "command", "cat b.txt", "working_dir", "a"), act("send_file", "path", "a/b.txt"))
+	slow := llmtest.TurnOf(llmtest.Act("exec", "command", "echo ran >> ran.txt; sleep 30"), llmtest.Act("read_file", "path", "ran.txt"))
+	all := llmtest.TurnOf(llmtest.Act("write_file", "path", "a/b.txt", "content", "one"), llmtest.Act("edit_file", "path", "a/b.txt", "old_text", "one", "new_text", "two"),
+		llmtest.Act("read_file", "path", "a/b.txt"), llmtest.Act("list_dir", "path", "a"), llmtest.Act("exec", "command", "cat b.txt", "working_dir", "a"), llmtest.Act("send_file", "path", "a/b.txt"))
 	s := newActs(t, realProgram, func(q *llmtest.Request) llmtest.Reply {
 		if strings.Contains(q.LastUser(), "slow") {
 			return slow(q)

@@ -86,7 +86,7 @@ func approvedAtEveryLine(t *testing.T, _ row) {
 // acts is a model that calls act once a turn and then tells what came of it.
 func acts(q *llmtest.Request) llmtest.Reply {
 	if q.Round() == 0 && strings.Contains(q.LastUser(), "act") {
-		return act("act", "line", "touch x")
+		return llmtest.Act("act", "line", "touch x")
 	}
 	if res := q.ToolResults(); len(res) > 0 && q.Round() > 0 {
 		return llmtest.Reply{Text: "result: " + res[len(res)-1]}

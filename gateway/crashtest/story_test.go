@@ -4,10 +4,8 @@ package crashtest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -103,41 +101,4 @@ func (s *story) answer(chat telegramtest.Chat) (text string) {
 		return i >= 0
 	})
 	return text
-}
-
-// act is a reply that calls a tool with arguments that are texts.
-func act(name string, pairs ...string) llmtest.Reply {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
-	args, _ := json.Marshal(m) // texts always marshal
-	return llmtest.Reply{Calls: []llmtest.Call{{Name: name, Args: string(args)}}}
-}
-
-// turnOf makes the calls one after the other, and then says what they came to.
-func turnOf(calls ...llmtest.Reply) llmtest.Script {
-	return func(q *llmtest.Request) llmtest.Reply {
-		if n := q.Round(); n < len(calls) {
-			return calls[n]
-		}
-		var said []string
-		for _, m := range q.Chat().Messages {
-			switch m.Role {
-			case "user":
-				said = nil
-			case "tool":
-				said = append(said, plainResult(m.Text()))
-			}
-		}
-		return llmtest.Reply{Text: strings.Join(said, " | ")}
-	}
-}
-
-// plainResult is a result without the marks that say that it is data.
-func plainResult(s string) string {
-	if first, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(first, "<outside-text") {
-		s = strings.TrimSuffix(rest, "\n</outside-text>")
-	}
-	return strings.ReplaceAll(s, "\n", "/")
 }
