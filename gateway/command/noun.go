@@ -94,7 +94,7 @@ func rendered(c Command) Command {
 	}
 	c.check = func(args []string) error {
 		if a, argument := chosen(args); !a.takes(argument) {
-			return row(c.Name).wrong(argument)
+			return c.wrong(argument)
 		}
 		return nil
 	}
@@ -111,14 +111,4 @@ func export(ctx context.Context, c *all.Nouns, call control.Call, args []string)
 	call.Render = session.Export.Said
 	_, err := session.Export.Call(ctx, c.Sessions, call, session.ExportIn{Format: first(args)})
 	return err
-}
-
-// row is a row of the table by its name.
-func row(name string) Command {
-	for _, c := range Table() {
-		if c.Name == name {
-			return c
-		}
-	}
-	return Command{Name: name}
 }

@@ -66,6 +66,16 @@ func Table() []Command {
 	return slices.Concat(talk(), decisions(), settings(), gauges())
 }
 
+// row is a row of the table by its name.
+func row(name string) Command {
+	for _, c := range Table() {
+		if c.Name == name {
+			return c
+		}
+	}
+	return Command{Name: name}
+}
+
 // talk is what is said about the conversation itself.
 func talk() []Command {
 	return []Command{
