@@ -28,3 +28,9 @@ export const visit = (page, where) => page.evaluate(where => {
 }, where)
 
 export const bodyOf = answer => answer.locator('.md')
+
+// openAll opens these, which are so many: each is there before the first is clicked.
+export async function openAll(buttons, n) {
+  await buttons.nth(n - 1).waitFor()
+  for (let i = 0; i < n; i++) await buttons.nth(i).click()
+}

@@ -100,6 +100,6 @@ export default {
     await main(page).getByText('Completed', { exact: true }).first().waitFor()
     await page.goto(`${w.base}/chat/${encodeURIComponent(run.session)}`)
     await answered(page, 'Done after all.')
-    same(await answers(page).filter({ hasText: 'Done after all.' }).count(), 1, 'answers')
+    await until('answers', async () => await answers(page).filter({ hasText: 'Done after all.' }).count() === 1)
   },
 }

@@ -1,4 +1,4 @@
-import { answered, answers, composer, send } from '../page.mjs'
+import { answered, answers, composer, openAll, send } from '../page.mjs'
 import { check, same, until } from '../world.mjs'
 
 const main = page => page.getByRole('main')
@@ -37,9 +37,9 @@ export default {
     await page.goto(`${w.base}/needs`)
     await questions(page).first().waitFor()
     const took = Date.now() - began
-    same(await questions(page).count(), 20, 'questions that are drawn at once')
+    await until('questions that are drawn at once', async () => await questions(page).count() === 20)
     await main(page).getByRole('button', { name: 'Show more of 200' }).click()
-    same(await questions(page).count(), 40, 'questions after more are asked for')
+    await until('questions after more are asked for', async () => await questions(page).count() === 40)
     const shown = await main(page).innerText()
     check(!/[\u202a-\u202e\u0007\u001b]/.test(shown) && /202E/.test(shown), 'what is invisible is hidden')
     same(await main(page).locator('img, script, a[href^="javascript"]').count(), 0, 'markup of a command')
@@ -50,7 +50,7 @@ export default {
     const place = await top()
     await questions(page).first().getByRole('button', deny).click()
     await questions(page).first().getByText('This question is over.').waitFor()
-    same([await questions(page).first().getByRole('button').count(), await questions(page).count()], [0, 40], 'buttons of a question that is over, questions')
+    await until('buttons of a question that is over, questions', async () => await questions(page).first().getByRole('button').count() === 0 && await questions(page).count() === 40)
     check(await top() > place - 60, `the next question jumped from ${place} to ${await top()}`)
     await second.getByRole('button', deny).click()
     await until('two decided', async () => (await pending(w)).length === many - 2)
@@ -150,7 +150,7 @@ export default {
     await send(page, 'tools')
     await answered(page, 'Looked.')
     await page.getByRole('button', { name: /^4 steps/ }).click()
-    for (const step of await page.getByRole('button', { name: /^Tool / }).all()) await step.click()
+    await openAll(page.getByRole('button', { name: /^Tool / }), 4)
     await until('what is invisible is shown', async () => /U\+202E/.test(await main(page).innerText()))
     check(!/[\u202a-\u202e\u0007]/.test(await main(page).innerText()), 'what is invisible is hidden')
     same(await main(page).locator('img, script, iframe, a[href^="javascript"]').count(), 0, 'markup of a call')
@@ -158,8 +158,9 @@ export default {
     await show.click()
     const { items: [run] } = await w.api('GET', '/v1/runs')
     await page.goto(`${w.base}/runs/${run.id}`)
-    await main(page).locator('.moments > li > details > summary', { hasText: 'edit_file' }).waitFor()
-    for (const moment of await main(page).locator('.moments > li > details > summary').all()) await moment.click()
+    const moments = main(page).locator('.moments > li > details > summary')
+    await moments.filter({ hasText: 'edit_file' }).waitFor() // the timeline has come, all of it
+    await openAll(moments, await moments.count())
     await main(page).getByRole('region', { name: 'Change' }).waitFor()
     check(!/[\u202a-\u202e\u0007]/.test(await main(page).innerText()), 'what is invisible is hidden on the page of the run')
     same(await main(page).locator('img, script, iframe, a[href^="javascript"]').count(), 0, 'markup on the page of the run')

@@ -39,7 +39,7 @@ export default {
     same([said('user'), said('assistant')], [3, 3], 'what is stored')
     await page.reload()
     await answered(page, 'You said: Written while it was away')
-    same([await mine(page).count(), await answers(page).count()], [3, 3], 'after a reload')
+    await until('after a reload', async () => await mine(page).count() === 3 && await answers(page).count() === 3)
   },
 
   async 'offline'(w) {

@@ -38,7 +38,7 @@ export default {
 
     await goTo(w, page, '/runs?state=user_stopped')
     await rows(page).getByText('slow one').waitFor()
-    same(await rows(page).count(), 1, 'runs in this state')
+    await until('runs in this state', async () => await rows(page).count() === 1)
     await main(page).getByLabel('State').selectOption('failed')
     await page.waitForURL(/state=failed/)
     await main(page).getByText('No run fits').waitFor()
@@ -55,7 +55,7 @@ export default {
     await main(page).locator('.chart canvas').waitFor()
     await main(page).getByRole('link', { name: 'By agent' }).click()
     await rows(page).getByRole('link', { name: 'Assistant' }).waitFor()
-    same(await rows(page).count(), 1, 'agents that ran')
+    await until('agents that ran', async () => await rows(page).count() === 1)
 
     await goTo(w, page, '/agents')
     await rows(page).getByText('fallback', { exact: true }).waitFor() // and not an assignment

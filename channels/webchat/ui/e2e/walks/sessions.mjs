@@ -16,7 +16,7 @@ export default {
     await page.getByRole('heading', { name: 'What shall we do?' }).waitFor()
     await send(page, 'About pears')
     await answered(page, 'You said: About pears')
-    same(await answers(page).count(), 1, 'answers in the second')
+    await until('answers in the second', async () => await answers(page).count() === 1)
     await session(page, 'About apples').click()
     await answered(page, 'You said: About apples')
     same(await session(page, 'About apples').getAttribute('aria-current'), 'page', 'the one that is shown')

@@ -17,12 +17,6 @@ const rounds = list => async (ask, say) => {
 // ready waits until the sandbox has been tried: before that there is no exec.
 const ready = w => until('the sandbox to be tried', async () => /sandbox self-test passed|command execution disabled/.test(w.log))
 
-// unfold shows every step.
-async function unfold(page) {
-  const folded = page.getByRole('button', { name: /^\d+ steps/ })
-  for (const b of await folded.all()) await b.click()
-}
-
 export default {
   async 'files are written, replaced, changed and read'(w) {
     const first = '# Plan\n\n1. Buy milk\n2. Call Ada\n'
@@ -39,7 +33,8 @@ export default {
     await answered(page, 'All of it is done.')
     const folded = page.getByRole('button', { name: /^8 steps/ })
     check(/2 refused/.test(await folded.innerText()) && /1 failed/.test(await folded.innerText()), `the fold says ${await folded.innerText()}`)
-    await unfold(page)
+    await folded.click()
+    await step(page, 'write_file').nth(1).waitFor()
 
     check(/new, 32 B/.test(await step(page, 'write_file').first().innerText()), 'a new file is not said to be new')
     check(/replaced, 41 B/.test(await step(page, 'write_file').last().innerText()), 'a replaced file is not said to be replaced')
@@ -100,7 +95,7 @@ export default {
     const sent = answers(page).locator('.files a')
     await until('all files', async () => await sent.count() === 6)
     const picture = answers(page).getByRole('img')
-    same(await picture.count(), 1, 'pictures')
+    await until('pictures', async () => await picture.count() === 1)
     await until('the picture is drawn', () => picture.evaluate(i => i.complete && i.naturalWidth > 0))
     for (const link of await answers(page).getByRole('link', { name: /save the file/ }).all()) {
       const saved = page.waitForEvent('download')
