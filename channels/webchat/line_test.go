@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -254,4 +255,39 @@ func TestPageFiles(t *testing.T) {
 			t.Errorf("%s without its policy", c.path)
 		}
 	}
+}
+
+// The gateway says that it is ready a moment before its channels run: a page that comes then waits, and is refused only when
+// the channel does not begin, or has ended.
+func TestAPageWaitsForTheChannelToBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		c := New(Options{})
+		early := &line{who: Person{ID: "ana"}, ctx: ctx}
+		if err := c.enter(early); !errors.Is(err, errStopped) {
+			t.Fatalf("nothing began, and a page was let in: %v", err)
+		}
+		entered := make(chan error, 1)
+		go func() { entered <- c.enter(early) }()
+		synctest.Wait()
+		select {
+		case err := <-entered:
+			t.Fatalf("a page did not wait: %v", err)
+		default:
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Run(ctx, taking{}) }()
+		if err := <-entered; err != nil {
+			t.Errorf("a page that waited: %v", err)
+		}
+		c.leave(early)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		if err := c.enter(&line{who: Person{ID: "ana"}, ctx: t.Context()}); !errors.Is(err, errStopped) || time.Since(began) > 0 {
+			t.Errorf("after the end: %v after %s", err, time.Since(began))
+		}
+	})
 }

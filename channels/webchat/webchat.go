@@ -93,7 +93,8 @@ type Options struct {
 
 // Channel is WebChat. Run makes it live; the rest is safe for concurrent use at any time.
 type Channel struct {
-	opt Options
+	opt   Options
+	began chan struct{} // closed when Run begins for the first time
 
 	mu    sync.Mutex
 	ctx   context.Context // Run's; nil: it does not run
@@ -132,7 +133,7 @@ func New(o Options) *Channel {
 	if o.SlowAfter == 0 {
 		o.SlowAfter = 10 * time.Second
 	}
-	return &Channel{opt: o, lines: map[*line]struct{}{}, came: make(chan struct{}), posts: map[string]*posts{}}
+	return &Channel{opt: o, began: make(chan struct{}), lines: map[*line]struct{}{}, came: make(chan struct{}), posts: map[string]*posts{}}
 }
 
 // Traits implements channels.Describer.
@@ -150,6 +151,11 @@ func (c *Channel) Run(ctx context.Context, in channels.Intake) error {
 	defer fatal(nil)
 	c.mu.Lock()
 	c.ctx, c.in, c.fatal = run, in, fatal
+	select {
+	case <-c.began:
+	default:
+		close(c.began)
+	}
 	c.report(in)
 	c.mu.Unlock()
 	<-run.Done()
@@ -190,8 +196,18 @@ var (
 	errStopped = errors.New("webchat is not running")
 )
 
+// startWithin is how long a page waits for the channel to begin: the gateway listens a moment before its channels run.
+const startWithin = 5 * time.Second
+
 // enter counts a line in; leave must follow.
 func (c *Channel) enter(l *line) error {
+	wait, cancel := context.WithTimeout(l.ctx, startWithin)
+	defer cancel()
+	select {
+	case <-c.began:
+	case <-wait.Done():
+		return errStopped
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {

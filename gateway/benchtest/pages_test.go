@@ -130,7 +130,13 @@ func openPage(b *testing.B, address, token string) *websocket.Conn {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Second)
 	defer cancel()
-	ws, _, err := websocket.Dial(ctx, "ws://"+address+"/v1/live", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	dial := func() (*websocket.Conn, *http.Response, error) {
+		return websocket.Dial(ctx, "ws://"+address+"/v1/live", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	}
+	ws, answer, err := dial()
+	for err != nil && answer != nil && answer.StatusCode == http.StatusServiceUnavailable { // an older gateway is ready before its pages are
+		ws, answer, err = dial()
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
