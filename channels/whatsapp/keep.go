@@ -260,7 +260,7 @@ func (v *deviceStore) device(ctx context.Context) (*wastore.Device, error) {
 	}
 	dev := all[len(all)-1] // a login that was cut between saving the new one and deleting the old leaves two
 	dev.Container = owned{v.container}
-	dev.Sessions = signalSessions{dev.Sessions, dev.EventBuffer.DoDecryptionTxn}
+	guard(dev)
 	return dev, nil
 }
 

@@ -60,6 +60,23 @@ func TestMessageIsSentAgainToWhoeverCouldNotReadIt(t *testing.T) {
 	})
 }
 
+// A person's devices have a session each, also for the first message after a start.
+func TestFirstMessageAfterAStartIsReadOnEveryDevice(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	r.net.Write(whatsapptest.In{From: ana.Phone, Text: "hello"}) // tells that her number and her LID are one
+	r.in.text(t, "hello")
+	for _, text := range []string{"to a device that never got any", "to one that did"} {
+		r.halt()
+		r.ready()
+		r.send(channels.Post{To: r.dm(ana), Text: text})
+	}
+	if c := r.net.Complaints(); len(c) > 0 {
+		t.Errorf("the network complains: %q", c)
+	}
+}
+
 func TestT15_NothingIsPreviewedOrMentioned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)

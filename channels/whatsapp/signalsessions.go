@@ -10,9 +10,10 @@ import (
 
 	"go.mau.fi/libsignal/state/record"
 	wastore "go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
 )
 
-// A device's sessions are kept from two ways in which whatsmeow and libsignal lose them. After either the other side could
+// A device's sessions are kept from ways in which whatsmeow and libsignal lose them. After any of them the other side could
 // read nothing more ("Waiting for this message") until it has asked again, or it gives up.
 //
 // Sending and receiving both move a session's ratchet. whatsmeow reads the sessions of all devices, encrypts, and writes them
@@ -22,6 +23,10 @@ import (
 // Somebody with whom there are several sessions, as after a question for a message, writes by any of them. libsignal tries
 // them in turn, and each that cannot read the message is left moved by it (DecryptWithState of its SessionCipher.go), where
 // other implementations try on a copy. So of a record that is written, only the session that is current may have moved.
+//
+// A session belongs to one device of a person. Where whatsmeow finds somebody's LID in the database, and not in the cache that
+// a start leaves empty, it takes the device off the address (GetManyLIDsForPNs of its lidmap.go; a later version does not): the
+// first message after a start went to linked devices by the phone's session. So the device is put back.
 
 // errMoved says that a message arrived while another was encrypted for its writer.
 var errMoved = errors.New("a session was moved by what arrived")
@@ -32,6 +37,24 @@ const movedMost = 8 // tries of one send
 type signalSessions struct {
 	wastore.SessionStore
 	txn func(context.Context, func(context.Context) error) error // holds the file's one writer
+}
+
+// guard puts all of that between whatsmeow and a device's store.
+func guard(dev *wastore.Device) {
+	dev.Sessions = signalSessions{dev.Sessions, dev.EventBuffer.DoDecryptionTxn}
+	dev.LIDs = deviceLIDs{dev.LIDs}
+}
+
+// deviceLIDs keeps the device's number in an address that is translated.
+type deviceLIDs struct{ wastore.LIDStore }
+
+func (l deviceLIDs) GetManyLIDsForPNs(ctx context.Context, numbers []types.JID) (map[types.JID]types.JID, error) {
+	got, err := l.LIDStore.GetManyLIDsForPNs(ctx, numbers)
+	for number, lid := range got {
+		lid.Device = number.Device
+		got[number] = lid
+	}
+	return got, err
 }
 
 // readKey is the context's key of what a send has read: *map[string][]byte.

@@ -138,3 +138,36 @@ func TestSendStandsOnWhatItRead(t *testing.T) {
 	}
 	us.read(ana.write("after it"), "after it")
 }
+
+// An address keeps its device where the LID is read from the database, as it is once after each start.
+func TestAddressKeepsItsDeviceAfterAStart(t *testing.T) {
+	t.Parallel()
+	s, k := offline(t)
+	number, lid := types.NewJID("4917633330003", types.DefaultUserServer), types.NewJID("190000000000033", types.HiddenUserServer)
+	if err := s.cli.Store.LIDs.PutLIDMapping(t.Context(), lid, number); err != nil {
+		t.Fatal(err)
+	}
+	k.mu.Lock()
+	v, err := reload(t, k)
+	k.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := v.device(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := number
+	linked.Device = 7
+	for range 2 { // from the database, and from the cache
+		got, err := dev.LIDs.GetManyLIDsForPNs(t.Context(), []types.JID{number, linked})
+		if err != nil || len(got) != 2 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		for from, to := range got {
+			if to.User != lid.User || to.Device != from.Device {
+				t.Errorf("%s is %s", from, to)
+			}
+		}
+	}
+}

@@ -19,7 +19,7 @@ import (
 // onWhatsAppToo are the rows of WhatsApp, which a build may leave out.
 func onWhatsAppToo() []row {
 	return []row{
-		{name: "R01_R03_R05_whatsapp_killed", run: killed, net: onWhatsApp, few: 6}, // message ids are made of our tokens: nothing comes twice
+		{name: "R01_R03_R05_whatsapp_killed", run: killed, net: onWhatsAppAndLinked, few: 6}, // ids are made of our tokens: nothing comes twice
 		{name: "R03_whatsapp_storm", run: storm, net: onWhatsAppAndLinked, few: 6},
 		{name: "R01_whatsapp_acknowledged", run: acknowledged, net: onWhatsApp, few: 2},
 		{name: "R01_whatsapp_acknowledged_without_fsync", run: acknowledged, net: onWhatsApp, few: 2, blind: true},
