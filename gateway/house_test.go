@@ -68,7 +68,7 @@ gateway/api/signin        -> gateway/api/limit gateway/api/wire
 gateway/api/once          -> gateway/api/wire gateway/control workspace
 gateway/api/stream        -> gateway/api/limit gateway/api/wire gateway/bus gateway/control gateway/control/* gateway/live gateway/logbook gateway/spec agentloop workspace
 gateway/api               -> gateway/api/* gateway/control gateway/control/* gateway/live gateway/spec channels workspace
-gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop agentloop/llm channels workspace workspace/disk
+gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop channels workspace
 gateway/task              -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
 configs                   ->

@@ -41,7 +41,7 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	var decided approval.Approval
+	var answered approval.Approval
 	var err error
 	system := scopedCall(r)
 	switch {
@@ -52,8 +52,8 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 	case q.ExternalRef != "":
 		err = wire.Invalid("external_ref belongs to a domain's own system.")
 	default:
-		decided, err = a.control.Approvals.Decide(r.Context(), a.call(r), approval.Decision{Which: id, Choice: workspace.Choice(q.Decision),
-			Reason: q.Reason})
+		answered, err = approval.Decide.Call(r.Context(), a.control.Approvals, a.call(r),
+			approval.DecideIn{ID: id, Decision: workspace.Choice(q.Decision), Reason: q.Reason})
 	}
 	if errors.Is(err, workspace.ErrDecided) {
 		p := decidedBefore(err)
@@ -63,7 +63,7 @@ func (a approvals) decide(w http.ResponseWriter, r *http.Request) error {
 		return p
 	}
 	if err == nil {
-		wire.Reply(w, http.StatusOK, decided.Item())
+		wire.Reply(w, http.StatusOK, answered.Item())
 	}
 	return err
 }

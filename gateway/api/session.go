@@ -44,7 +44,8 @@ func (s sessions) removeFile(w http.ResponseWriter, r *http.Request) error {
 	case folder != "" && folder != "true" && folder != "false":
 		return wire.Invalid("folder is true or false.")
 	}
-	v, err := s.control.Files.Remove(r.Context(), s.call(r), control.SessionWord(r.PathValue("key")), q.Get("path"), folder == "true")
+	v, err := file.Remove.Call(r.Context(), s.control.Files, s.call(r),
+		file.RemoveIn{Session: control.SessionWord(r.PathValue("key")), Path: q.Get("path"), Folder: folder == "true"})
 	if err == nil {
 		wire.Reply(w, http.StatusOK, v)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -14,6 +15,7 @@ import (
 type Parsed struct {
 	Command Command
 	Args    []string
+	does    chosen // nothing for a command that runs by itself
 }
 
 // maxLine bounds a command line, in bytes.
@@ -68,14 +70,9 @@ func (c Command) parse(rest string) (Parsed, error) {
 		}
 		p.Args, rest = append(p.Args, arg), more
 	}
-	if len(p.Args) > 0 && c.Choices != nil {
-		p.Args[0] = strings.ToLower(p.Args[0])
-		if !slices.Contains(c.Choices, p.Args[0]) {
-			return Parsed{}, c.wrong(p.Args[0])
-		}
-	}
-	if c.check != nil {
-		if err := c.check(p.Args); err != nil {
+	if c.actions != nil {
+		var err error
+		if p.does, err = c.choose(p.Args); err != nil {
 			return Parsed{}, err
 		}
 	}
@@ -95,15 +92,12 @@ func (c Command) wrong(arg string) error {
 }
 
 // OrderOf is when a command line is done. What cannot be read is answered at once.
-func OrderOf(line string) Order {
+func OrderOf(line string) spec.Order {
 	p, err := Parse(line)
 	if err != nil {
-		return Concurrent
+		return spec.Concurrent
 	}
-	if p.Command.order != nil {
-		return p.Command.order(p.Args)
-	}
-	return p.Command.Order
+	return p.does.spec.Order
 }
 
 func unknown(name string) error {

@@ -15,6 +15,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/live"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -66,9 +67,9 @@ type Questions interface {
 }
 
 // orderOf is when an input is done.
-func orderOf(in workspace.Input) Order {
+func orderOf(in workspace.Input) spec.Order {
 	if in.Data.Press != nil {
-		return Concurrent
+		return spec.Concurrent
 	}
 	return OrderOf(in.Text)
 }
@@ -78,13 +79,13 @@ func orderOf(in workspace.Input) Order {
 func (r *Runner) BeforeRouting(in workspace.Input) bool {
 	return in.Mode == workspace.ModeCommand && in.State == workspace.InputQueued &&
 		!r.Local(channels.Network(in.Source)) && // their messages name their session
-		orderOf(in) == BeforeRouting
+		orderOf(in) == spec.BeforeRouting
 }
 
 // Start does a command beside the lanes and does not wait. It is false for one that takes its place in the session's order. When
 // too many run the sweeper offers it again.
 func (r *Runner) Start(ctx context.Context, in workspace.Input) bool {
-	if orderOf(in) == InOrder {
+	if orderOf(in) == spec.InOrder {
 		return false
 	}
 	r.mu.Lock()

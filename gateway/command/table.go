@@ -1,5 +1,6 @@
-// Package command is the slash commands: one table, a parser, and the words of the replies. A command is parsed
-// here, done by a verb of control, and rendered here. Runner does those of the journal.
+// Package command is the slash commands: one table, a parser, and what is done with a line. What a command does and answers is a
+// verb of control, from which it is rendered; only /help and /commands, which tell of the table, are its own. Runner does the
+// commands of the journal.
 //
 // Goroutines: those of Runner, for which its Wait waits.
 package command
@@ -10,12 +11,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"parley/agentloop"
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
-	"parley/gateway/control/run"
 	"parley/workspace"
 )
 
@@ -27,113 +28,90 @@ type Command struct {
 	Help    string // one line
 	Example string
 	Wrong   string // a line that it refuses, for the documentation; empty: it takes anything
-	Verb    string // of docs/rights.md; empty: Name
-	Order   Order
+	Verb    string // of docs/rights.md, that the command stands for; empty: Name
 	// MaxArgs is how many arguments there may be. With Text the last of them is the rest of the line as it was written.
 	MaxArgs int
 	Text    bool
-	// Choices are the words that the first argument may be; nil: any.
+	// Choices are plain words that may come first, each for an action of its own.
 	Choices []string
-	// order and verb say what the arguments change about Order and Verb; nil: nothing.
-	order func(args []string) Order
-	verb  func(args []string) string
-	check func(args []string) error // refuses what Choices cannot; nil: nothing
-	run   func(context.Context, *all.Nouns, control.Call, []string) error
+
+	actions []action // in place of run: verbs of control
+	run     func(context.Context, *all.Nouns, control.Call, []string) error
 }
 
-// right is the verb of docs/rights.md that a line needs; nil arguments: to be shown the command at all.
-func (c Command) right(args []string) string {
-	switch {
-	case c.verb != nil:
-		return c.verb(args)
-	case c.Verb != "":
-		return c.Verb
-	}
-	return c.Name
+// table is made at the first use: commands tell of it.
+var table struct {
+	once sync.Once
+	rows []Command
 }
 
-// Order is when a command is done.
-type Order int
-
-const (
-	Concurrent    Order = iota // at once, beside the session's turns
-	InOrder                    // it changes what comes next: in its place in the session's order
-	BeforeRouting              // it changes where the room's next message goes: before that one is routed
-)
-
-// Table lists every command in the order of /help.
+// Table lists every command in the order of /help. Nobody changes it.
 func Table() []Command {
-	return slices.Concat(talk(), decisions(), settings(), gauges())
-}
-
-// row is a row of the table by its name.
-func row(name string) Command {
-	for _, c := range Table() {
-		if c.Name == name {
-			return c
+	table.once.Do(func() {
+		table.rows = []Command{
+			{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", Wrong: "/help a b", MaxArgs: 1, run: help},
+			{Name: "commands", Help: "list every command", Example: "/commands", Wrong: "/commands all", run: commands},
 		}
-	}
-	return Command{Name: name}
+		for _, c := range slices.Concat(talk(), settings(), gauges()) {
+			table.rows = append(table.rows, rendered(c))
+		}
+	})
+	return table.rows
 }
 
 // talk is what is said about the conversation itself.
 func talk() []Command {
 	return []Command{
-		{Name: "help", Args: "[command]", Help: "say what I can do", Example: "/help stop", Wrong: "/help a b", MaxArgs: 1, run: help},
-		{Name: "commands", Help: "list every command", Example: "/commands", Wrong: "/commands all", run: commands},
-		{Name: "new", Args: "[model] [text]", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", Order: InOrder,
-			MaxArgs: 1, Text: true, run: fresh},
-		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all", Order: InOrder, run: fresh},
-		{Name: "stop", Args: "[all]", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", MaxArgs: 1, Choices: []string{"all"},
-			verb: stopVerb, run: stop},
-		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again", Order: InOrder, run: retry},
-		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all", Order: InOrder, run: undo},
-		{Name: "compact", Args: "[instructions]", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
-			Order: InOrder, MaxArgs: 1, Text: true, run: compact},
-		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all", run: resume},
-		rendered(Command{Name: "session", Aliases: []string{"sessions"}, Help: "show, list, make, switch, rename or export sessions",
-			Example: "/session new holiday", Wrong: "/session switch"}),
-		{Name: "export", Args: "[markdown|json]", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1, Verb: "session.export",
-			Choices: []string{"markdown", "json"}, run: export},
+		{Name: "new", Help: "start a fresh session; the old one is kept", Example: "/new What is the weather?", MaxArgs: 1, Text: true},
+		{Name: "reset", Help: "the same as /new", Example: "/reset", Wrong: "/reset all"},
+		{Name: "stop", Help: "stop what I am doing and what waits behind it", Example: "/stop", Wrong: "/stop now", MaxArgs: 1},
+		{Name: "retry", Help: "ask your last question again", Example: "/retry", Wrong: "/retry again"},
+		{Name: "undo", Help: "take the last exchange out of what I see; the record stays", Example: "/undo", Wrong: "/undo all"},
+		{Name: "compact", Help: "sum up the older part of this conversation; the record stays", Example: "/compact keep all numbers",
+			MaxArgs: 1, Text: true},
+		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all"},
+		{Name: "session", Aliases: []string{"sessions"}, Help: "show, list, make, switch, rename or export sessions",
+			Example: "/session new holiday", Wrong: "/session switch", Verb: "session.current", MaxArgs: 2, Text: true},
+		{Name: "export", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf",
+			Verb: "session.export", MaxArgs: 1},
+		{Name: "approve", Help: "answer a question of mine, or list those that wait", Example: "/approve 3f2a9c once",
+			Wrong: "/approve 3f2a9c maybe", MaxArgs: 2},
 	}
 }
 
 // settings are changed for one session, or for one room, and stay until they are changed again.
 func settings() []Command {
 	return []Command{
-		{Name: "model", Args: "[list|status|<number>|<name>|default]", Help: "show or choose the model of this session", Example: "/model 2", Wrong: "/model 1 2", MaxArgs: 1,
-			order: whenSet, verb: modelVerb, run: model},
-		{Name: "models", Help: "list the models to choose from", Example: "/models", Wrong: "/models 2", run: model},
-		{Name: "think", Aliases: []string{"thinking", "t"}, Args: "[off|minimal|low|medium|high|xhigh|default]", Help: "show or set how hard the model thinks",
-			Example: "/think high", Wrong: "/think harder", MaxArgs: 1, Choices: []string{"off", "minimal", "low", "medium", "high", "xhigh", "default"}, order: whenSet, verb: showOr("think"), run: think},
-		{Name: "verbose", Aliases: []string{"v"}, Args: "[off|on|full]", Help: "show the steps of each answer, in one line", Example: "/verbose on", Wrong: "/verbose loud",
-			MaxArgs: 1, Choices: []string{"off", "on", "full", "default"}, order: whenSet, verb: showOr("verbose"), run: set("verbose")},
-		{Name: "reasoning", Aliases: []string{"reason"}, Args: "[off|on]", Help: "show that the model thinks; what it thinks stays private", Example: "/reasoning on", Wrong: "/reasoning stream",
-			MaxArgs: 1, Choices: []string{"off", "on", "default"}, order: whenSet, verb: showOr("reasoning"), run: set("reasoning")},
-		{Name: "usage", Args: "[off|tokens|cost|full]", Help: "show what the session has used, or put it under each answer", Example: "/usage full", Wrong: "/usage all",
-			MaxArgs: 1, Choices: []string{"off", "tokens", "cost", "full", "default"}, order: whenSet, verb: showOr("usage"), run: set("usage")},
-		{Name: "send", Args: "[on|off|inherit]", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off", Wrong: "/send never",
-			MaxArgs: 1, Choices: []string{"on", "off", "inherit", "default"}, order: whenSet, verb: showOr("send"), run: set("send")},
-		{Name: "activation", Args: "[mention|always|default]", Help: "answer in this group when mentioned, or always", Example: "/activation always", Wrong: "/activation sometimes",
-			MaxArgs: 1, Choices: []string{"mention", "always", "default"}, order: beforeRoutingWhenSet, verb: showOr("activation"), run: activation},
-		{Name: "queue", Args: "[steer|followup|collect|interrupt|default] [debounce:<time>] [cap:<number>] [drop:summarize|old|new]",
-			Help: "show or change how messages during a turn are handled", Example: "/queue collect debounce:2s cap:10 drop:old", Wrong: "/queue sideways", MaxArgs: 4,
-			verb: showOr("queue"), check: checkQueue, run: queue},
+		{Name: "model", Help: "show or choose the model of this session", Example: "/model 2", Wrong: "/model 1 2", MaxArgs: 1},
+		{Name: "models", Help: "list the models to choose from", Example: "/models", Wrong: "/models 2"},
+		{Name: "think", Aliases: []string{"thinking", "t"}, Help: "show or set how hard the model thinks", Example: "/think high",
+			Wrong: "/think harder", MaxArgs: 1},
+		{Name: "verbose", Aliases: []string{"v"}, Help: "show the steps of each answer, in one line", Example: "/verbose on",
+			Wrong: "/verbose loud", MaxArgs: 1},
+		{Name: "reasoning", Aliases: []string{"reason"}, Help: "show that the model thinks; what it thinks stays private",
+			Example: "/reasoning on", Wrong: "/reasoning stream", MaxArgs: 1},
+		{Name: "usage", Help: "show what the session has used, or put it under each answer", Example: "/usage full", Wrong: "/usage all",
+			MaxArgs: 1},
+		{Name: "send", Help: "send answers to this chat, or keep them in the transcript alone", Example: "/send off",
+			Wrong: "/send never", MaxArgs: 1},
+		{Name: "activation", Help: "answer in this group when mentioned, or always", Example: "/activation always",
+			Wrong: "/activation sometimes", MaxArgs: 1},
+		{Name: "queue", Help: "show or change how messages during a turn are handled",
+			Example: "/queue collect debounce:2s cap:10 drop:old", Wrong: "/queue sideways", MaxArgs: 4},
 	}
 }
 
 // gauges only show.
 func gauges() []Command {
 	return []Command{
-		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", Wrong: "/status now", run: status},
-		{Name: "context", Args: "[list|detail|json]", Help: "show what my next prompt is made of", Example: "/context detail", Wrong: "/context all", MaxArgs: 1,
-			Choices: []string{"list", "detail", "json"}, run: composition},
-		{Name: "files", Args: "[in <folder>|rm <path>]", Help: "show what fills the work folder, or remove something from it", Example: "/files rm old/report.pdf", Wrong: "/files rm",
-			MaxArgs: 2, Text: true, Choices: []string{"in", "rm"}, verb: filesVerb, check: checkFiles, run: files},
-		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not", run: why},
-		{Name: "link", Args: "[code]", Help: "be one person on two networks: ask for a code here, give it there", Example: "/link K7QF-M2XA", Wrong: "/link K7QF M2XA X", MaxArgs: 2,
-			check: checkLink, order: beforeRoutingWhenSet, run: link},
-		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", Wrong: "/whoami now", run: whoami},
+		{Name: "status", Help: "show agent, model, settings, queue and health", Example: "/status", Wrong: "/status now"},
+		{Name: "context", Help: "show what my next prompt is made of", Example: "/context detail", Wrong: "/context all", MaxArgs: 1},
+		{Name: "files", Help: "show what fills the work folder, or remove something from it", Example: "/files rm old/report.pdf",
+			Wrong: "/files rm", MaxArgs: 2, Text: true},
+		{Name: "why", Help: "tell why I answered as I did", Example: "/why", Wrong: "/why not"},
+		{Name: "link", Help: "be one person on two networks: ask for a code here, give it there", Example: "/link K7QF-M2XA",
+			Wrong: "/link K7QF M2XA X", MaxArgs: 2},
+		{Name: "whoami", Aliases: []string{"id"}, Help: "show who I take you for", Example: "/whoami", Wrong: "/whoami now"},
 	}
 }
 
@@ -141,9 +119,12 @@ func gauges() []Command {
 // error is returned only when not even that could be stored.
 func Run(ctx context.Context, c *all.Nouns, call control.Call, line string) error {
 	p, err := Parse(line)
-	if err == nil {
-		call.Render = Render
+	switch {
+	case err != nil:
+	case p.Command.run != nil:
 		err = p.Command.run(ctx, c, call, p.Args)
+	default:
+		err = p.does.do(ctx, c, call)
 	}
 	return ended(c, call, err)
 }
@@ -174,7 +155,10 @@ func ended(c *all.Nouns, call control.Call, err error) error {
 
 // Shown lists the commands of which the caller may use anything, in the order of the table.
 func Shown(c *all.Nouns, call control.Call) []Command {
-	return slices.DeleteFunc(Table(), func(cmd Command) bool { return !c.May(call, cmd.right(nil)) && !c.May(call, cmd.right([]string{})) })
+	may := func(a action) bool { return c.May(call, a.spec.Name) }
+	return slices.DeleteFunc(slices.Clone(Table()), func(cmd Command) bool {
+		return !slices.ContainsFunc(cmd.actions, may) && (cmd.run == nil || !c.May(call, cmd.Name))
+	})
 }
 
 // Menu is the table for a network's own command menu.
@@ -199,45 +183,4 @@ func help(ctx context.Context, c *all.Nouns, call control.Call, args []string) e
 
 func commands(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
 	return c.Text(ctx, call, "commands", list(c, call))
-}
-
-func status(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
-	_, err := c.Conversations.Status(ctx, call)
-	return err
-}
-
-func whoami(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
-	_, err := c.People.WhoAmI(ctx, call)
-	return err
-}
-
-func fresh(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
-	_, err := c.Conversations.New(ctx, call, first(args))
-	return err
-}
-
-func stopVerb(args []string) string {
-	if len(args) == 1 {
-		return "stop.all"
-	}
-	return "stop"
-}
-
-func stop(ctx context.Context, c *all.Nouns, call control.Call, args []string) error {
-	if len(args) == 1 {
-		_, err := run.StopAll.Call(ctx, c.Runs, call, struct{}{})
-		return err
-	}
-	_, err := c.Runs.StopTurn(ctx, call)
-	return err
-}
-
-func why(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
-	_, err := c.Runs.Why(ctx, call)
-	return err
-}
-
-func resume(ctx context.Context, c *all.Nouns, call control.Call, _ []string) error {
-	_, err := c.Conversations.Resume(ctx, call)
-	return err
 }

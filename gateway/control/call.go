@@ -16,8 +16,6 @@ type Call struct {
 	Home workspace.Key
 	// Input is the journalled command that asks; nil for HTTP and the command line.
 	Input *workspace.Input
-	// Pressed says that a button decides, which is all that does in a group.
-	Pressed bool
 	// Via is the surface of a call without an input, Key the client's idempotency key; empty: it has none.
 	Via, Key string
 	// Borrowed says that a browser's sign-in asks that is not fresh: it may be a copy in strange hands, and nothing is done for it

@@ -117,6 +117,7 @@ func (k *Kernel) Text(_ context.Context, call Call, verb, text string) error {
 	if err := k.Allow(call, verb); err != nil {
 		return err
 	}
+	call.Render = func(any) string { return text }
 	return k.Answer(call, text)
 }
 

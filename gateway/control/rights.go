@@ -15,20 +15,8 @@ func rowOf(verb string) rights.Row {
 	switch verb {
 	case "help", "commands":
 		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
-	case "whoami", "why", "resume", "models":
-		return rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
-	case "new", "reset", "queue", "compact", "retry", "undo", "reasoning", "usage":
-		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect, Guest: rights.OwnDirect}
-	case "files.remove", "link":
-		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
-	case "model", "think", "verbose", "context":
-		return rights.Row{Owner: rights.Yes, Member: rights.OwnDirect}
-	case "approve.button":
-		return rights.Row{Owner: rights.Yes, Member: rights.Own}
-	case "message", "approve", "describe", "file.put", "file.get", "me":
+	case "message", "describe", "file.put", "file.get", "me":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
-	case "send", "activation":
-		return rights.Row{Owner: rights.Yes}
 	case "run.output", "backup", "metrics", "sign-in.code":
 		return rights.Owners
 	}

@@ -33,10 +33,13 @@ type Verb[C Noun, In, Out any] struct {
 	// be left out. Empty: no command is rendered.
 	CLI     string
 	Confirm string // what a terminal asks before it is done, such as "Delete session {key}?"; empty: nothing
-	// Chat is its slash command below that of its noun, such as "session rename <name>": what stands in <> or [] is the rest of the
-	// line, for the field that has this word as its name or in its tag chat. Empty: none is rendered.
+	// Chat is its slash command, such as "session rename <name>"; several are parted by commas. What stands in <> or [] is for the
+	// only field, or for the one that has this word as its name or in its tag chat. Empty: none.
 	Chat  string
-	Moves bool // it changes where the chat's next message goes: it is done before that one is routed
+	Order spec.Order // when its slash command is done
+	// Parse reads what follows the plain words of its slash command, where that has a grammar of its own; nil: it has none. A word
+	// that it does not take is a NotTaken.
+	Parse func(words []string) (In, error)
 	// Do does it, for a caller whose role may. It checks what is the caller's own, and commits.
 	Do func(ctx context.Context, c C, call Call, in In) (Out, error)
 	// Show is what a terminal shows of the answer to what was asked; nil: "done".
@@ -58,9 +61,16 @@ type Any interface {
 	Run(ctx context.Context, nouns []Noun, call Call, fill func(in any) error) (out any, err error)
 	// Shown is what a terminal shows of an answer that came as JSON to what was asked by in, a pointer to the verb's In.
 	Shown(in any, answer []byte) (spec.Shown, error)
+	// Typed fills in, a pointer to its In, by the words of a grammar of its own; own is false where it has none.
+	Typed(in any, words []string) (own bool, err error)
 	// Said is what a chat is answered of what the verb commits.
 	Said(value any) string
 }
+
+// NotTaken is a word that a slash command does not take; empty: there are too few.
+type NotTaken string
+
+func (w NotTaken) Error() string { return fmt.Sprintf("argument %q is not taken", string(w)) }
 
 func (v Verb[C, In, Out]) Right() (string, rights.Row) { return v.Name, v.Rights }
 
@@ -68,8 +78,8 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Moves: v.Moves,
-		Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
+		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
+		Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 
 // Call does the verb for a caller, as every surface does: first the caller's role is judged, then what was given.
@@ -133,6 +143,14 @@ func (v Verb[C, In, Out]) Shown(in any, answer []byte) (spec.Shown, error) {
 		}
 	}
 	return v.Show(*in.(*In), out), nil
+}
+
+func (v Verb[C, In, Out]) Typed(in any, words []string) (own bool, err error) {
+	if v.Parse == nil {
+		return false, nil
+	}
+	*in.(*In), err = v.Parse(words)
+	return true, err
 }
 
 func (v Verb[C, In, Out]) Said(value any) string {

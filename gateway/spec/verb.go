@@ -15,12 +15,22 @@ type Verb struct {
 	Group, CLI       string // CLI empty: the command line has it not, or a command of its own
 	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
-	Chat             string // its slash command; empty: a row of the table is, or none
-	Moves            bool   // it changes where the chat's next message goes
+	Chat             string // its slash commands; empty: none
+	Order            Order  // in which a slash command is done
+	Typed            bool   // what follows its slash command has a grammar of its own
 	Confirm          string // what a terminal asks before, with {name} for a field
 	Fields           []Field
 	In, Out          reflect.Type
 }
+
+// Order is when a slash command is done.
+type Order int
+
+const (
+	Concurrent    Order = iota // at once, beside the session's turns
+	InOrder                    // it changes what comes next: in its place in the session's order
+	BeforeRouting              // it changes where the room's next message goes: before that one is routed
+)
 
 // Shown is what a terminal shows: a line, rows under heads, or rows of a name and a value each. A cell is shown as its type
 // is: a time as how long ago it was, a Brief cut.

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"parley/agentloop/lane"
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/controltest"
 	"parley/gateway/control/conversation"
+	"parley/gateway/control/run"
 	"parley/gateway/control/session"
 	"parley/workspace"
 )
@@ -33,19 +33,9 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 	switch verb {
 	case "help", "commands":
 		return func(c control.Call) error { return w.Text(ctx, c, verb, "text") }
-	case "whoami":
-		return func(c control.Call) error { _, err := w.People.WhoAmI(ctx, c); return err }
-	case "status":
-		return func(c control.Call) error { _, err := w.Conversations.Status(ctx, c); return err }
-	case "why":
-		return func(c control.Call) error { _, err := w.Runs.Why(ctx, c); return err }
-	case "resume":
-		return func(c control.Call) error { _, err := w.Conversations.Resume(ctx, c); return err }
-	case "new", "reset":
-		return func(c control.Call) error { _, err := w.Conversations.New(ctx, c, ""); return err }
-	case "queue":
+	case "status": // by HTTP it needs session.read as well
 		return func(c control.Call) error {
-			_, err := w.Conversations.Queue(ctx, c, conversation.QueueChange{Mode: lane.Collect})
+			_, err := conversation.SayStatus.Call(ctx, w.Conversations, c, struct{}{})
 			return err
 		}
 	case "message":
@@ -55,30 +45,10 @@ func (w *world) do(t *testing.T, verb string) func(control.Call) error {
 		}
 	case "run.read":
 		return func(c control.Call) error { _, err := w.Runs.Read(ctx, c, control.RunWord(w.RunID)); return err }
-	case "compact":
-		return func(c control.Call) error { _, err := w.Conversations.Compact(ctx, c, ""); return err }
-	case "retry":
-		return func(c control.Call) error { _, err := w.Conversations.Retry(ctx, c); return err }
-	case "undo":
-		return func(c control.Call) error { _, err := w.Conversations.Undo(ctx, c); return err }
-	case "models":
-		return func(c control.Call) error { _, err := w.Conversations.Models(ctx, c, true); return err }
-	case "model":
-		return func(c control.Call) error { _, err := w.Conversations.Model(ctx, c, "default"); return err }
-	case "think":
-		return func(c control.Call) error { _, err := w.Conversations.Think(ctx, c, "high"); return err }
-	case "verbose", "reasoning", "usage", "send":
-		return func(c control.Call) error { _, err := w.Conversations.Setting(ctx, c, verb, "default"); return err }
-	case "activation":
-		return func(c control.Call) error { _, err := w.Conversations.Activation(ctx, c, "default"); return err }
-	case "context":
-		return func(c control.Call) error { _, err := w.Conversations.Context(ctx, c, ""); return err }
 	case "logs":
 		return func(c control.Call) error { _, err := w.Operator.Log(ctx, c); return err }
 	case "describe":
 		return func(c control.Call) error { return w.Operator.Describe(ctx, c) }
-	case "files.remove":
-		return func(c control.Call) error { _, err := w.Files.Remove(ctx, c, "", "x", false); return err }
 	}
 	if do := w.doSession(t, verb); do != nil {
 		return do
@@ -102,6 +72,9 @@ func (w *world) doValue(t *testing.T, verb string) (do func(control.Call) error)
 			_, err := v.Run(t.Context(), w.List(), c, func(in any) error {
 				for _, f := range v.Spec().Fields {
 					text := "ana"
+					if f.Choices != nil {
+						text = f.Choices[0]
+					}
 					switch f.Type {
 					case reflect.TypeFor[control.SessionWord]():
 						text = w.Local(t, c)
@@ -225,21 +198,21 @@ func TestOwnMeansOnlyOnesOwn(t *testing.T) {
 			t.Errorf("%s reads ana's run: %v", c.Actor.Person, err)
 		}
 	}
-	if v, err := w.Runs.Why(ctx, ben); err != nil || v.Run != nil {
+	if v, err := run.Why.Call(ctx, w.Runs, ben, struct{}{}); err != nil || v.Run != nil {
 		t.Errorf("ben is told why about %+v, %v", v.Run, err)
 	}
 	w.Running.Waiting = []workspace.Input{{Person: "ana", Text: "secret of ana"}, {Person: "ben", Text: "ben's"}}
-	if v, err := w.Conversations.Queue(ctx, ben, conversation.QueueChange{}); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
+	if v, err := conversation.ShowQueue.Call(ctx, w.Conversations, ben, struct{}{}); err != nil || !slices.Equal(v.Waiting, []string{"ben's"}) {
 		t.Errorf("ben sees %q waiting, %v", v.Waiting, err)
 	}
-	if st, err := w.Conversations.Status(ctx, ben); err != nil || len(st.Channels) != 0 {
+	if st, err := conversation.SayStatus.Call(ctx, w.Conversations, ben, struct{}{}); err != nil || len(st.Channels) != 0 {
 		t.Errorf("ben sees channels %+v, %v", st.Channels, err)
 	}
-	got, err := w.Runs.StopTurn(ctx, ben)
+	got, err := run.StopTurn.Call(ctx, w.Runs, ben, struct{}{})
 	if err != nil || got.Run != "" || len(w.Running.Cancelled) != 0 {
 		t.Errorf("ben stopped %+v, %v", got, err)
 	}
-	if got, err = w.Runs.StopTurn(ctx, boss); err != nil || got.Run != w.RunID || len(w.Running.Cancelled) != 1 {
+	if got, err = run.StopTurn.Call(ctx, w.Runs, boss, struct{}{}); err != nil || got.Run != w.RunID || len(w.Running.Cancelled) != 1 {
 		t.Errorf("the owner stopped %+v, %v", got, err)
 	}
 }

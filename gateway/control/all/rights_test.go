@@ -60,17 +60,30 @@ func TestVerbsCanBeRendered(t *testing.T) {
 		if s.Help == "" || s.Help[0] < 'A' || s.Help[0] > 'Z' || strings.HasSuffix(s.Help, ".") {
 			t.Errorf("%s: help %q", s.Name, s.Help)
 		}
-		if route := s.Method + " " + s.Path; s.Path == "" && s.Chat == "" || s.Path != "" && (routes[route] || !strings.HasPrefix(s.Path, "/v1/")) {
+		if route := s.Method + " " + s.Path; s.Path == "" && s.Chat == "" && s.Name != "approve.button" || s.Path != "" && (routes[route] || !strings.HasPrefix(s.Path, "/v1/")) {
 			t.Errorf("%s: route %q", s.Name, route)
 		} else {
 			routes[route] = true
 		}
-		if s.CLI != "" && lines[s.CLI] || s.Chat != "" && lines["/"+s.Chat] {
-			t.Errorf("%s: line %q, in chat %q", s.Name, s.CLI, s.Chat)
+		if s.CLI != "" && lines[s.CLI] {
+			t.Errorf("%s: line %q", s.Name, s.CLI)
 		}
-		lines[s.CLI], lines["/"+s.Chat] = true, true
-		if words := strings.Fields(s.Chat); len(words) > 2 && !slices.ContainsFunc(s.Fields, func(f spec.Field) bool { return f.Chat == strings.Trim(words[2], "<>[]") }) {
-			t.Errorf("%s: in chat %q is for no field", s.Name, words[2])
+		lines[s.CLI] = true
+		for line := range strings.SplitSeq(s.Chat, ",") {
+			line = strings.TrimSpace(line)
+			if line != "" && lines["/"+line] {
+				t.Errorf("%s: in chat %q", s.Name, line)
+			}
+			lines["/"+line] = true
+			i := strings.IndexAny(line, "<[")
+			if i < 0 || s.Typed || len(s.Fields) == 1 {
+				continue
+			}
+			words := strings.Fields(line[i:])
+			last := strings.Trim(words[len(words)-1], "<>[]")
+			if !slices.ContainsFunc(s.Fields, func(f spec.Field) bool { return f.Chat == last }) {
+				t.Errorf("%s: in chat %q is for no field", s.Name, last)
+			}
 		}
 		if s.MCP != "" && (tools[s.MCP] || !regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`).MatchString(s.MCP)) {
 			t.Errorf("%s: tool %q", s.Name, s.MCP)

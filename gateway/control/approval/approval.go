@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -61,6 +62,21 @@ func (a Approval) AskedBy() string {
 	return workspace.Who(a.Requester, a.Role, cmp.Or(a.Body.Asked, a.Name))
 }
 
+// Stands is how a question stands, in half a sentence.
+func (a Approval) Stands() string {
+	s := string(a.State)
+	if a.DeciderName != "" {
+		s += " by " + a.DeciderName
+	}
+	if a.Via != "" {
+		s += " (" + a.Via + ")"
+	}
+	if a.Domain != "" {
+		s += ", belongs to " + workspace.Line(a.Domain, 40)
+	}
+	return s
+}
+
 // approvalsShown is how many recent ones a short id is looked for among.
 const approvalsShown = 200
 
@@ -73,39 +89,77 @@ type ListIn struct {
 	spec.Page
 }
 
-// List lists questions that the caller may decide about or asked for. Next goes on behind the last that was looked at.
+// inChat is how many questions a chat is told of.
+const inChat = 20
+
+// List lists questions that the caller may decide about or asked for; a chat is told of those that wait.
 var List = control.Verb[*Approvals, ListIn, spec.List[Item]]{
 	Name: "approval.list", Help: "List questions to people, newest first", Rights: readers,
-	HTTP: "GET /v1/approvals", Group: "approvals", MCP: "list_approvals",
+	HTTP: "GET /v1/approvals", Group: "approvals", MCP: "list_approvals", Chat: "approve",
 	Do: func(_ context.Context, c *Approvals, call control.Call, in ListIn) (spec.List[Item], error) {
-		l, after := spec.Whole[Item](nil), workspace.ApprovalID(in.After)
-		for looked := 0; looked < control.LookMost; {
-			rows, err := c.Store.ApprovalsBefore(after, control.LookAt)
-			if err != nil {
-				return l, err
-			}
-			for _, ap := range rows {
-				it, err := c.item(call, ap)
-				switch {
-				case err != nil:
-					return l, err
-				case it == nil || in.State != "" && it.State != in.State:
-				case len(l.Items) == in.Limit:
-					l.Next = &l.Items[in.Limit-1].ID
-					return l, nil
-				default:
-					l.Items = append(l.Items, *it)
-				}
-				after = ap.ID
-			}
-			if looked += len(rows); len(rows) < control.LookAt {
-				return l, nil
-			}
+		if call.Input != nil {
+			in.State, in.Limit = string(workspace.ApprovalPending), inChat
 		}
-		next := string(after)
-		l.Next = &next
-		return l, nil
+		l, err := c.list(call, in)
+		if err != nil {
+			return l, err
+		}
+		return l, c.Answer(call, l)
 	},
+	Say: sayList,
+}
+
+// list is a page of them. Next goes on behind the last that was looked at.
+func (c *Approvals) list(call control.Call, in ListIn) (spec.List[Item], error) {
+	l, after := spec.Whole[Item](nil), workspace.ApprovalID(in.After)
+	for looked := 0; looked < control.LookMost; {
+		rows, err := c.Store.ApprovalsBefore(after, control.LookAt)
+		if err != nil {
+			return l, err
+		}
+		for _, ap := range rows {
+			it, err := c.item(call, ap)
+			switch {
+			case err != nil:
+				return l, err
+			case it == nil || in.State != "" && it.State != in.State:
+			case len(l.Items) == in.Limit:
+				l.Next = &l.Items[in.Limit-1].ID
+				return l, nil
+			default:
+				l.Items = append(l.Items, *it)
+			}
+			after = ap.ID
+		}
+		if looked += len(rows); len(rows) < control.LookAt {
+			return l, nil
+		}
+	}
+	next := string(after)
+	l.Next = &next
+	return l, nil
+}
+
+func sayList(l spec.List[Item]) string {
+	if len(l.Items) == 0 {
+		return "Nothing waits for an answer."
+	}
+	var b strings.Builder
+	cut := false
+	for _, ap := range l.Items {
+		text := workspace.Line(ap.Text, 120)
+		cut = cut || text != ap.Text
+		fmt.Fprintf(&b, "- **%s** %s: `%s`", ap.Short, workspace.Line(ap.Tool, 40), strings.ReplaceAll(text, "`", "ˋ"))
+		if ap.Domain != "" {
+			fmt.Fprintf(&b, ", belongs to %s", workspace.Line(ap.Domain, 40))
+		}
+		fmt.Fprintf(&b, ", asked for by %s\n", ap.AskedBy)
+	}
+	if cut {
+		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")
+	}
+	b.WriteString("`/approve <id> once` or `deny` answers it.")
+	return b.String()
 }
 
 // item is a question as the caller sees it; nil: it is not their business.

@@ -3,21 +3,58 @@ package approval
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
 	"parley/gateway/approval"
 	"parley/gateway/control"
+	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
 )
 
-// Decision is an answer to a question.
-type Decision struct {
-	Which  string           // its id, whole or short
-	Choice workspace.Choice // typed by people it may be yes or no as well
-	Reason string           // of a no, in the decider's words
+// DecideIn is an answer to a question.
+type DecideIn struct {
+	ID       string           `json:"id,omitempty" help:"whole or short"`
+	Decision workspace.Choice `json:"decision,omitempty" help:"once, session or deny; typed by people it may be yes or no as well"`
+	Reason   string           `json:"reason,omitempty" help:"of a no, in the decider's words: the model is told it"`
+}
+
+// Decide takes an answer to a question. The first one holds; workspace.ErrDecided comes with the sentence that tells the others.
+// HTTP has it in a route of its own, where domains' systems answer as well.
+var Decide = control.Verb[*Approvals, DecideIn, Approval]{
+	Name: "approve", Help: "Answer a question", Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
+	Chat: "approve <id> once|session|deny", Parse: parseDecision, Do: decide, Say: sayDecided,
+}
+
+// Press is Decide by a button, which is all that decides in a group.
+var Press = control.Verb[*Approvals, DecideIn, Approval]{
+	Name: "approve.button", Help: "Answer a question by its button", Rights: rights.Row{Owner: rights.Yes, Member: rights.Own},
+	Do: decide,
+}
+
+// parseDecision reads an id and an answer.
+func parseDecision(words []string) (DecideIn, error) {
+	if len(words) != 2 {
+		return DecideIn{}, control.NotTaken("")
+	}
+	switch strings.ToLower(words[1]) {
+	case "once", "session", "deny", "always", "yes", "no":
+		return DecideIn{ID: words[0], Decision: workspace.Choice(words[1])}, nil
+	}
+	return DecideIn{}, control.NotTaken(words[1])
+}
+
+func sayDecided(v Approval) string {
+	switch {
+	case v.State == workspace.ApprovalDenied:
+		return "Denied. It does not run."
+	case v.Grant == workspace.ForSession:
+		return fmt.Sprintf("Approved, and `%s` for the rest of this session. /new ends that.", workspace.Line(v.Tool, 40))
+	}
+	return "Approved, once. I go on."
 }
 
 // decidesHere refuses who may not decide about a question at the surface that the call came by.
@@ -40,16 +77,8 @@ func (c *Approvals) surface(call control.Call) string {
 	return "channel:" + call.Input.Data.Channel + ":" + string(r.Peer)
 }
 
-// Decide takes an answer to a question. The first one holds; workspace.ErrDecided comes with the sentence that tells the others.
-func (c *Approvals) Decide(_ context.Context, call control.Call, d Decision) (Approval, error) {
-	verb := "approve"
-	if call.Pressed {
-		verb = "approve.button"
-	}
-	if err := c.Allow(call, verb); err != nil {
-		return Approval{}, err
-	}
-	ap, err := c.find(call, d.Which)
+func decide(_ context.Context, c *Approvals, call control.Call, in DecideIn) (Approval, error) {
+	ap, err := c.find(call, in.ID)
 	if err != nil {
 		return Approval{}, err
 	}
@@ -59,7 +88,7 @@ func (c *Approvals) Decide(_ context.Context, call control.Call, d Decision) (Ap
 	if err := c.decidesHere(call, ap); err != nil {
 		return Approval{}, err
 	}
-	verdict, err := c.verdict(call, ap, d)
+	verdict, err := c.verdict(call, ap, in)
 	if err != nil {
 		return Approval{}, err
 	}
@@ -102,10 +131,10 @@ func (c *Approvals) roleNow(call *control.Call) error {
 }
 
 // verdict reads what was chosen.
-func (c *Approvals) verdict(call control.Call, ap workspace.Approval, d Decision) (store.Verdict, error) {
+func (c *Approvals) verdict(call control.Call, ap workspace.Approval, in DecideIn) (store.Verdict, error) {
 	v := store.Verdict{ID: ap.ID, By: call.Actor.Person, Via: call.Surface(),
-		Reason: clip.Runes(strings.TrimSpace(d.Reason), approval.MaxReason)}
-	switch choice := workspace.Choice(strings.ToLower(string(d.Choice))); choice {
+		Reason: clip.Runes(strings.TrimSpace(in.Reason), approval.MaxReason)}
+	switch choice := workspace.Choice(strings.ToLower(string(in.Decision))); choice {
 	case workspace.ChooseDeny, "no":
 		v.To = workspace.ApprovalDenied
 		return v, nil

@@ -5,6 +5,7 @@ package conversation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/intake"
 	"parley/gateway/snapshot"
+	"parley/gateway/spec"
 	"parley/gateway/transport"
 	"parley/gateway/turn"
 	"parley/workspace"
@@ -176,18 +178,35 @@ func (c *Conversations) Submit(ctx context.Context, m Submission) (Submitted, er
 	return Submitted{Input: in, InputID: in.ID, RunID: in.RunID, Session: in.Binding.Key, Repeated: got.Duplicate}, nil
 }
 
-// Resumed is how many parked messages are answered now.
+// Resumed is how many stale messages are answered now.
 type Resumed struct {
-	Messages int `json:"messages"`
-	Answers  int `json:"answers"` // late ones, sent now
+	Messages int
+	Answers  int // late ones, sent now
+}
+
+func (v Resumed) say() string {
+	messages, answers := control.Plural(v.Messages, "message"), control.Plural(v.Answers, "late answer")
+	switch {
+	case v.Messages == 0 && v.Answers == 0:
+		return "Nothing is waiting here from while I was away."
+	case v.Answers == 0:
+		return fmt.Sprintf("I answer %s now.", messages)
+	case v.Messages == 0:
+		return fmt.Sprintf("I send %s now.", answers)
+	}
+	return fmt.Sprintf("I send %s and answer %s now.", answers, messages)
 }
 
 // Resume takes up what was set aside in the room after an outage: messages are queued again, late answers sent. Others
 // than owners resume their own.
-func (c *Conversations) Resume(_ context.Context, call control.Call) (Resumed, error) {
-	if err := c.Allow(call, "resume"); err != nil {
-		return Resumed{}, err
-	}
+var Resume = control.Verb[*Conversations, struct{}, Resumed]{
+	Name: "resume", Help: "Answer what came while the gateway was away", Rights: mayLook, Chat: "resume", Say: Resumed.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Resumed, error) {
+		return c.resume(call)
+	},
+}
+
+func (c *Conversations) resume(call control.Call) (Resumed, error) {
 	if call.Room == "" {
 		return Resumed{}, c.Answer(call, Resumed{})
 	}
@@ -243,19 +262,49 @@ func (c *Conversations) lateAnswers(call control.Call) (ids store.Unpark, err er
 
 // Fresh is a new generation of a session.
 type Fresh struct {
-	Session   workspace.SessionID `json:"session"`
-	Key       string              `json:"key"`
-	Model     string              `json:"model,omitempty"` // that it was begun with
-	Asked     bool                `json:"asked"`           // a message is answered in it at once
-	Overrides workspace.Overrides `json:"overrides"`       // kept from the generation before
+	Session   workspace.SessionID
+	Key       string
+	Model     string              // that it was begun with
+	Asked     bool                // a message is answered in it at once
+	Overrides workspace.Overrides // kept from the generation before
+}
+
+func (v Fresh) say() string {
+	s := "A fresh session begins"
+	if v.Model != "" {
+		s += " with the model **" + v.Model + "**"
+	}
+	s += ". What was said before is kept, but I no longer see it."
+	if o := overrides(v.Overrides); o != "" {
+		s += " Settings stay: " + o + "."
+	}
+	return s
+}
+
+// NewIn is what is said first.
+type NewIn struct {
+	Text string `json:"text,omitempty" help:"a message, which may begin with the name of a model"`
 }
 
 // New starts a fresh generation under the same key. What waits in the queue belongs to it, and what was changed
 // for the session stays. Text may begin with the name of a model, for those who may choose one; the rest is answered.
-func (c *Conversations) New(_ context.Context, call control.Call, text string) (Fresh, error) {
-	if err := c.Allow(call, "new"); err != nil {
-		return Fresh{}, err
-	}
+var New = control.Verb[*Conversations, NewIn, Fresh]{
+	Name: "new", Help: "Start a fresh session; the old one is kept", Rights: mayChange,
+	Chat: "new [model] [text]", Order: spec.InOrder, Say: Fresh.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, in NewIn) (Fresh, error) {
+		return c.fresh(call, in.Text)
+	},
+}
+
+// Reset is New without a message.
+var Reset = control.Verb[*Conversations, struct{}, Fresh]{
+	Name: "reset", Help: "Start a fresh session", Rights: mayChange, Chat: "reset", Order: spec.InOrder, Say: Fresh.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Fresh, error) {
+		return c.fresh(call, "")
+	},
+}
+
+func (c *Conversations) fresh(call control.Call, text string) (Fresh, error) {
 	key := call.Session.String()
 	v := Fresh{Key: key}
 	was, err := c.overridesOf(call)

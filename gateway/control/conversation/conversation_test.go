@@ -23,10 +23,10 @@ func TestResumeIsForOnesOwnMessagesUnlessOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := w.Conversations.Resume(t.Context(), w.Call("ana", workspace.Member, channels.DM)); err != nil || got.Messages != 2 || len(w.Running.Offered) != 2 {
+	if got, err := conversation.Resume.Call(t.Context(), w.Conversations, w.Call("ana", workspace.Member, channels.DM), struct{}{}); err != nil || got.Messages != 2 || len(w.Running.Offered) != 2 {
 		t.Errorf("ana resumed %+v, offered %d, %v", got, len(w.Running.Offered), err)
 	}
-	if got, err := w.Conversations.Resume(t.Context(), w.Call("boss", workspace.Owner, channels.DM)); err != nil || got.Messages != 1 || w.Running.Offered[2].Person != "ben" {
+	if got, err := conversation.Resume.Call(t.Context(), w.Conversations, w.Call("boss", workspace.Owner, channels.DM), struct{}{}); err != nil || got.Messages != 1 || w.Running.Offered[2].Person != "ben" {
 		t.Errorf("the owner resumed %+v, %v", got, err)
 	}
 }
@@ -38,11 +38,11 @@ func TestCommandHappensOnce(t *testing.T) {
 	in := w.Accept(t, "cmd", "ana", workspace.InputQueued, false).Input
 	c := w.Call("ana", workspace.Member, channels.DM)
 	c.Input, c.Render = &in, func(any) string { return "fresh" }
-	first, err := w.Conversations.New(t.Context(), c, "")
+	first, err := conversation.New.Call(t.Context(), w.Conversations, c, conversation.NewIn{})
 	if err != nil || len(w.Running.Pushed) != 1 || w.Running.Pushed[0].Text != "fresh" {
 		t.Fatalf("pushed %+v, %v", w.Running.Pushed, err)
 	}
-	if _, err := w.Conversations.New(t.Context(), c, ""); !errors.Is(err, workspace.ErrConflict) {
+	if _, err := conversation.New.Call(t.Context(), w.Conversations, c, conversation.NewIn{}); !errors.Is(err, workspace.ErrConflict) {
 		t.Errorf("the second time: %v", err)
 	}
 	if ses, err := w.Store.SessionByKey(w.Key); err != nil || ses.ID != first.Session || ses.Gen != 2 {

@@ -2,38 +2,40 @@ package conversation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"parley/agentloop/llm"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
 
 // ModelChoice is a model that a session may be switched to.
 type ModelChoice struct {
-	N       int           `json:"n"` // its number in the list, from 1
-	Name    string        `json:"name"`
-	Model   string        `json:"model"`
-	Current bool          `json:"current"`
-	Default bool          `json:"default"`
-	Window  int           `json:"context_window,omitempty"` // tokens
-	Thinks  llm.Knowledge `json:"thinks,omitempty"`
-	Offline bool          `json:"offline,omitempty"`
-	Down    bool          `json:"down,omitempty"`
-	Error   string        `json:"error,omitempty"` // owners only
+	N       int // its number in the list, from 1
+	Name    string
+	Model   string
+	Current bool
+	Default bool
+	Window  int // tokens
+	Thinks  llm.Knowledge
+	Offline bool
+	Down    bool
+	Error   string // owners only
 }
 
 // ModelView is the session's model and what else there is.
 type ModelView struct {
-	Choices  []ModelChoice `json:"choices"`
-	Chain    []string      `json:"chain"` // in the order in which they are asked
-	Override string        `json:"override,omitempty"`
-	Gone     bool          `json:"gone,omitempty"` // the override is configured no more: it is passed over
-	Changed  bool          `json:"changed"`
-	Detailed bool          `json:"-"`
+	Choices  []ModelChoice
+	Chain    []string // in the order in which they are asked
+	Override string
+	Gone     bool // the override is configured no more: it is passed over
+	Changed  bool
+	Detailed bool
 }
 
 // choices are the models of an agent: its own, then those that it may be switched to.
@@ -84,45 +86,125 @@ func (c *Conversations) primary(id workspace.AgentID, over workspace.Overrides) 
 	return info
 }
 
-// Models shows the session's models; detailed tells more of each.
-func (c *Conversations) Models(_ context.Context, call control.Call, detailed bool) (ModelView, error) {
-	if err := c.Allow(call, "models"); err != nil {
-		return ModelView{}, err
-	}
-	over, err := c.overridesOf(call)
-	if err != nil {
-		return ModelView{}, err
-	}
-	v := c.choices(call, call.Session.Agent, over)
-	v.Detailed = detailed
-	return v, c.Answer(call, v)
+// ModelsIn says how much is told of each.
+type ModelsIn struct {
+	Form string `json:"form,omitempty" enum:"list,status" help:"how much is told of each"`
 }
 
-// Model leads the session to another model of its agent, by name, number or the provider's name for it; "default" is
-// the agent's own. The agent's models stay behind it as fallbacks.
-func (c *Conversations) Model(_ context.Context, call control.Call, want string) (ModelView, error) {
-	if err := c.Allow(call, "model"); err != nil {
-		return ModelView{}, err
-	}
-	over, err := c.overridesOf(call)
-	if err != nil {
-		return ModelView{}, err
-	}
-	name := ""
-	if want != "default" {
-		found, ok := find(c.choices(call, call.Session.Agent, over).Choices, want, true)
-		if !ok {
-			return ModelView{}, workspace.Say(workspace.ErrNotFound, "There is no model %q for this agent. /models lists them.",
-				clip.Runes(want, 80))
+// Models shows the session's models.
+var Models = control.Verb[*Conversations, ModelsIn, ModelView]{
+	Name: "models", Help: "List the models that a session may have", Rights: mayLook,
+	Chat: "model [list|status], models", Say: ModelView.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, in ModelsIn) (ModelView, error) {
+		over, err := c.overridesOf(call)
+		if err != nil {
+			return ModelView{}, err
 		}
-		if name = found.Name; found.Default {
-			name = ""
+		v := c.choices(call, call.Session.Agent, over)
+		v.Detailed = in.Form == "status"
+		return v, c.Answer(call, v)
+	},
+}
+
+// ModelIn names a model.
+type ModelIn struct {
+	Model string `json:"model" help:"its *name*, its number in the list, or the provider's name for it; default: the agent's own"`
+}
+
+// SetModel leads the session to another model of its agent. The agent's models stay behind it as fallbacks.
+var SetModel = control.Verb[*Conversations, ModelIn, ModelView]{
+	Name: "model", Help: "Choose the model of a session", Rights: mayMembers,
+	Chat: "model <number>|<name>|default", Order: spec.InOrder, Say: ModelView.say,
+	Parse: func(words []string) (ModelIn, error) {
+		if len(words) == 0 {
+			return ModelIn{}, control.NotTaken("")
 		}
+		return ModelIn{Model: words[0]}, nil
+	},
+	Do: func(_ context.Context, c *Conversations, call control.Call, in ModelIn) (ModelView, error) {
+		over, err := c.overridesOf(call)
+		if err != nil {
+			return ModelView{}, err
+		}
+		name := ""
+		if !strings.EqualFold(in.Model, "default") {
+			found, ok := find(c.choices(call, call.Session.Agent, over).Choices, in.Model, true)
+			if !ok {
+				return ModelView{}, workspace.Say(workspace.ErrNotFound, "There is no model %q for this agent. /models lists them.",
+					clip.Runes(in.Model, 80))
+			}
+			if name = found.Name; found.Default {
+				name = ""
+			}
+		}
+		over.Model = name
+		v := c.choices(call, call.Session.Agent, over)
+		v.Changed = true
+		return v, c.override(call, func(o *workspace.Overrides) { o.Model = name }, func(workspace.Overrides) any { return v })
+	},
+}
+
+func (v ModelView) say() string {
+	var b strings.Builder
+	switch {
+	case v.Changed:
+		fmt.Fprintf(&b, "From now on this session asks **%s**.", v.Chain[0])
+		if len(v.Chain) > 1 {
+			fmt.Fprintf(&b, " If it does not answer: %s.", strings.Join(v.Chain[1:], ", "))
+		}
+		return b.String()
+	case v.Gone:
+		fmt.Fprintf(&b, "The model `%s`, which was chosen here, is not configured any more; I ask the agent's own.\n", v.Override)
 	}
-	over.Model = name
-	v := c.choices(call, call.Session.Agent, over)
-	v.Changed = true
-	return v, c.override(call, func(o *workspace.Overrides) { o.Model = name }, func(workspace.Overrides) any { return v })
+	for _, m := range v.Choices {
+		mark := ""
+		if m.Current {
+			mark = " ← in use"
+		}
+		if m.Default {
+			mark += " (default)"
+		}
+		fmt.Fprintf(&b, "%d. **%s**%s", m.N, m.Name, mark)
+		if v.Detailed {
+			b.WriteString(m.detail())
+		} else if m.Down {
+			b.WriteString(", cooling down")
+		}
+		b.WriteByte('\n')
+	}
+	b.WriteString("/model and a number or name chooses; /model default goes back.")
+	return b.String()
+}
+
+// detail is what else is known of it.
+func (m ModelChoice) detail() string {
+	var list []string
+	if m.Model != "" && m.Model != m.Name {
+		list = append(list, "`"+m.Model+"`")
+	}
+	if m.Window > 0 {
+		list = append(list, fmt.Sprintf("window of %d tokens", m.Window))
+	}
+	switch {
+	case m.Offline:
+		list = append(list, "no model at all: the built-in responder")
+	case m.Thinks == llm.Yes:
+		list = append(list, "can be told how hard to think")
+	case m.Thinks == llm.No:
+		list = append(list, "cannot be told how hard to think")
+	}
+	switch {
+	case m.Down && m.Error != "":
+		list = append(list, "cooling down: "+m.Error)
+	case m.Down:
+		list = append(list, "cooling down")
+	case m.Error != "":
+		list = append(list, "last error: "+m.Error)
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(list, ", ")
 }
 
 // find is the choice that a word means.

@@ -2,11 +2,14 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"parley/agentloop"
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/gateway/transcript"
 	"parley/gateway/turn"
 	"parley/workspace"
@@ -29,20 +32,71 @@ type Composed struct {
 	Form    string `json:"-"` // list, detail or json
 }
 
+// ContextIn says how it is told.
+type ContextIn struct {
+	Form string `json:"form,omitempty" enum:"list,detail,json" help:"how it is told"`
+}
+
 // Context tells what the session's next prompt is made of, about.
-func (c *Conversations) Context(_ context.Context, call control.Call, form string) (Composed, error) {
-	if err := c.Allow(call, "context"); err != nil {
-		return Composed{}, err
+var Context = control.Verb[*Conversations, ContextIn, Composed]{
+	Name: "context", Help: "Show what the next prompt of a session is made of", Rights: mayMembers,
+	Chat: "context [list|detail|json]", Say: Composed.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, in ContextIn) (Composed, error) {
+		got, err := c.Prompts.Compose(asked(call))
+		if err != nil {
+			return Composed{}, err
+		}
+		v := Composed{Composition: got.Composition, Model: got.Model, Files: []File{}, Session: call.Session.String(), Form: in.Form}
+		for _, f := range got.Files {
+			v.Files = append(v.Files, File{Name: f.Name, Tokens: agentloop.Tokens(f.Chars), Note: f.Note})
+		}
+		return v, c.Answer(call, v)
+	},
+}
+
+func (v Composed) say() string {
+	if v.Form == "json" {
+		b, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return "It cannot be written as JSON."
+		}
+		return "```json\n" + string(b) + "\n```"
 	}
-	got, err := c.Prompts.Compose(asked(call))
-	if err != nil {
-		return Composed{}, err
+	var b strings.Builder
+	share := 0
+	if v.Window > 0 {
+		share = 100 * v.Used() / v.Window
 	}
-	v := Composed{Composition: got.Composition, Model: got.Model, Files: []File{}, Session: call.Session.String(), Form: form}
-	for _, f := range got.Files {
-		v.Files = append(v.Files, File{Name: f.Name, Tokens: agentloop.Tokens(f.Chars), Note: f.Note})
+	fmt.Fprintf(&b, "The next prompt to `%s` is about **%d tokens**, %d %% of its window of %d; %d are kept for the answer. "+
+		"(Estimates: four bytes a token.)\n", v.Model, v.Used(), share, v.Window, v.Output)
+	fmt.Fprintf(&b, "- who I am, with my files: %d\n- tools: %d in %d\n- date, place, person: %d\n",
+		v.System, len(v.Schemas), v.Tools, v.Volatile)
+	if v.Summary > 0 {
+		fmt.Fprintf(&b, "- summary of what was said earlier: %d\n", v.Summary)
 	}
-	return v, c.Answer(call, v)
+	fmt.Fprintf(&b, "- conversation: %s in %d", control.Plural(v.Messages, "message"), v.History)
+	if v.Free() < 0 {
+		b.WriteString("\nThat is too long: the older part is summed up, or left out. /compact does it now.")
+	}
+	if v.Form != "detail" {
+		return b.String()
+	}
+	b.WriteString("\n\n**Files**")
+	for _, f := range v.Files {
+		fmt.Fprintf(&b, "\n- `%s`: %d", f.Name, f.Tokens)
+		if f.Note != "" {
+			b.WriteString(" (" + f.Note + ")")
+		}
+	}
+	b.WriteString("\n\n**Tools**")
+	for _, t := range v.Schemas {
+		fmt.Fprintf(&b, "\n- `%s`: %d", t.Name, t.Tokens)
+	}
+	b.WriteString("\n\n**Conversation**")
+	for _, role := range []string{"user", "assistant", "tool"} {
+		fmt.Fprintf(&b, "\n- %s: %d", role, v.Roles[role])
+	}
+	return b.String()
 }
 
 // asked is who asks about the prompt of the session.
@@ -59,12 +113,26 @@ type Compacted struct {
 	Model  string
 }
 
+// CompactIn says how it is summed up.
+type CompactIn struct {
+	Instructions string `json:"instructions,omitempty" help:"what the summary is to mind"`
+}
+
 // Compact has a model sum up the older part of the conversation; the summary takes its place in the prompt, and the
 // record stays. Until the commit nothing is changed: after a crash the command is done again.
-func (c *Conversations) Compact(ctx context.Context, call control.Call, instructions string) (Compacted, error) {
-	if err := c.Allow(call, "compact"); err != nil {
-		return Compacted{}, err
-	}
+var Compact = control.Verb[*Conversations, CompactIn, Compacted]{
+	Name: "compact", Help: "Sum up the older part of a session", Rights: mayChange,
+	Chat: "compact [instructions]", Order: spec.InOrder,
+	Do: func(ctx context.Context, c *Conversations, call control.Call, in CompactIn) (Compacted, error) {
+		return c.compact(ctx, call, in.Instructions)
+	},
+	Say: func(v Compacted) string {
+		return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)",
+			control.Plural(v.Turns, "exchange"), v.Before, v.After, v.Model, control.UsageOf(v.Usage).Text())
+	},
+}
+
+func (c *Conversations) compact(ctx context.Context, call control.Call, instructions string) (Compacted, error) {
 	ses, err := c.Store.SessionByKey(call.Session)
 	if err != nil {
 		return Compacted{}, workspace.Say(err, "Nothing was said here yet.")
@@ -150,21 +218,29 @@ func (c *Conversations) lastExchange(ses workspace.Session) (x exchange, err err
 	return x, nil
 }
 
+func (v Undone) say() string {
+	if v.Again {
+		return fmt.Sprintf("I answer “%s” again.", v.Said)
+	}
+	return fmt.Sprintf("“%s” and my answer are out of what I see. The record keeps them.", v.Said)
+}
+
 // Undo takes the last exchange out of the prompt; the record stays.
-func (c *Conversations) Undo(_ context.Context, call control.Call) (Undone, error) {
-	if err := c.Allow(call, "undo"); err != nil {
-		return Undone{}, err
-	}
-	ses, x, err := c.mine(call)
-	if err != nil {
-		return Undone{}, err
-	}
-	v := Undone{Said: control.OneLine(strings.Join(x.said, " "), control.PreviewLength)}
-	if _, err := c.Commit(call, func(store.Did) any { return v }, x.mark(ses)); err != nil {
-		return v, err
-	}
-	c.Changed(call.Session.String())
-	return v, nil
+var Undo = control.Verb[*Conversations, struct{}, Undone]{
+	Name: "undo", Help: "Take the last exchange out of the prompt; the record stays", Rights: mayChange,
+	Chat: "undo", Order: spec.InOrder, Say: Undone.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Undone, error) {
+		ses, x, err := c.mine(call)
+		if err != nil {
+			return Undone{}, err
+		}
+		v := Undone{Said: control.OneLine(strings.Join(x.said, " "), control.PreviewLength)}
+		if _, err := c.Commit(call, func(store.Did) any { return v }, x.mark(ses)); err != nil {
+			return v, err
+		}
+		c.Changed(call.Session.String())
+		return v, nil
+	},
 }
 
 func (x exchange) mark(ses workspace.Session) store.Mark {
@@ -188,10 +264,15 @@ func (c *Conversations) mine(call control.Call) (ses workspace.Session, x exchan
 
 // Retry takes the last exchange out of the prompt and asks the same again. It is asked in the name of who asked before,
 // and so only they may (T10).
-func (c *Conversations) Retry(_ context.Context, call control.Call) (Undone, error) {
-	if err := c.Allow(call, "retry"); err != nil {
-		return Undone{}, err
-	}
+var Retry = control.Verb[*Conversations, struct{}, Undone]{
+	Name: "retry", Help: "Ask the last question of a session again", Rights: mayChange,
+	Chat: "retry", Order: spec.InOrder, Say: Undone.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Undone, error) {
+		return c.retry(call)
+	},
+}
+
+func (c *Conversations) retry(call control.Call) (Undone, error) {
 	if call.Input == nil {
 		return Undone{}, workspace.Say(workspace.ErrInvalid, "A retry is a message: send /retry.")
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"parley/gateway/control"
-	"parley/gateway/rights"
 	"parley/gateway/spec"
 	"parley/gateway/transport"
 	"parley/workspace"
@@ -45,11 +44,10 @@ type StatusIn struct {
 	Session control.SessionWord `query:"session" help:"*key* of a session; left out: main of the default agent"`
 }
 
-// ShowStatus is Status for programs, of any session that the caller may watch.
+// ShowStatus is SayStatus for programs, of any session that the caller may watch.
 var ShowStatus = control.Verb[*Conversations, StatusIn, StatusItem]{
 	Name: "status", Help: "Say how a session and the gateway behind it are",
-	Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
-	HTTP:   "GET /v1/status", Group: "gateway",
+	Rights: mayLook, HTTP: "GET /v1/status", Group: "gateway",
 	Do: func(ctx context.Context, c *Conversations, call control.Call, in StatusIn) (StatusItem, error) {
 		if in.Session == "" {
 			agent, err := c.Find.AgentOr("")
@@ -62,7 +60,7 @@ var ShowStatus = control.Verb[*Conversations, StatusIn, StatusItem]{
 		if call.Session, err = c.Watch(ctx, call, in.Session); err != nil {
 			return StatusItem{}, err
 		}
-		st, err := c.Status(ctx, call)
+		st, err := c.status(call)
 		if err != nil {
 			return StatusItem{}, err
 		}

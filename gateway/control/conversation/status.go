@@ -3,55 +3,65 @@ package conversation
 import (
 	"context"
 	"errors"
-	"slices"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"parley/agentloop/lane"
 	"parley/agentloop/llm"
+	"parley/channels"
 	"parley/gateway/control"
-	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/workspace"
-	"parley/workspace/clip"
 )
 
 // Activity is what a session does.
 type Activity struct {
-	Running bool   `json:"running"`
-	Waiting int    `json:"waiting"`
-	Held    string `json:"held,omitempty"`   // why the turn has not begun, or is suspended
-	Asleep  bool   `json:"asleep,omitempty"` // it has begun, and is suspended
+	Running bool
+	Waiting int
+	Held    string // why the turn has not begun, or is suspended
+	Asleep  bool   // it has begun, and is suspended
 }
 
 // Status of a session and of the gateway behind it.
 type Status struct {
-	Agent     control.Agent       `json:"agent"`
-	Session   string              `json:"session"`
-	Gen       int                 `json:"generation"`
-	Overrides workspace.Overrides `json:"overrides"`
-	Entries   int                 `json:"entries"`
+	Agent     control.Agent
+	Session   string
+	Gen       int
+	Overrides workspace.Overrides
+	Entries   int
 	Activity
-	Last     *workspace.Run     `json:"last,omitempty"`
-	Models   []llm.ModelHealth  `json:"models"`
-	Channels []transport.View   `json:"channels,omitempty"`
-	Health   string             `json:"health"`
-	Reason   string             `json:"reason,omitempty"`
-	Uptime   time.Duration      `json:"uptime"`
-	Config   control.ConfigFile `json:"config"`
-	Queue    lane.Settings      `json:"queue"`
+	Last     *workspace.Run
+	Models   []llm.ModelHealth
+	Channels []transport.View
+	Health   string
+	Reason   string
+	Uptime   time.Duration
+	Config   control.ConfigFile
+	Queue    lane.Settings
 	// Chain is the session's models in the order in which they are asked.
-	Chain      []string        `json:"chain"`
-	Activation string          `json:"activation,omitempty"` // of the room; empty: as configured
-	Switched   bool            `json:"switched,omitempty"`   // the chat was led to this session
-	Compacted  bool            `json:"compacted,omitempty"`  // its older part is a summary
-	Usage      workspace.Usage `json:"usage"`
+	Chain      []string
+	Activation string // of the room; empty: as configured
+	Switched   bool   // the chat was led to this session
+	Compacted  bool   // its older part is a summary
+	Usage      workspace.Usage
 }
 
-// Status tells how a session and its gateway are. Others than owners see no channels and no causes.
-func (c *Conversations) Status(_ context.Context, call control.Call) (Status, error) {
-	if err := c.Allow(call, "status"); err != nil {
-		return Status{}, err
-	}
+// SayStatus tells a chat how its session and the gateway are.
+var SayStatus = control.Verb[*Conversations, struct{}, Status]{
+	Name: "status", Help: "Show agent, model, settings, queue and health", Rights: mayLook, Chat: "status", Say: Status.say,
+	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Status, error) {
+		st, err := c.status(call)
+		if err != nil {
+			return Status{}, err
+		}
+		return st, c.Answer(call, st)
+	},
+}
+
+// status is how a session and its gateway are. Others than owners see no channels and no causes.
+func (c *Conversations) status(call control.Call) (Status, error) {
 	key := call.Session.String()
 	v := c.Lanes.Lane(key)
 	health, reason := c.Store.Health()
@@ -89,95 +99,117 @@ func (c *Conversations) Status(_ context.Context, call control.Call) (Status, er
 		return Status{}, err
 	}
 	st.Chain = c.choices(call, call.Session.Agent, st.Overrides).Chain
-	return st, c.Answer(call, st)
+	return st, nil
 }
 
-// QueueView is what waits in a session and how it is handled.
-type QueueView struct {
-	lane.Settings
-	Running bool     `json:"running"`
-	Waiting []string `json:"waiting"`
-	Changed bool     `json:"changed"`
-	Held    string   `json:"held,omitempty"` // why the turn has not begun, or is suspended
+func (v Activity) say() string {
+	behind := control.Plural(v.Waiting, "message")
+	switch {
+	case v.Asleep && v.Waiting > 0:
+		return fmt.Sprintf("a turn is suspended: %s; %s behind it", v.Held, behind)
+	case v.Asleep:
+		return "a turn is suspended: " + v.Held
+	case v.Held != "":
+		return "a turn waits: " + v.Held
+	case v.Running && v.Waiting > 0:
+		return fmt.Sprintf("a turn is running, %s behind it", behind)
+	case v.Running:
+		return "a turn is running"
+	}
+	return "idle"
 }
 
-// Queue shows the queue, or changes how it is handled in this session.
-func (c *Conversations) Queue(_ context.Context, call control.Call, change QueueChange) (QueueView, error) {
-	key := call.Session.String()
-	lv := c.Lanes.Lane(key)
-	v := QueueView{Settings: c.Lanes.Queue(key), Running: lv.Running}
-	for _, in := range lv.Waiting {
-		if call.Owner() || in.Person == call.Actor.Person {
-			v.Waiting = append(v.Waiting, in.Text)
+func (v Status) say() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1),
+		control.Plural(v.Entries, "line"))
+	fmt.Fprintf(&b, "- %s\n", v.Activity.say())
+	chain := v.Chain
+	if len(chain) == 0 {
+		chain = v.Agent.Models
+	}
+	for i, name := range chain {
+		state := "ok"
+		for _, m := range v.Models {
+			if m.Name == name {
+				state = modelState(m)
+			}
+		}
+		kind := "model"
+		if i > 0 {
+			kind = "fallback"
+		}
+		fmt.Fprintf(&b, "- %s `%s`: %s\n", kind, name, state)
+	}
+	fmt.Fprintf(&b, "- queue mode %s\n", v.Queue.Mode)
+	if o := overrides(v.Overrides); o != "" {
+		fmt.Fprintf(&b, "- changed for this session: %s\n", o)
+	}
+	if v.Activation != "" {
+		fmt.Fprintf(&b, "- changed for this group: activation %s\n", v.Activation)
+	}
+	if v.Switched {
+		b.WriteString("- this chat was switched here: /session switch main leads back\n")
+	}
+	if v.Compacted {
+		b.WriteString("- the older part of the conversation is a summary\n")
+	}
+	if v.Usage.Calls > 0 {
+		fmt.Fprintf(&b, "- this session: %s\n", control.UsageOf(v.Usage).Text())
+	}
+	if r := v.Last; r != nil && r.State.Live() && r.Trouble != nil {
+		fmt.Fprintf(&b, "- its model fails: %s\n", llm.Problem(*r.Trouble))
+	}
+	if v.Last != nil {
+		u := v.Last.Usage
+		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out, %s\n", workspace.Short(v.Last.ID), v.Last.State,
+			u.InputTokens+u.CacheReadTokens, u.OutputTokens, control.Cost(u.CostUSD))
+	}
+	for _, ch := range v.Channels {
+		fmt.Fprintf(&b, "- channel %s (%s): %s", ch.Name, ch.Network, ch.State)
+		if ch.State != channels.Ready && ch.Hint != "" {
+			b.WriteString(". " + ch.Hint)
+		}
+		b.WriteByte('\n')
+	}
+	if c := v.Config; c.Problem != "" {
+		fmt.Fprintf(&b, "- the configuration file has an error: %s. The former configuration is in force since %s\n", c.Problem,
+			c.Since.UTC().Format("2006-01-02 15:04 UTC"))
+	} else if len(c.Waits) > 0 {
+		fmt.Fprintf(&b, "- changes that wait for a restart: %s\n", strings.Join(c.Waits, ", "))
+	}
+	fmt.Fprintf(&b, "- up for %s, store %s", v.Uptime.Round(time.Second), v.Health)
+	if v.Reason != "" {
+		b.WriteString(": " + v.Reason)
+	}
+	return b.String()
+}
+
+func modelState(m llm.ModelHealth) string {
+	switch {
+	case m.Offline:
+		return "offline responder, no model"
+	case m.Down && m.LastError == "":
+		return "cooling down"
+	case m.Down:
+		return "cooling down: " + m.LastError
+	case m.LastError != "":
+		return "last error: " + m.LastError
+	}
+	return "ok"
+}
+
+func overrides(o workspace.Overrides) string {
+	var list []string
+	most := ""
+	if o.Cap > 0 {
+		most = strconv.Itoa(o.Cap)
+	}
+	for _, x := range [][2]string{{"queue", o.Queue}, {"debounce", o.Debounce}, {"cap", most}, {"drop", o.Drop}, {"model", o.Model},
+		{"think", o.Think}, {"verbose", o.Verbose}, {"reasoning", o.Reasoning}, {"usage", o.Usage}, {"send", o.Send}} {
+		if x[1] != "" {
+			list = append(list, x[0]+" "+x[1])
 		}
 	}
-	if change == (QueueChange{}) {
-		if err := c.Allow(call, "status"); err != nil {
-			return QueueView{}, err
-		}
-		return v, c.Answer(call, v)
-	}
-	if err := c.Allow(call, "queue"); err != nil {
-		return QueueView{}, err
-	}
-	if err := change.Check(); err != nil {
-		return QueueView{}, err
-	}
-	v.Changed = true
-	err := c.override(call, change.apply, func(o workspace.Overrides) any {
-		v.Settings = snapshot.QueueSettings(c.Snapshot().Queue, o)
-		return v
-	})
-	return v, err
-}
-
-// QueueChange is what /queue changes; zero fields stay as they are.
-type QueueChange struct {
-	Mode     string // steer, followup, collect, interrupt; default: forget all changes
-	Debounce string // a duration up to a minute
-	Cap      int    // messages that may wait; 1 to 1,000
-	Drop     string // summarize, old, new
-}
-
-// maxDebounce and maxCap bound what a person may set.
-const (
-	maxDebounce = time.Minute
-	maxCap      = 1000
-)
-
-// Check says in one sentence what cannot be.
-func (q QueueChange) Check() error {
-	switch q.Mode {
-	case "", lane.Steer, lane.Followup, lane.Collect, lane.Interrupt, "default":
-	default:
-		return workspace.Say(workspace.ErrInvalid,
-			"There is no queue mode %q. Modes are steer, followup, collect, interrupt and default.", clip.Runes(q.Mode, 40))
-	}
-	if d, err := time.ParseDuration(q.Debounce); q.Debounce != "" && (err != nil || d < 0 || d > maxDebounce) {
-		return workspace.Say(workspace.ErrInvalid, "debounce is a time such as 700ms or 2s, at most %s.", maxDebounce)
-	}
-	if q.Cap < 0 || q.Cap > maxCap {
-		return workspace.Say(workspace.ErrInvalid, "cap is a number of messages from 1 to %d.", maxCap)
-	}
-	if q.Drop != "" && !slices.Contains([]string{"summarize", "old", "new"}, q.Drop) {
-		return workspace.Say(workspace.ErrInvalid, "drop is summarize, old or new.")
-	}
-	return nil
-}
-
-func (q QueueChange) apply(o *workspace.Overrides) {
-	if q.Mode == "default" {
-		o.Queue, o.Debounce, o.Cap, o.Drop = "", "", 0, ""
-	} else if q.Mode != "" {
-		o.Queue = q.Mode
-	}
-	if q.Debounce != "" {
-		o.Debounce = q.Debounce
-	}
-	if q.Cap > 0 {
-		o.Cap = q.Cap
-	}
-	if q.Drop != "" {
-		o.Drop = q.Drop
-	}
+	return strings.Join(list, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"strings"
 	"time"
 
 	"parley/gateway/control"
@@ -77,17 +78,20 @@ type Removed struct {
 	Left    Filled `json:"left"`    // what the work folder holds now
 }
 
+// owns is what looking into a work folder needs, and clearing it.
+var owns = rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect}
+
 // ShowIn names a folder of a work folder.
 type ShowIn struct {
 	Session control.SessionWord `path:"key"`
-	Path    string              `query:"path" help:"only what is in this *folder*, relative to the work folder"`
+	Path    string              `query:"path" chat:"folder" help:"only what is in this *folder*, relative to the work folder"`
 }
 
 // Show tells what fills the work folder of a session, or one folder in it. An empty key is the session that the chat writes into.
 var Show = control.Verb[*Files, ShowIn, Filled]{
 	Name: "files", Help: "Say what fills the work folder of a session",
-	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
-	HTTP:   "GET /v1/sessions/{key}/files", Group: "sessions",
+	Rights: owns,
+	HTTP:   "GET /v1/sessions/{key}/files", Group: "sessions", Chat: "files, files in <folder>", Say: Filled.say,
 	Do: func(_ context.Context, c *Files, call control.Call, in ShowIn) (Filled, error) {
 		k, work, err := c.workOf(call, in.Session)
 		if err != nil {
@@ -102,13 +106,31 @@ var Show = control.Verb[*Files, ShowIn, Filled]{
 	},
 }
 
+// RemoveIn names what is removed from a work folder.
+type RemoveIn struct {
+	Session control.SessionWord `json:"key,omitempty" help:"*key* of the session; left out: the one that the chat writes into"`
+	Path    string              `json:"path,omitempty" help:"*path* of it, relative to the work folder"`
+	Folder  bool                `json:"folder,omitempty" help:"a folder with all that is in it; the path . is then everything"`
+}
+
 // Remove removes a file of a session's work folder, or with folder a folder with all that is in it; "." with folder is
 // everything. It needs no space, and does not wait for a store that takes nothing.
-func (c *Files) Remove(ctx context.Context, call control.Call, key control.SessionWord, path string, folder bool) (Removed, error) {
-	if err := c.Allow(call, "files.remove"); err != nil {
-		return Removed{}, err
-	}
-	k, work, err := c.workOf(call, key)
+var Remove = control.Verb[*Files, RemoveIn, Removed]{
+	Name: "files.remove", Help: "Remove a file, or a folder with all that is in it, from the work folder of a session", Rights: owns,
+	Chat: "files rm <path>", Say: Removed.say,
+	Parse: func(words []string) (RemoveIn, error) { // a / behind it says that it is a folder
+		if len(words) == 0 {
+			return RemoveIn{}, control.NotTaken("")
+		}
+		return RemoveIn{Path: words[0], Folder: strings.HasSuffix(words[0], "/")}, nil
+	},
+	Do: func(ctx context.Context, c *Files, call control.Call, in RemoveIn) (Removed, error) {
+		return c.remove(ctx, call, in)
+	},
+}
+
+func (c *Files) remove(ctx context.Context, call control.Call, in RemoveIn) (Removed, error) {
+	k, work, err := c.workOf(call, in.Session)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -116,22 +138,22 @@ func (c *Files) Remove(ctx context.Context, call control.Call, key control.Sessi
 	if work.Root == nil {
 		return Removed{}, workspace.Say(workspace.ErrNotFound, "The work folder of this session is empty.")
 	}
-	if _, err := work.inside(path); err != nil {
+	if _, err := work.inside(in.Path); err != nil {
 		return Removed{}, err
 	}
-	n, err := work.Root.Remove(ctx, workspace.At(path), folder)
+	n, err := work.Root.Remove(ctx, workspace.At(in.Path), in.Folder)
 	if n > 0 && err != nil { // a part of it is gone
-		c.AuditSoon(ctx, c.removedRow(call, k, path, n))
+		c.AuditSoon(ctx, c.removedRow(call, k, in.Path, n))
 	}
 	if err != nil {
-		return Removed{}, work.refused(path, folder, err)
+		return Removed{}, work.refused(in.Path, in.Folder, err)
 	}
-	v := Removed{Path: path, Removed: n, Audited: true}
+	v := Removed{Path: in.Path, Removed: n, Audited: true}
 	if v.Left, err = work.view(k, "."); err != nil {
-		c.AuditSoon(ctx, c.removedRow(call, k, path, n))
+		c.AuditSoon(ctx, c.removedRow(call, k, in.Path, n))
 		return v, err
 	}
-	row := c.removedRow(call, k, path, n)
+	row := c.removedRow(call, k, in.Path, n)
 	if call.Input != nil {
 		_, err := c.Commit(call, func(store.Did) any { return v }, store.AuditRows{row})
 		return v, err

@@ -31,6 +31,10 @@ func newWorld(t *testing.T) *world {
 	return &world{controltest.New(t)}
 }
 
+func (w *world) remove(ctx context.Context, c control.Call, key control.SessionWord, path string, folder bool) (file.Removed, error) {
+	return file.Remove.Call(ctx, w.Files, c, file.RemoveIn{Session: key, Path: path, Folder: folder})
+}
+
 // worked is a work folder with a few things in it, which the house opens for every session. The disk counts as full: its floor is
 // more than there is.
 func (w *world) worked(t *testing.T, change func(*turn.Work)) string {
@@ -79,10 +83,10 @@ func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	if v, err = file.Show.Call(t.Context(), w.Files, ana, file.ShowIn{Session: "", Path: "big"}); err != nil || v.Path != "big" || len(v.Items) != 2 || v.Items[0].Path != "big/a" || v.Files != 7 {
 		t.Errorf("in big: %+v, %v", v, err)
 	}
-	if _, err := w.Files.Remove(t.Context(), ana, "", "big", false); !errors.Is(err, workspace.ErrDenied) && !errors.Is(err, workspace.ErrInvalid) {
+	if _, err := w.remove(t.Context(), ana, "", "big", false); !errors.Is(err, workspace.ErrDenied) && !errors.Is(err, workspace.ErrInvalid) {
 		t.Errorf("a folder that was not called one: %v", err)
 	}
-	got, err := w.Files.Remove(t.Context(), ana, "", "big", true)
+	got, err := w.remove(t.Context(), ana, "", "big", true)
 	if err != nil || got.Removed != 4 || !got.Audited || got.Left.Files != 3 {
 		t.Errorf("removed %+v, %v", got, err)
 	}
@@ -93,10 +97,10 @@ func TestE65_APersonSeesAndClearsWhatFillsTheWorkFolder(t *testing.T) {
 	if len(rows) != 1 || rows[0].Actor != "ana" || rows[0].What["path"] != "big" || rows[0].What["session"] != w.Key.String() {
 		t.Errorf("audited: %+v", rows)
 	}
-	if got, err = w.Files.Remove(t.Context(), ana, "", ".", true); err != nil || got.Left.Files != 0 {
+	if got, err = w.remove(t.Context(), ana, "", ".", true); err != nil || got.Left.Files != 0 {
 		t.Errorf("everything: %+v, %v", got, err)
 	}
-	if _, err := w.Files.Remove(t.Context(), ana, "", "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.remove(t.Context(), ana, "", "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("what is gone: %v", err)
 	}
 }
@@ -114,7 +118,7 @@ func TestFilesOfAPersonStayInTheWorkFolder(t *testing.T) {
 	boss := w.Call("boss", workspace.Owner, channels.DM)
 	for _, path := range []string{"../outside/in/kept", "../outside", "/etc/passwd", "big/../../outside", "way/in/kept", "way/in", "far/in/kept", `..\outside`, "%2e%2e/outside", "a\nb", strings.Repeat("x", 5000), ""} {
 		for _, folder := range []bool{false, true} {
-			if _, err := w.Files.Remove(t.Context(), boss, "", path, folder); err == nil {
+			if _, err := w.remove(t.Context(), boss, "", path, folder); err == nil {
 				t.Errorf("%.40q is removed", path)
 			} else if _, ok := workspace.Sentence(err); !ok {
 				t.Errorf("%.40q: %v has no sentence", path, err)
@@ -130,7 +134,7 @@ func TestFilesOfAPersonStayInTheWorkFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "in", "kept")); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Files.Remove(t.Context(), boss, "", "way", true); err != nil { // the link itself
+	if _, err := w.remove(t.Context(), boss, "", "way", true); err != nil { // the link itself
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(outside, "in", "kept")); err != nil {
@@ -163,14 +167,14 @@ func TestE63_AnOwnersFolderIsNamedAndNotCleared(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"proj", "proj/", "proj/a.txt", "proj/.git", "proj/.git/config", "./proj/a.txt", "big/proj/../x"} {
-		if _, err := w.Files.Remove(t.Context(), boss, "", path, true); err == nil {
+		if _, err := w.remove(t.Context(), boss, "", path, true); err == nil {
 			t.Errorf("%s is removed", path)
 		}
 	}
 	if _, err := file.Show.Call(t.Context(), w.Files, boss, file.ShowIn{Session: "", Path: "proj"}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("the owner's folder is shown: %v", err)
 	}
-	if _, err := w.Files.Remove(t.Context(), boss, "", ".", true); err != nil {
+	if _, err := w.remove(t.Context(), boss, "", ".", true); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(proj, "a.txt")); err != nil {
@@ -185,7 +189,7 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 	ctx := t.Context()
 	dir := w.worked(t, nil)
 	for _, kind := range []channels.PeerKind{channels.Group, channels.Room} {
-		_, err := w.Files.Remove(ctx, w.Call("boss", workspace.Owner, kind), "", "small.txt", false)
+		_, err := w.remove(ctx, w.Call("boss", workspace.Owner, kind), "", "small.txt", false)
 		if said, _ := workspace.Sentence(err); !errors.Is(err, workspace.ErrDenied) || said != "Not in a group. Write to me directly." {
 			t.Errorf("in a %s: %v", kind, err)
 		}
@@ -194,7 +198,7 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 	if _, err := file.Show.Call(ctx, w.Files, w.Call("ana", workspace.Member, channels.DM), file.ShowIn{Session: bens, Path: ""}); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana sees ben's: %v", err)
 	}
-	if _, err := w.Files.Remove(ctx, w.Call("ana", workspace.Member, channels.DM), bens, "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
+	if _, err := w.remove(ctx, w.Call("ana", workspace.Member, channels.DM), bens, "small.txt", false); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("ana clears ben's: %v", err)
 	}
 	for _, c := range []control.Call{w.Call("ben", workspace.Member, channels.DM), w.Call("boss", workspace.Owner, channels.DM)} {
@@ -211,13 +215,13 @@ func TestT10_FilesAreForThoseWhoseTheyAre(t *testing.T) {
 	if _, err := file.Show.Call(ctx, w.Files, w.Call("ben", workspace.Member, channels.DM), file.ShowIn{Session: "", Path: ""}); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member sees everybody's folder: %v", err)
 	}
-	if _, err := w.Files.Remove(ctx, w.Call("ben", workspace.Member, channels.DM), "", "small.txt", false); !errors.Is(err, workspace.ErrDenied) {
+	if _, err := w.remove(ctx, w.Call("ben", workspace.Member, channels.DM), "", "small.txt", false); !errors.Is(err, workspace.ErrDenied) {
 		t.Errorf("a member clears everybody's folder: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "small.txt")); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.Files.Remove(ctx, w.Call("boss", workspace.Owner, channels.DM), "", "small.txt", false); err != nil {
+	if _, err := w.remove(ctx, w.Call("boss", workspace.Owner, channels.DM), "", "small.txt", false); err != nil {
 		t.Error(err)
 	}
 }
@@ -298,7 +302,7 @@ func TestE65_RemovingDoesNotWaitForTheStore(t *testing.T) {
 	call.Via = "cli"
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	got, err := w.Files.Remove(ctx, call, "", "big", true)
+	got, err := w.remove(ctx, call, "", "big", true)
 	if err != nil || got.Audited || got.Removed != 4 {
 		t.Errorf("removed %+v, %v", got, err)
 	}

@@ -2,7 +2,9 @@
 package person
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -106,26 +108,33 @@ var Show = control.Verb[*People, control.ByID, Item]{
 
 // Who is what the gateway knows of the one who asks.
 type Who struct {
-	Person  workspace.PersonID `json:"person"`
-	Role    workspace.Role     `json:"role"`
-	Name    string             `json:"name,omitempty"`
-	User    string             `json:"user,omitempty"` // the network's id
-	Network string             `json:"network,omitempty"`
-	Session string             `json:"session"`
-	Agent   control.Agent      `json:"agent"`
+	workspace.Actor
+	User    string // the network's id
+	Network string
+	Session string
+	Agent   control.Agent
 }
 
 // WhoAmI tells people who they are here.
-func (c *People) WhoAmI(_ context.Context, call control.Call) (Who, error) {
-	if err := c.Allow(call, "whoami"); err != nil {
-		return Who{}, err
-	}
-	w := Who{Person: call.Actor.Person, Role: call.Actor.Role, Name: call.Actor.Name, Session: call.Session.String()}
-	w.Agent, _ = c.Find.Agent(call.Session.Agent)
-	if call.Input != nil {
-		w.User, w.Network = string(call.Input.Data.User), call.Input.Source
-	}
-	return w, c.Answer(call, w)
+var WhoAmI = control.Verb[*People, struct{}, Who]{
+	Name: "whoami", Help: "Show who somebody is taken for",
+	Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
+	Chat:   "whoami",
+	Do: func(_ context.Context, c *People, call control.Call, _ struct{}) (Who, error) {
+		w := Who{Actor: call.Actor, Session: call.Session.String()}
+		w.Agent, _ = c.Find.Agent(call.Session.Agent)
+		if call.Input != nil {
+			w.User, w.Network = string(call.Input.Data.User), call.Input.Source
+		}
+		return w, c.Answer(call, w)
+	},
+	Say: func(w Who) string {
+		s := fmt.Sprintf("You are `%s` (%s), role **%s**.", w.Person, cmp.Or(w.Name, "no name"), w.Role)
+		if w.User != "" {
+			s += fmt.Sprintf("\n- on %s you are user `%s`", w.Network, w.User)
+		}
+		return s + fmt.Sprintf("\n- this session is `%s`, answered by %s", w.Session, w.Agent.Name)
+	},
 }
 
 // Me is who asks, the agents that answer, and the number of this start of the gateway.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"parley/agentloop"
 	"parley/gateway/control"
@@ -25,7 +26,7 @@ type StoppedAll struct {
 // StopAll stops every turn of every session, and what waits behind them.
 var StopAll = control.Verb[*Runs, struct{}, StoppedAll]{
 	Name: "stop.all", Help: "Stop every run and what waits behind them", Rights: rights.Owners,
-	HTTP: "POST /v1/stop", Group: "runs",
+	HTTP: "POST /v1/stop", Group: "runs", Chat: "stop all",
 	Do: func(_ context.Context, c *Runs, call control.Call, _ struct{}) (StoppedAll, error) {
 		stop := store.StopAll{By: call.Actor.Person, Via: call.Surface(), Before: 1 << 62}
 		if call.Input != nil {
@@ -42,6 +43,13 @@ var StopAll = control.Verb[*Runs, struct{}, StoppedAll]{
 			c.Turns.Cancel(in.Key, agentloop.ErrStopped, match)
 		}
 		return stoppedAll(did), nil
+	},
+	Say: func(v StoppedAll) string {
+		if v.Runs+v.Queued+v.Parts == 0 {
+			return "Nothing is running anywhere."
+		}
+		return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", control.Plural(v.Runs, "run"), control.Plural(v.Queued, "waiting message"),
+			control.Plural(v.Parts, "unsent part"))
 	},
 }
 
@@ -66,12 +74,37 @@ type Stopped struct {
 	Summary bool `json:"summary,omitempty"`
 }
 
-// StopTurn ends the running turn of the session, what waits behind it and what it has not sent. It is committed first,
-// then the turn is cancelled; a crash in between keeps the stop. Only owners stop other people's turns.
-func (c *Runs) StopTurn(_ context.Context, call control.Call) (Stopped, error) {
-	if err := c.Allow(call, "stop"); err != nil {
-		return Stopped{}, err
+func (v Stopped) say() string {
+	var list []string
+	if v.Run != "" {
+		list = append(list, "run "+workspace.Short(v.Run))
 	}
+	if v.Summary {
+		list = append(list, "the summary")
+	}
+	if v.Queued > 0 {
+		list = append(list, control.Plural(v.Queued, "waiting message"))
+	}
+	if v.Parts > 0 {
+		list = append(list, control.Plural(v.Parts, "unsent part"))
+	}
+	if len(list) == 0 {
+		return "Nothing is running here."
+	}
+	return "Stopped: " + strings.Join(list, ", ") + "."
+}
+
+// mayStop is what stopping a turn needs. Only owners stop other people's.
+var mayStop = rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own}
+
+// StopTurn ends the running turn of the chat's session, what waits behind it and what it has not sent. It is committed first,
+// then the turn is cancelled; a crash in between keeps the stop.
+var StopTurn = control.Verb[*Runs, struct{}, Stopped]{
+	Name: "stop", Help: "Stop what a session does and what waits behind it", Rights: mayStop, Chat: "stop", Say: Stopped.say,
+	Do: func(_ context.Context, c *Runs, call control.Call, _ struct{}) (Stopped, error) { return c.stop(call) },
+}
+
+func (c *Runs) stop(call control.Call) (Stopped, error) {
 	ses, err := c.Store.SessionByKey(call.Session)
 	if errors.Is(err, workspace.ErrNotFound) {
 		return Stopped{}, c.Answer(call, Stopped{})
@@ -107,9 +140,9 @@ func (c *Runs) StopTurn(_ context.Context, call control.Call) (Stopped, error) {
 
 // Stop stops the turn that a run or a message is in, as StopTurn does in its chat. What has ended stays as it is.
 var Stop = control.Verb[*Runs, ByRun, Stopped]{
-	Name: "stop", Help: "Stop a run and what waits behind it", Rights: rights.Row{Owner: rights.Yes, Member: rights.Own, Guest: rights.Own},
+	Name: "stop", Help: "Stop a run and what waits behind it", Rights: mayStop,
 	HTTP: "POST /v1/runs/{id}/stop", Group: "runs", CLI: "run stop <id>", MCP: "stop_run",
-	Do: func(ctx context.Context, c *Runs, call control.Call, in ByRun) (Stopped, error) {
+	Do: func(_ context.Context, c *Runs, call control.Call, in ByRun) (Stopped, error) {
 		f, err := c.found(call, in.Run)
 		if err != nil || f.Ended() {
 			return Stopped{}, err
@@ -117,7 +150,7 @@ var Stop = control.Verb[*Runs, ByRun, Stopped]{
 		if call.Session, err = workspace.ParseKey(f.Key); err != nil {
 			return Stopped{}, err
 		}
-		return c.StopTurn(ctx, call)
+		return c.stop(call)
 	},
 	Show: func(_ ByRun, v Stopped) spec.Shown {
 		switch {

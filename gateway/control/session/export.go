@@ -35,7 +35,7 @@ type ExportIn struct {
 var Export = control.Verb[*Sessions, ExportIn, Exported]{
 	Name: "session.export", Help: "Hand out what was said in a session",
 	Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect, Guest: rights.OwnDirect},
-	Chat:   "session export [markdown|json]",
+	Chat:   "session export [markdown|json], export [markdown|json]",
 	Do: func(ctx context.Context, c *Sessions, call control.Call, in ExportIn) (Exported, error) {
 		ses, err := c.Find.Session(call, in.Session)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"parley/gateway/control"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/workspace"
 	"parley/workspace/clip"
 	"parley/workspace/store"
@@ -77,7 +78,7 @@ type NewIn struct {
 // room only has it made.
 var New = control.Verb[*Sessions, NewIn, Switched]{
 	Name: "session.new", Help: "Make a session beside the chat's first and lead the chat to it", Rights: mayMove,
-	Chat: "session new <name>", Moves: true, Say: Switched.say,
+	Chat: "session new <name>", Order: spec.BeforeRouting, Say: Switched.say,
 	Do: func(_ context.Context, c *Sessions, call control.Call, in NewIn) (Switched, error) {
 		name, err := title(in.Name)
 		if err != nil {
@@ -139,7 +140,7 @@ type SwitchIn struct {
 // Which one it may be is rights.Switchable's to say.
 var Switch = control.Verb[*Sessions, SwitchIn, Switched]{
 	Name: "session.switch", Help: "Lead the chat to another session of its agent", Rights: mayMove,
-	Chat: "session switch <name|key|main>", Moves: true, Say: Switched.say,
+	Chat: "session switch <name|key|main>", Order: spec.BeforeRouting, Say: Switched.say,
 	Do: func(_ context.Context, c *Sessions, call control.Call, in SwitchIn) (Switched, error) {
 		if !call.FromRoom() {
 			return Switched{}, workspace.Say(workspace.ErrInvalid,
