@@ -82,10 +82,13 @@ func (p *program) root() *cobra.Command {
 	root.AddCommand(
 		onboard.Command(a), daemon.Command(a), service.Command(a), doctorCommand(a), configCommand(a),
 		chat.Command(a), sendCommand(a), stopCommand(a), webchatCommand(a),
-		statusCommand(a), logsCommand(a), sessionCommand(a), runCommand(a), agentCommand(a),
+		statusCommand(a), logsCommand(a), sessionCommand(a), runCommand(a),
 		channelCommand(a), routeCommand(a), filesCommand(a), approvalCommand(a), auditCommand(a),
 		backupCommand(a), restoreCommand(a), versionCommand(a))
 	addVerbs(a, root)
+	if explain, _, err := root.Find([]string{"agent", "policy", "explain"}); err == nil {
+		takeShellLine(explain)
+	}
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {

@@ -60,12 +60,6 @@ func ready(ctx context.Context, a *cli.App) error {
 	return cli.Hint(cl.Get(ctx, "/readyz", nil))
 }
 
-func agentCommand(a *cli.App) *cobra.Command {
-	group := &cobra.Command{Use: "agent", Short: "Show agents", Args: cobra.NoArgs, RunE: cli.NeedsVerb}
-	group.AddCommand(policyCommand(a))
-	return group
-}
-
 func versionCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs}
 	c.RunE = func(*cobra.Command, []string) error {

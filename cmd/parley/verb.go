@@ -23,36 +23,43 @@ import (
 
 // groups are what the first words of verbs' commands are about.
 var groups = map[string]string{
-	"folder":   "See folders that agents may write, and accept what was renamed there",
-	"outbound": "Decide about answers that could not be delivered",
-	"pairing":  "Decide who may speak in private chats",
-	"people":   "See who is known, with which role and accounts",
+	"agent":        "Show agents",
+	"agent policy": "See what an agent's tools may do for whom",
+	"folder":       "See folders that agents may write, and accept what was renamed there",
+	"outbound":     "Decide about answers that could not be delivered",
+	"pairing":      "Decide who may speak in private chats",
+	"people":       "See who is known, with which role and accounts",
 }
 
 // addVerbs adds the commands of the verbs that are values, below their groups.
 func addVerbs(a *cli.App, root *cobra.Command) {
 	for _, v := range all.Verbs() {
 		s := v.Spec()
-		first, rest, grouped := strings.Cut(s.CLI, " ")
-		switch {
-		case s.CLI == "":
-		case grouped:
-			below(root, first).AddCommand(verbCommand(a, v, s, rest))
-		default:
-			root.AddCommand(verbCommand(a, v, s, first))
+		if s.CLI == "" {
+			continue
 		}
+		group, path, line := root, "", s.CLI
+		for {
+			first, rest, more := strings.Cut(line, " ")
+			if !more || strings.ContainsAny(rest[:1], "<[") {
+				break
+			}
+			path = strings.TrimSpace(path + " " + first)
+			group, line = below(group, first, groups[path]), rest
+		}
+		group.AddCommand(verbCommand(a, v, s, line))
 	}
 }
 
 // below is the group of a name, which is made where there is none yet.
-func below(root *cobra.Command, name string) *cobra.Command {
-	for _, c := range root.Commands() {
+func below(parent *cobra.Command, name, short string) *cobra.Command {
+	for _, c := range parent.Commands() {
 		if c.Name() == name {
 			return c
 		}
 	}
-	group := &cobra.Command{Use: name, Short: groups[name], Args: cobra.NoArgs, RunE: cli.NeedsVerb}
-	root.AddCommand(group)
+	group := &cobra.Command{Use: name, Short: short, Args: cobra.NoArgs, RunE: cli.NeedsVerb}
+	parent.AddCommand(group)
 	return group
 }
 
@@ -63,8 +70,8 @@ func verbCommand(a *cli.App, v control.Any, s spec.Verb, line string) *cobra.Com
 	names, _, _ := strings.Cut(line, " ")
 	words := strings.Split(names, "|")
 	c := &cobra.Command{Use: words[0] + strings.TrimPrefix(line, names), Aliases: words[1:], Short: s.Help, Long: s.Long,
-		Args: cobra.NoArgs}
-	l := &commandLine{app: a, spec: s, texts: map[string]*string{}, switches: map[string]*bool{}}
+		Example: s.Example, Args: cobra.NoArgs}
+	l := &commandLine{app: a, spec: s, texts: map[string]func() string{}, switches: map[string]*bool{}}
 	for _, m := range placeholder.FindAllStringSubmatch(line, -1) {
 		upper := strings.ToUpper(m[0])
 		if m[0][0] == '<' {
@@ -123,30 +130,31 @@ func do(a *cli.App, c *cobra.Command, v control.Any, s spec.Verb, in any) error 
 }
 
 func print(a *cli.App, s spec.Shown) error {
-	if s.Heads == nil && s.Rows == nil {
-		_, err := fmt.Fprintln(a.Out, cli.Visible(s.Line))
-		return err
+	var err error
+	if s.Line != "" || s.Heads == nil && s.Rows == nil && s.Text == "" {
+		_, err = fmt.Fprintln(a.Out, cli.Visible(s.Line))
 	}
-	var rows [][]string
+	rows, wide := [][]string{}, 8
 	for _, row := range s.Rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
 			cells[i] = cellText(cell)
 		}
-		rows = append(rows, cells)
+		rows, wide = append(rows, cells), max(wide, len(cells[0])+1)
 	}
 	if s.Heads != nil {
-		return a.Table(s.Heads, rows)
+		err = errors.Join(err, a.Table(s.Heads, rows))
+		rows = nil
 	}
 	for _, row := range rows {
-		if row[1] == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(a.Out, "%-8s %s\n", row[0], cli.Visible(row[1])); err != nil {
-			return err
+		if row[1] != "" && err == nil {
+			_, err = fmt.Fprintf(a.Out, "%-*s %s\n", wide, row[0], cli.Visible(row[1]))
 		}
 	}
-	return nil
+	if s.Text != "" && err == nil {
+		_, err = fmt.Fprintln(a.Out, cli.VisibleText(s.Text))
+	}
+	return err
 }
 
 // cellText is a cell as its type is shown.
@@ -159,6 +167,9 @@ func cellText(cell any) string {
 			return ""
 		}
 		return cli.Ago(*v)
+	case spec.Until:
+		t := time.Time(v)
+		return fmt.Sprintf("%s (%s)", t.Local().Format(time.DateTime), time.Until(t).Round(time.Second))
 	case time.Duration:
 		return cli.Length(v)
 	case spec.Brief:
@@ -174,8 +185,8 @@ type commandLine struct {
 	app         *cli.App
 	spec        spec.Verb
 	args, shown []string // fields that are arguments, in order, and as help shows them
-	least       int      // how many of them are needed
-	texts       map[string]*string
+	least       int      // how many of them are needed; the others are flags too
+	texts       map[string]func() string
 	switches    map[string]*bool
 }
 
@@ -187,20 +198,24 @@ func (l *commandLine) checkArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// addFlags adds a flag for each field that is no argument, and what the shell is offered.
+// addFlags adds a flag for each field that is no argument, or one that may be left out, and what the shell is offered.
 func (l *commandLine) addFlags(c *cobra.Command) {
 	for _, f := range l.spec.Fields {
-		offer := l.completion(f)
+		offer, i := l.completion(f), slices.Index(l.args, f.Flag)
+		if i >= 0 && offer != nil {
+			c.ValidArgsFunction = offer
+		}
 		switch {
-		case slices.Contains(l.args, f.Name):
-			if offer != nil {
-				c.ValidArgsFunction = offer
-			}
+		case i >= 0 && i < l.least:
 			continue
 		case f.Type.Kind() == reflect.Bool:
 			l.switches[f.Name] = c.Flags().Bool(f.Flag, false, flagHelp(f))
+		case f.Type == reflect.TypeFor[[]string]():
+			list := c.Flags().StringSlice(f.Flag, nil, flagHelp(f))
+			l.texts[f.Name] = func() string { return strings.Join(*list, ",") }
 		default:
-			l.texts[f.Name] = c.Flags().String(f.Flag, f.Default, flagHelp(f))
+			text := c.Flags().String(f.Flag, f.Default, flagHelp(f))
+			l.texts[f.Name] = func() string { return *text }
 		}
 		if offer != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Flag, offer) // it was defined above
@@ -226,16 +241,15 @@ func (l *commandLine) completion(f spec.Field) cobra.CompletionFunc {
 func (l *commandLine) fill(in any, args []string) error {
 	for _, f := range l.spec.Fields {
 		text, given := "", false
-		switch i := slices.Index(l.args, f.Name); {
+		switch i := slices.Index(l.args, f.Flag); {
 		case i >= 0 && i < len(args):
 			text, given = args[i], true
-		case i >= 0:
 		case f.Type.Kind() == reflect.Bool:
 			if *l.switches[f.Name] {
 				text, given = "true", true
 			}
 		default:
-			text = *l.texts[f.Name]
+			text = l.texts[f.Name]()
 			given = text != ""
 			if !given && f.Needed {
 				return fmt.Errorf("--%s is missing. It is %s", f.Flag, f.Takes())

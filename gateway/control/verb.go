@@ -30,8 +30,9 @@ type Verb[C Noun, In, Out any] struct {
 	Unkept bool   // its answer is not kept for a client's key: it changes nothing, or its answer is a secret
 	MCP    string // the name of its tool, such as list_runs; empty: it has none
 	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
-	// be left out. Empty: no command is rendered.
+	// be left out, and given by its flag. Empty: no command is rendered.
 	CLI     string
+	Example string // lines of the command, for its help
 	Confirm string // what a terminal asks before it is done, such as "Delete session {key}?"; empty: nothing
 	// Chat is its slash command, such as "session rename <name>"; several are parted by commas. What stands in <> or [] is for the
 	// only field, or for the one that has this word as its name or in its tag chat. Empty: none.
@@ -78,7 +79,7 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
+		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
 		Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 

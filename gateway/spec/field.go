@@ -119,6 +119,9 @@ func (f Field) Set(in any, text string) error {
 		v.SetBool(on)
 	case reflect.Slice: // of texts, or a value of JSON
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
+			if !json.Valid([]byte(text)) {
+				return f.Wrong(text)
+			}
 			v.SetBytes([]byte(text))
 		} else {
 			v.Set(reflect.ValueOf(strings.Split(text, ",")))
@@ -189,6 +192,8 @@ func (f Field) Takes() string {
 		return "true or false"
 	case f.Type.Kind() == reflect.String:
 		return "a text"
+	case f.Type == reflect.TypeFor[json.RawMessage]():
+		return "JSON"
 	}
 	return "a number"
 }

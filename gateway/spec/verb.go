@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 )
 
 // Verb is what a surface needs to render a verb.
@@ -13,6 +14,7 @@ type Verb struct {
 	Method, Path     string // both empty: HTTP has it not
 	Status           int    // of a good answer
 	Group, CLI       string // CLI empty: the command line has it not, or a command of its own
+	Example          string // lines of its command
 	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
 	Chat             string // its slash commands; empty: none
@@ -32,14 +34,18 @@ const (
 	BeforeRouting              // it changes where the room's next message goes: before that one is routed
 )
 
-// Shown is what a terminal shows: a line, rows under heads, or rows of a name and a value each. A cell is shown as its type
-// is: a time as how long ago it was, a Brief cut.
+// Shown is what a terminal shows: a line, rows under heads, or rows of a name and a value each, and a text. A cell is shown as
+// its type is: a time as how long ago it was, an Until as when and how long until then, a Brief cut.
 type Shown struct {
 	Line  string
 	Heads []string
 	Rows  [][]any
+	Text  string  // below them, of whatever lines
 	Next  *string // where the next page goes on; nil: there is none
 }
+
+// Until is when something ends.
+type Until time.Time
 
 // Brief is a text of which a cell shows the beginning, in so many columns.
 type Brief struct {

@@ -91,7 +91,7 @@ func TestVerbsCanBeRendered(t *testing.T) {
 		tools[s.MCP] = true
 		named := map[string]bool{}
 		for _, f := range s.Fields {
-			named[f.Name] = true
+			named[f.Name], named[f.Flag] = true, true
 			if f.From == spec.InPath && !strings.Contains(s.Path, "{"+f.Name+"}") {
 				t.Errorf("%s: %s is not in the path", s.Name, f.Name)
 			}

@@ -94,8 +94,8 @@ const inChat = 20
 
 // List lists questions that the caller may decide about or asked for; a chat is told of those that wait.
 var List = control.Verb[*Approvals, ListIn, spec.List[Item]]{
-	Name: "approval.list", Help: "List questions to people, newest first", Rights: readers,
-	HTTP: "GET /v1/approvals", Group: "approvals", MCP: "list_approvals", Chat: "approve",
+	Name: "approval.list", Help: "List questions to people, the newest first", Rights: readers,
+	HTTP: "GET /v1/approvals", Group: "approvals", CLI: "approval list", MCP: "list_approvals", Chat: "approve",
 	Do: func(_ context.Context, c *Approvals, call control.Call, in ListIn) (spec.List[Item], error) {
 		if call.Input != nil {
 			in.State, in.Limit = string(workspace.ApprovalPending), inChat
@@ -105,6 +105,14 @@ var List = control.Verb[*Approvals, ListIn, spec.List[Item]]{
 			return l, err
 		}
 		return l, c.Answer(call, l)
+	},
+	Show: func(_ ListIn, l spec.List[Item]) spec.Shown {
+		s := spec.Shown{Heads: []string{"ID", "STATE", "TOOL", "ASKED BY", "DOMAIN", "ASKED", "BEGINS"}, Next: l.Next}
+		for _, it := range l.Items {
+			begins := spec.Brief{Text: strings.ReplaceAll(it.Text, "\n", " "), Columns: 50}
+			s.Rows = append(s.Rows, []any{it.Short, it.State, it.Tool, it.AskedBy, it.Domain, it.Created, begins})
+		}
+		return s
 	},
 	Say: sayList,
 }
@@ -174,7 +182,8 @@ func (c *Approvals) item(call control.Call, ap workspace.Approval) (*Item, error
 
 // Show reads one, by its id or the short form of a recent one.
 var Show = control.Verb[*Approvals, control.ByID, Item]{
-	Name: "approval.list", Help: "Read one whole", Rights: readers, HTTP: "GET /v1/approvals/{id}", Group: "approvals",
+	Name: "approval.list", Help: "Read a question whole", Rights: readers,
+	HTTP: "GET /v1/approvals/{id}", Group: "approvals", CLI: "approval show <id>",
 	Do: func(_ context.Context, c *Approvals, call control.Call, in control.ByID) (Item, error) {
 		ap, err := c.find(call, in.ID)
 		if err != nil {
@@ -183,6 +192,7 @@ var Show = control.Verb[*Approvals, control.ByID, Item]{
 		v, err := c.view(call, ap)
 		return v.Item(), err
 	},
+	Show: func(_ control.ByID, it Item) spec.Shown { return it.shown() },
 }
 
 func (c *Approvals) view(call control.Call, ap workspace.Approval) (v Approval, err error) {

@@ -2,9 +2,11 @@ package approval
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"parley/gateway/control"
+	"parley/gateway/spec"
 	"parley/workspace"
 )
 
@@ -76,4 +78,19 @@ func (a Approval) Item() Item {
 		v.Choices = append(v.Choices, "deny")
 	}
 	return v
+}
+
+// shown is all of it for a terminal: nothing is cut.
+func (it Item) shown() spec.Shown {
+	s := spec.Shown{Text: "\n" + it.Text, Rows: [][]any{{"approval", it.Short + " (" + it.ID + ")"}, {"state", it.State}, {"tool", it.Tool},
+		{"domain", it.Domain}, {"asked by", it.AskedBy}, {"session", it.Session}, {"run", it.RunID}, {"in", it.Cwd},
+		{"with", strings.Join(it.Env, " ")}, {"sandbox", it.Sandbox}, {"hash", it.Hash}}}
+	if it.State == string(workspace.ApprovalPending) {
+		s.Rows = append(s.Rows, []any{"until", spec.Until(it.Expires)}, []any{"answers", strings.Join(it.Choices, ", ")})
+	} else {
+		decided := strings.TrimSpace(it.DecidedByName + " " + it.Grant + " " + it.Via)
+		s.Rows = append(s.Rows, []any{"decided", decided}, []any{"reason", it.Reason})
+	}
+	s.Rows = append(s.Rows, []any{"reference", it.ExternalRef})
+	return s
 }

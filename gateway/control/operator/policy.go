@@ -3,11 +3,14 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/rights"
+	"parley/gateway/spec"
 	"parley/tools"
 	"parley/workspace"
 	"parley/workspace/clip"
@@ -15,14 +18,14 @@ import (
 
 // PolicyProbe is a made-up call of a tool, or of none in particular. Empty fields are an owner in a local session.
 type PolicyProbe struct {
-	Agent   workspace.AgentID `path:"id"`
+	Agent   workspace.AgentID `path:"id" flag:"agent"`
 	Person  string            `json:"person,omitempty" help:"*id* of the person; left out: an owner"`
 	Role    string            `json:"role,omitempty" help:"in place of the person's *role*: owner, member, guest, nobody"`
 	Channel string            `json:"channel,omitempty" help:"configured *name* of the channel; left out: a local session"`
 	Route   string            `json:"route,omitempty" help:"*label* of the rule that chose the agent, as the list of routes shows it"`
 	Helper  bool              `json:"helper,omitempty" help:"a helper calls"`
 	Tool    string            `json:"tool,omitempty" help:"*name* of the tool; left out: every one, as far as is known before a call"`
-	Args    json.RawMessage   `json:"args,omitempty" help:"arguments of the call; they need a tool"`
+	Args    json.RawMessage   `json:"args,omitempty" help:"arguments of the call, as *JSON*; they need a tool"`
 }
 
 // PolicyTool is what tool policy says of one tool.
@@ -54,7 +57,10 @@ type PolicyExplained struct {
 // ExplainPolicy says what tool policy would say. Nothing is run, asked or stored.
 var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
 	Name: "policy.explain", Help: "Say what tool policy would do with a call", Rights: rights.Owners,
-	HTTP: "POST /v1/agents/{id}/policy/explain", Group: "agents", Unkept: true,
+	Long: "Say what tool policy would say of each tool of AGENT, or layer by layer of one call of TOOL. Nothing is run, asked or stored.",
+	HTTP: "POST /v1/agents/{id}/policy/explain", Group: "agents", Unkept: true, CLI: "agent policy explain <agent> [tool]",
+	Example: "  parley agent policy explain assistant --role guest --channel tg\n" +
+		"  parley agent policy explain assistant exec --person ana --command \"git status\"",
 	Do: func(_ context.Context, c *Operator, _ control.Call, p PolicyProbe) (PolicyExplained, error) {
 		agent, ok := c.Snapshot().Agents[p.Agent]
 		if !ok {
@@ -70,11 +76,11 @@ var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
 			if len(p.Args) > 0 && !json.Valid(p.Args) {
 				return PolicyExplained{}, workspace.Say(workspace.ErrInvalid, "The arguments are not JSON.")
 			}
-			spec := tools.Spec{Name: p.Tool}
+			tool := tools.Spec{Name: p.Tool}
 			if t, ok := agent.Tools.Lookup(p.Tool); ok {
-				spec = t.Spec()
+				tool = t.Spec()
 			}
-			x.Tools = append(x.Tools, policyTool(spec, agent.Tools.Decide(s, p.Tool, p.Args)))
+			x.Tools = append(x.Tools, policyTool(tool, agent.Tools.Decide(s, p.Tool, p.Args)))
 			return x, nil
 		}
 		for _, j := range agent.Tools.All(s) {
@@ -82,6 +88,45 @@ var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
 		}
 		return x, nil
 	},
+	Show: func(p PolicyProbe, x PolicyExplained) spec.Shown { return x.shown(p.Tool != "") },
+}
+
+// shown is what policy says of each tool in a line, or whole of one.
+func (x PolicyExplained) shown(whole bool) spec.Shown {
+	who, where := x.Role, "a local session"
+	if x.Person != "" {
+		who = x.Person + ", " + x.Role
+	}
+	if x.Channel != "" {
+		where = "channel " + x.Channel
+	}
+	if x.Route != "" {
+		where += ", route " + x.Route
+	}
+	if x.Helper {
+		where += ", a helper"
+	}
+	s := spec.Shown{Line: fmt.Sprintf("agent %s for %s on %s", x.Agent, who, where)}
+	if !whole {
+		s.Heads = []string{"TOOL", "OUTCOME", "LAYER", "RULE", "REASON"}
+		for _, t := range x.Tools {
+			s.Rows = append(s.Rows, []any{t.Tool, t.Outcome, t.Layer, t.Rule, t.Reason})
+		}
+		return s
+	}
+	var lines []string
+	for _, t := range x.Tools {
+		outcome := t.Outcome
+		if t.Domain != "" {
+			outcome += ", domain " + t.Domain
+		}
+		lines = append(lines, t.Tool+": "+outcome)
+		for _, l := range t.Record {
+			lines = append(lines, fmt.Sprintf("  %-4s  %-8s  %s", l.Outcome, l.Layer, strings.TrimSpace(l.Rule+"  "+l.Reason)))
+		}
+	}
+	s.Text = strings.Join(lines, "\n")
+	return s
 }
 
 // subject is whom policy judges, as far as the probe says.
@@ -127,8 +172,8 @@ func (c *Operator) subject(p PolicyProbe, x *PolicyExplained) (tools.Subject, er
 	return s, nil
 }
 
-func policyTool(spec tools.Spec, v tools.Verdict) PolicyTool {
+func policyTool(tool tools.Spec, v tools.Verdict) PolicyTool {
 	d := v.Decision()
-	return PolicyTool{Tool: clip.Runes(spec.Name, 80), Group: spec.Group, Effect: string(spec.Effect), Outcome: control.PolicyOutcome(*d),
+	return PolicyTool{Tool: clip.Runes(tool.Name, 80), Group: tool.Group, Effect: string(tool.Effect), Outcome: control.PolicyOutcome(*d),
 		Domain: v.Domain, Layer: v.Layer, Rule: v.Rule, Reason: v.Reason, Record: append([]workspace.Layer{}, v.Record...)}
 }

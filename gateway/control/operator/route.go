@@ -3,6 +3,8 @@ package operator
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"strings"
 
 	"parley/channels"
 	"parley/gateway/control"
@@ -102,7 +104,8 @@ type Explained struct {
 // ExplainRoute runs gate and routes over a made-up message and stores nothing.
 var ExplainRoute = control.Verb[*Operator, Probe, Explained]{
 	Name: "route.explain", Help: "Say what gate and routes would do with a message", Rights: rights.Owners,
-	HTTP: "POST /v1/routes/explain", Group: "routes", Unkept: true,
+	HTTP: "POST /v1/routes/explain", Group: "routes", Unkept: true, CLI: "route explain <channel> [peer]",
+	Example: "  parley route explain tg 123\n  parley route explain tg -- -1001 --kind group --user 123 --mentioned",
 	Do: func(_ context.Context, c *Operator, _ control.Call, p Probe) (Explained, error) {
 		p.Kind = cmp.Or(p.Kind, channels.DM)
 		if p.Kind != channels.DM && p.Kind != channels.Group && p.Kind != channels.Room {
@@ -128,4 +131,24 @@ var ExplainRoute = control.Verb[*Operator, Probe, Explained]{
 		}
 		return x, nil
 	},
+	Show: func(_ Probe, x Explained) spec.Shown { return x.shown() },
+}
+
+func (x Explained) shown() spec.Shown {
+	route := x.Route
+	if x.Fallback {
+		route += ", the default agent"
+	}
+	s := spec.Shown{Rows: [][]any{{"gate", x.Outcome + " " + x.Role + " (" + x.Rule + ")"}, {"reason", x.Reason},
+		{"passed", strings.Join(x.Gates, ", ")}, {"agent", x.Agent + " (" + route + ")"}, {"session", x.Session},
+		{"copies", strings.Join(x.Fanout, ", ")}}}
+	for _, r := range x.Rules {
+		mark := "-"
+		if r.Matched {
+			mark = "*"
+		}
+		s.Text += fmt.Sprintf("  %s %d %s -> %s %s\n", mark, r.N, r.Rule, r.Agent, r.Why)
+	}
+	s.Text = strings.TrimSuffix(s.Text, "\n")
+	return s
 }
