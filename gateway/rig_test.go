@@ -54,6 +54,12 @@ type setup struct {
 	agent  string // further keys of the agent, each with a comma before it
 	models string // further models, each with a comma before it
 	opt    func(*gateway.Options)
+
+	// Of a daemon that tests share:
+	own    map[string]own // tests that have a model and an agent of their own
+	inTurn bool           // they run one after another
+	agents string         // further agents, each with a comma before it
+	routes string         // lines of rules that lead to them
 }
 
 func newRig(t *testing.T, s setup) *rig {
@@ -73,9 +79,9 @@ func newRig(t *testing.T, s setup) *rig {
 data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: "%s", api_key: sk-test-canary, model: test-1}%s]
-agents: [{id: assistant, name: Assistant, default: true, model: m%s}]
+agents: [{id: assistant, name: Assistant, default: true, model: m%s}%s]
 channels: [{name: tg, type: telegram, token: "%s", api_url: "%s", access: %s}%s]
-%s`, r.dir, r.modelURL(), strings.ReplaceAll(s.models, "{{model}}", r.modelURL()), s.agent, r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
+%s`, r.dir, r.modelURL(), strings.ReplaceAll(s.models, "{{model}}", r.modelURL()), s.agent, s.agents, r.tg.Token(), r.tg.URL(), s.access, s.more, strings.ReplaceAll(s.extra, "{{model}}", r.modelURL())))
 	r.start(s.opt)
 	t.Cleanup(func() {
 		r.stop()

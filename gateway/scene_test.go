@@ -45,6 +45,7 @@ func (t testTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 type gate struct {
 	called chan struct{}
 	open   chan struct{}
+	deaf   bool // it does not return when its turn is ended
 }
 
 func newGate() *gate { return &gate{called: make(chan struct{}, 100), open: make(chan struct{})} }
@@ -52,10 +53,14 @@ func newGate() *gate { return &gate{called: make(chan struct{}, 100), open: make
 func (g *gate) tool() testTool {
 	return testTool{name: "gate", call: func(ctx context.Context, _ tools.Call) (tools.Result, error) {
 		g.called <- struct{}{}
+		ended := ctx.Done()
+		if g.deaf {
+			ended = nil
+		}
 		select {
 		case <-g.open:
 			return tools.TextResult("went through the gate"), nil
-		case <-ctx.Done():
+		case <-ended:
 			return tools.Result{}, ctx.Err()
 		}
 	}}
@@ -113,9 +118,12 @@ func (r *rig) halt() {
 // haltAtEnd is for tests that leave a turn running: their end does not wait for it.
 func (r *rig) haltAtEnd() { r.t.Cleanup(r.halt) }
 
-// logged blocks until the log has a text n times.
+// logged blocks until the log has a text n times, since the test began if it runs in turn with others.
 func (r *rig) logged(text string, n int) {
 	r.t.Helper()
+	if r.slot != nil {
+		n += strings.Count(r.slot.before, text)
+	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 	defer cancel()
 	if err := r.log.Wait(ctx, text, n); err != nil {

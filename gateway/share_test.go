@@ -14,6 +14,7 @@ import (
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
+	"parley/gateway"
 	"parley/tools"
 	"parley/workspace"
 )
@@ -21,13 +22,16 @@ import (
 // slotSize is how many people and groups a test has to itself where several share a daemon: the ids of its slot.
 const slotSize = 100_000
 
-// shared is a daemon on which tests run at the same time. Each has a slot of it: a rig with people, a script, tools and books
-// of its own, so that it sees no more of the daemon than if it were alone.
+// shared is a daemon on which tests run, at the same time or in turn. Each has a slot of it: a rig with people, a script,
+// tools and books of its own, so that it sees no more of the daemon than if it were alone.
 type shared struct {
 	mu     sync.Mutex
+	setup  setup
 	slots  map[int64]*slot
 	alive  int           // tests that have not ended
 	asking int           // … of them, those that wait for a restart
+	while  []func()      // what they do while the daemon is down
+	now    *slot         // of the test that runs, if they run in turn
 	up     chan struct{} // closed by the next restart
 	host   *rig
 }
@@ -40,40 +44,111 @@ type slot struct {
 	gate   *gate
 	act    actTool
 	asked  []string // bodies of the requests
+	before string   // what the log held when a test began that runs in turn
 }
 
-// together runs tests at the same time on one daemon. In each slot 1 and 11 are owners and 12 is a member.
-func together(t *testing.T, s setup, tests map[string]func(*rig)) {
+// own is a model, by the names m and b, and an agent that a slot has to itself: what fails there is no other test's.
+type own struct {
+	model, second string  // further keys of the models, each with a comma before it; no second: there is none
+	agent         string  // further keys of the agent
+	chats         []int64 // whose messages go to it, besides those of everybody's people and group
+}
+
+// together runs tests at the same time on one daemon, or in turn, which leaves the network's faults, the clock and the log to each.
+// In each slot 1 and 11 are owners and 12 is a member; {{name of a test}} in the configuration is its slot's number. It returns the daemon, which all have left.
+func together(t *testing.T, s setup, tests map[string]func(*rig)) *rig {
 	t.Helper()
-	sh := &shared{slots: map[int64]*slot{}, alive: len(tests), up: make(chan struct{})}
+	sh := &shared{setup: s, slots: map[int64]*slot{}, up: make(chan struct{})}
 	names := slices.Sorted(maps.Keys(tests))
-	var people strings.Builder
-	people.WriteString("\nconcurrency: {turns: 1000, per_model: 1000}\npeople:\n")
-	for i := range names {
+	for i, name := range names {
 		base := int64(i+1) * slotSize
+		s.extra = strings.ReplaceAll(s.extra, "{{"+name+"}}", strconv.Itoa(i+1))
 		sh.slots[base] = &slot{shared: sh, base: base, script: llmtest.Echo, gate: newGate(), act: newAct()}
-		for _, p := range []struct {
-			name, role string
-			user       int64
-		}{{"boss", "owner", 1}, {"ana", "owner", 11}, {"ben", "member", 12}} {
-			fmt.Fprintf(&people, "  - {id: %s%d, name: P%d, role: %s, accounts: [{channel: tg, user: \"%d\"}]}\n", p.name, i+1, base+p.user, p.role, base+p.user)
+		if o, ok := s.own[name]; ok {
+			s.add(i+1, base, o)
 		}
 	}
-	s.script, s.extra, s.opt = sh.reply, s.extra+people.String(), withTools(sh.tools()...)
+	s.script, s.opt = sh.reply, sh.options
+	s.extra += sh.people()
+	if s.routes != "" {
+		s.extra += "\nroutes:\n" + s.routes
+	}
 	sh.host = newRig(t, s)
+	run := func(name string, r rig) {
+		defer sh.ended()
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			tests[name](&r)
+		})
+	}
+	if !s.inTurn {
+		sh.alive = len(tests)
+	}
 	var running sync.WaitGroup
 	for i, name := range names {
 		r := *sh.host
 		r.slot = sh.slots[int64(i+1)*slotSize]
-		running.Go(func() {
-			defer sh.ended()
-			t.Run(name, func(t *testing.T) {
-				r.t = t
-				tests[name](&r)
-			})
-		})
+		if s.inTurn {
+			sh.alive, sh.now, r.slot.before = 1, r.slot, r.log.String()
+			run(name, r)
+			continue
+		}
+		running.Go(func() { run(name, r) })
 	}
 	running.Wait()
+	return sh.host
+}
+
+// add configures a slot's own model and agent.
+func (s *setup) add(n int, base int64, o own) {
+	model := func(name, more string) string {
+		if !strings.Contains(more, "api: ") {
+			more += ", api: openai"
+		}
+		if !strings.Contains(more, "base_url: ") {
+			more += `, base_url: "{{model}}"`
+		}
+		return fmt.Sprintf(", {name: %s%d, api_key: sk-slot-%d, model: test-%s%d%s}", name, n, n, name, n, more)
+	}
+	s.models += model("m", o.model)
+	if o.second != "" {
+		s.models += model("b", o.second)
+	}
+	s.agents += fmt.Sprintf(", {id: a%d, name: Assistant, model: m%d%s}", n, n, strings.ReplaceAll(o.agent, "{{n}}", fmt.Sprint(n)))
+	for _, peer := range append([]int64{1, 2, 11, 12, -5001}, o.chats...) {
+		if peer < 0 {
+			peer -= 2 * base
+		}
+		peer += base
+		s.routes += fmt.Sprintf("  - {channel: tg, peer: \"%d\", agent: a%d}\n", peer, n)
+	}
+}
+
+// people are those of all slots, with room for what each wants to do at once.
+func (s *shared) people() string {
+	var out strings.Builder
+	if !strings.Contains(s.setup.extra, "concurrency:") {
+		out.WriteString("\nconcurrency: {turns: 1000, per_model: 1000}")
+	}
+	out.WriteString("\npeople:\n")
+	for _, base := range slices.Sorted(maps.Keys(s.slots)) {
+		for _, p := range []struct {
+			name, role string
+			user       int64
+		}{{"boss", "owner", 1}, {"ana", "owner", 11}, {"ben", "member", 12}} {
+			n := base / slotSize
+			fmt.Fprintf(&out, "  - {id: %s%d, name: P%d, role: %s, accounts: [{channel: tg, user: \"%d\"}]}\n", p.name, n, base+p.user, p.role, base+p.user)
+		}
+	}
+	return out.String()
+}
+
+// options are the daemon's: what the tests want, and tools that are each slot's own.
+func (s *shared) options(o *gateway.Options) {
+	if s.setup.opt != nil {
+		s.setup.opt(o)
+	}
+	o.Tools = append(o.Tools, s.tools()...)
 }
 
 // ended is told when a test is over: the others may only have waited for it.
@@ -90,17 +165,21 @@ func (s *shared) restart() {
 		return
 	}
 	s.host.halt()
-	s.host.start(withTools(s.tools()...))
+	for _, f := range s.while {
+		f()
+	}
+	s.host.start(s.options)
 	close(s.up)
-	s.asking, s.up = 0, make(chan struct{})
+	s.asking, s.while, s.up = 0, nil, make(chan struct{})
 }
 
-// restart starts the daemon again.
-func (r *rig) restart() {
+// restart starts the daemon again. While it is down, what is given is done.
+func (r *rig) restart(while ...func()) {
 	r.t.Helper()
 	s := r.slot.shared
 	s.mu.Lock()
 	s.asking++
+	s.while = append(s.while, while...)
 	up := s.up
 	s.restart()
 	s.mu.Unlock()
@@ -108,8 +187,32 @@ func (r *rig) restart() {
 	r.g = s.host.g
 }
 
+// reload changes one thing in the configuration, and has the daemon take it.
+func (r *rig) reload(old, new string) {
+	r.t.Helper()
+	r.slot.mu.Lock()
+	defer r.slot.mu.Unlock()
+	n := r.log.Count("configuration reloaded")
+	r.change(old, new)
+	r.g.Reload()
+	if err := r.log.Wait(r.t.Context(), "configuration reloaded", n+1); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// change changes one thing in the file of the configuration.
+func (r *rig) change(old, new string) {
+	r.t.Helper()
+	conf := r.config()
+	if strings.Count(conf, old) != 1 {
+		r.t.Fatalf("%q stands %d times in the configuration", old, strings.Count(conf, old))
+	}
+	r.write(strings.Replace(conf, old, new, 1))
+}
+
 var (
 	askedBy   = regexp.MustCompile(`Asked by: [^\\]*\\"P(\d+)\\"`)
+	ownKey    = regexp.MustCompile(`^sk-slot-(\d+)$`)
 	peerOfKey = regexp.MustCompile(`:(?:dm|group):-?(\d+)`)
 )
 
@@ -126,6 +229,13 @@ func (s *shared) of(pattern *regexp.Regexp, text string) *slot {
 // reply answers by the script of whose person asks.
 func (s *shared) reply(q *llmtest.Request) llmtest.Reply {
 	at := s.of(askedBy, string(q.Body))
+	if m := ownKey.FindStringSubmatch(strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") + q.Header.Get("X-Api-Key")); m != nil {
+		n, _ := strconv.ParseInt(m[1], 10, 64) // digits
+		at = s.slots[n*slotSize]
+	}
+	if at == nil {
+		at = s.now
+	}
 	if at == nil {
 		return llmtest.Reply{Status: 400, ErrorBody: `{"error":{"message":"nobody's"}}`}
 	}
@@ -185,6 +295,22 @@ func (r *rig) id(n int64) int64 {
 }
 
 func (r *rig) user(id int64) telegramtest.User { return user(r.id(id)) }
+
+// n is the number of the slot, which the names of its model and agent end with.
+func (r *rig) n() string { return fmt.Sprint(r.slot.base / slotSize) }
+
+// boss is how the configuration begins to tell of person 1, with a role.
+func (r *rig) boss(role workspace.Role) string {
+	return fmt.Sprintf("{id: boss%s, name: P%d, role: %s,", r.n(), r.id(1), role)
+}
+
+// logs is what was logged, in a slot that runs in turn since it began.
+func (r *rig) logs() string {
+	if r.slot == nil {
+		return r.log.String()
+	}
+	return r.log.String()[len(r.slot.before):]
+}
 
 // group is a group chat.
 func (r *rig) group() telegramtest.Chat {
