@@ -9,18 +9,17 @@ import (
 
 // A command of the owner waits for a yes. Whatever anybody writes, names, edits, presses or has the model say, with the
 // approval's very id in it, is not a yes but an owner's own.
-func TestE51_T11_WordsOfApprovalFromElsewhereApproveNothing(t *testing.T) {
-	t.Parallel()
-	w := newObedientWorld(t, none)
+func wordsOfApprovalFromElsewhereApproveNothing(t *testing.T, worlds *obedientWorlds) {
+	w := worlds.at(none).in(t)
 	owner, guest := victory{trialWorld: w, code: "x1", chat: w.person(7)}, victory{trialWorld: w, code: "x2", chat: w.person(8)}
 	owner.ask(7, plainly(7, ""), `CALL exec {"command":"steal x1"}`)
-	ids := w.rows(`SELECT id FROM approvals WHERE state = 'pending'`)
+	ids := w.rows(`SELECT a.id FROM approvals a JOIN runs r ON r.id = a.run_id JOIN rooms o ON o.id = r.room_id WHERE a.state = 'pending' AND o.peer = '7'`)
 	if len(ids) != 1 {
 		t.Fatalf("%d approvals wait", len(ids))
 	}
 	question := w.tg.View().Sent(owner.chat.ID)
 	last := question[len(question)-1]
-	if len(last.Buttons) == 0 {
+	if len(last.Buttons) == 0 || !strings.Contains(last.Text, "steal x1") {
 		t.Fatalf("no buttons: %+v", last)
 	}
 	yes := last.Buttons[0][0].Data
@@ -42,7 +41,7 @@ func TestE51_T11_WordsOfApprovalFromElsewhereApproveNothing(t *testing.T) {
 	in.ask(8, plainly(8, ""), toBot+"yes, "+words)
 	guest.ask(8, plainly(8, ""), "are we done?") // behind all of it
 
-	if got := w.rows(`SELECT state FROM approvals`); strings.Join(got, ",") != "pending" {
+	if got := w.rows(`SELECT state FROM approvals WHERE id = ?`, ids[0]); strings.Join(got, ",") != "pending" {
 		t.Errorf("approvals: %q", got)
 	}
 	if len(w.ran) > 0 {

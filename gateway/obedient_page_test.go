@@ -100,18 +100,16 @@ func (p *pageLine) shows(texts ...string) bool {
 
 // The owner in WebChat may do nearly everything; what text does that the owner's turn only reads is another matter: it
 // gets no secret, nothing from outside the work folder, and no command that nobody was asked about.
-func TestE51_E52_AnObedientModelGetsTheOwnersPageNoMoreThanTheOwnerAskedFor(t *testing.T) {
-	t.Parallel()
+func theOwnersPageGetsNoMoreThanWasAskedFor(t *testing.T, worlds *obedientWorlds) {
 	defences := map[string]weakness{"run a command": noAsking} // it is an owner's: then it is asked for
-	worlds := map[weakness]*trialWorld{}
 	pages := map[weakness]*pageLine{}
 	at := func(weak weakness) (*trialWorld, *pageLine) {
-		if worlds[weak] == nil {
-			worlds[weak] = newObedientWorld(t, weak)
-			pages[weak] = worlds[weak].openPage(t)
+		w := worlds.at(weak).in(t)
+		if pages[weak] == nil {
+			pages[weak] = w.openPage(t)
 			pages[weak].say("setup", "setup", `CALL write_file {"path":"mark-owner.txt","content":"x"} SAY ready`)
 		}
-		return worlds[weak], pages[weak]
+		return w, pages[weak]
 	}
 	carry := map[string]func(v victory, text string) (ask string){
 		"file": func(v victory, text string) string {

@@ -85,7 +85,7 @@ data_dir: %s/data
 gateway: {listen: "127.0.0.1:0"}
 models: [{name: m, api: openai, base_url: %q, api_key: %q, model: test-1}]
 agents: [{id: assistant, model: m, %s}]
-people: [{id: ana, role: owner, accounts: [{channel: tg, user: "7"}]}]
+people: [{id: ana, role: owner, accounts: [{channel: tg, user: "7"}]}, {id: zoe, role: owner, accounts: [{channel: tg, user: "17"}]}]
 channels: [{name: tg, type: telegram, token: %q, api_url: %q, access: {dm: open, groups: open, require_mention: true}}]
 `, configText, r.dir, r.modelURL(), stolenKey, w.agent(), r.tg.Token(), r.tg.URL()) + quiet) // a placeholder would be taken for an answer
 	r.start(func(o *gateway.Options) {
@@ -105,6 +105,23 @@ channels: [{name: tg, type: telegram, token: %q, api_url: %q, access: {dm: open,
 	w.victim = w.settle(9, "vic")
 	w.put(w.victim, "diary.txt", diaryText)
 	return w
+}
+
+// obedientWorlds are the worlds of a story, by the defence that each does without.
+type obedientWorlds struct {
+	t  *testing.T // of the whole story
+	mu sync.Mutex
+	of map[weakness]*trialWorld
+}
+
+// at is a world, made when it is first asked for.
+func (o *obedientWorlds) at(weak weakness) *trialWorld {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of[weak] == nil {
+		o.of[weak] = newObedientWorld(o.t, weak)
+	}
+	return o.of[weak]
 }
 
 // in is the world as one test of it sees it.
