@@ -6,54 +6,66 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
 )
 
-const exploded = `{"error":{"message":"upstream exploded, *now* for sk-test-canary","type":"server_error"}}`
+// exploded is a failure that tells the key of the slot's model.
+func (r *rig) exploded() llmtest.Reply {
+	return llmtest.Reply{Status: 500, ErrorBody: `{"error":{"message":"upstream exploded, *now* for sk-slot-` + r.n() + `","type":"server_error"}}`}
+}
 
 // A model that fails for good ends the turn with its own words, and until then the log, the run and the chat's commands tell.
-func TestFailingModelIsToldWhileItFailsAndAtTheEnd(t *testing.T) {
-	t.Parallel()
+func modelFailsForGood(r *rig) {
 	var asked atomic.Int32
-	r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply {
+	r.answers(func(*llmtest.Request) llmtest.Reply {
 		asked.Add(1)
-		return llmtest.Reply{Status: 500, ErrorBody: exploded}
-	}, extra: quiet})
+		return r.exploded()
+	})
+	model := "m" + r.n()
 	ana := r.person(11)
 	began := time.Now()
 	r.say(ana, 11, "do it")
-	r.logged(`msg="model fails"`, 1)
+	r.logged(" model="+model+" ", 1)
 	r.stored("the run's trouble", `SELECT count(*) FROM runs WHERE state = 'running' AND trouble LIKE '%"status":500,"said":"upstream exploded, *now* for [redacted]"%'`, "1")
-	if v := r.newestRun(); v.Trouble.Model != "m" || v.Trouble.Status != 500 || v.Trouble.NextTry == nil || !strings.HasPrefix(v.Trouble.Sentence, "error 500 from m: `upstream exploded, *now* for [redacted]`; next try in ") {
-		t.Errorf("while it fails: %+v", v.Trouble)
+	if v := r.newestRun(); v.Trouble.Model != model || v.Trouble.Status != 500 || v.Trouble.NextTry == nil || !strings.HasPrefix(v.Trouble.Sentence, "error 500 from "+model+": `upstream exploded, *now* for [redacted]`; next try in ") {
+		r.t.Errorf("while it fails: %+v", v.Trouble)
 	}
 	r.say(ana, 11, "/status")
 	r.say(ana, 11, "/why")
 	got := texts(r.waitLong(ana, 3))
 	for _, text := range got[:2] {
-		if !strings.Contains(text, "error 500 from m: upstream exploded, *now* for [redacted]") {
-			t.Errorf("asked meanwhile: %q", text)
+		if !strings.Contains(text, "error 500 from "+model+": upstream exploded, *now* for [redacted]") {
+			r.t.Errorf("asked meanwhile: %q", text)
 		}
 	}
-	if want := regexp.MustCompile(`^I couldn't reach the model: error 500 from m: upstream exploded, \*now\* for \[redacted\] \(6 tries\)\. Try again in a few minutes\. \(run \w{6}\)$`); !want.MatchString(got[2]) {
-		t.Errorf("at the end: %q", got[2])
+	if want := regexp.MustCompile(`^I couldn't reach the model: error 500 from ` + model + `: upstream exploded, \*now\* for \[redacted\] \(6 tries\)\. Try again in a few minutes\. \(run \w{6}\)$`); !want.MatchString(got[2]) {
+		r.t.Errorf("at the end: %q", got[2])
 	}
 	if took := time.Since(began); took > time.Minute || asked.Load() != 6 {
-		t.Errorf("ended after %s and %d calls", took, asked.Load())
+		r.t.Errorf("ended after %s and %d calls", took, asked.Load())
 	}
 	if v := r.newestRun(); v.State != "failed" || v.Reason != "model_down" || v.Trouble.Failures != 6 || v.Trouble.NextTry != nil || !strings.Contains(v.Error, "upstream exploded") {
-		t.Errorf("at the end: %+v", v)
+		r.t.Errorf("at the end: %+v", v)
 	}
-	if n := strings.Count(r.log.String(), `msg="model fails"`); n != 1 {
-		t.Errorf("%d lines of the log for one failure, seen six times", n)
+	if n := len(failures(r.log.String(), model)); n != 1 {
+		r.t.Errorf("%d lines of the log for one failure, seen six times", n)
 	}
-	if strings.Contains(r.log.String(), "sk-test-canary") {
-		t.Error("the key stands in the log")
+	if strings.Contains(r.log.String(), "sk-slot-"+r.n()) {
+		r.t.Error("the key stands in the log")
 	}
+}
+
+// failures are the lines of a log that tell that a model fails.
+func failures(log, model string) (lines []string) {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `msg="model fails"`) && strings.Contains(line, " model="+model+" ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 type shownRun struct {
@@ -80,75 +92,64 @@ func (r *rig) newestRun() (v shownRun) {
 }
 
 // What a run has used of its time and of its tries is stored: a restart renews neither.
-func TestRestartRenewsNeitherDeadlineNorTries(t *testing.T) {
-	t.Parallel()
+func restartRenewsNothing(r *rig) {
 	var asked atomic.Int32
-	r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply {
+	r.answers(func(*llmtest.Request) llmtest.Reply {
 		asked.Add(1)
-		return llmtest.Reply{Status: 500, ErrorBody: exploded}
-	}, extra: quiet})
+		return r.exploded()
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
 	r.stored("three failures", `SELECT count(*) FROM runs WHERE trouble LIKE '%"failures":3,%'`, "1")
 	was := r.rows(`SELECT deadline FROM runs`)
-	r.halt()
-	r.start(nil)
-	if got := r.waitLong(ana, 1)[0].Text; !strings.Contains(got, "error 500 from m") || !strings.Contains(got, "(6 tries)") || asked.Load() != 6 {
-		t.Errorf("%q after %d calls", got, asked.Load())
+	r.restart()
+	if got := r.waitLong(ana, 1)[0].Text; !strings.Contains(got, "error 500 from m"+r.n()) || !strings.Contains(got, "(6 tries)") || asked.Load() != 6 {
+		r.t.Errorf("%q after %d calls", got, asked.Load())
 	}
 	if got := r.rows(`SELECT deadline FROM runs`); !slices.Equal(got, was) || got[0] == "0" {
-		t.Errorf("the deadline moved from %q to %q", was, got)
+		r.t.Errorf("the deadline moved from %q to %q", was, got)
 	}
 }
 
 // A run whose time was over before the restart ends at once, with what it had waited for.
-func TestRunThatIsOverEndsAtTheStart(t *testing.T) {
-	t.Parallel()
-	for what, want := range map[string]string{
-		"hangs": "the model had not finished its answer by then. (run",
-		"fails": "error 500 from m: upstream exploded, *now* for [redacted]. Try again in a few minutes. (run",
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			asked := make(chan struct{}, 10)
-			r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply {
-				asked <- struct{}{}
-				if what == "hangs" {
-					return llmtest.Hang()
-				}
-				return llmtest.Reply{Status: 500, ErrorBody: exploded}
-			}, extra: quiet})
-			ana := r.person(11)
-			r.say(ana, 11, "do it")
-			receive(t, asked, "the model's call")
-			if what == "fails" {
-				r.logged(`msg="model fails"`, 1)
-			}
-			r.halt()
-			r.exec(`UPDATE runs SET deadline = 1`)
-			n := len(asked)
-			r.start(nil)
-			got := r.wait(ana, 1)[0].Text
-			if !strings.HasPrefix(got, "I stopped after ") || !strings.Contains(got, want) {
-				t.Errorf("said %q, want %q", got, want)
-			}
-			if state, reason := r.run(got); state != "timeout" || reason != "timeout" || len(asked) != n {
-				t.Errorf("ended %s (%s), %d further calls", state, reason, len(asked)-n)
-			}
+func runThatIsOver(reply func(*rig) llmtest.Reply, want string) func(*rig) {
+	return func(r *rig) {
+		reply := reply(r)
+		asked := make(chan struct{}, 10)
+		r.answers(func(*llmtest.Request) llmtest.Reply {
+			asked <- struct{}{}
+			return reply
 		})
+		ana := r.person(11)
+		r.say(ana, 11, "do it")
+		receive(r.t, asked, "the model's call")
+		if reply.Status == 500 {
+			r.logged(`msg="model fails"`, 1)
+		}
+		n := 0
+		r.restart(func() {
+			r.exec(`UPDATE runs SET deadline = 1 WHERE id = '` + r.rows(`SELECT id FROM runs`)[0] + `'`)
+			n = len(asked)
+		})
+		got := r.wait(ana, 1)[0].Text
+		if !strings.HasPrefix(got, "I stopped after ") || !strings.Contains(got, strings.ReplaceAll(want, "from m", "from m"+r.n())) {
+			r.t.Errorf("said %q, want %q", got, want)
+		}
+		if state, reason := r.run(got); state != "timeout" || reason != "timeout" || len(asked) != n {
+			r.t.Errorf("ended %s (%s), %d further calls", state, reason, len(asked)-n)
+		}
 	}
 }
 
 // A wait that the provider asks for is shown and kept, beyond what a failure may last.
-func TestStatedWaitIsShownInTheChat(t *testing.T) {
-	t.Parallel()
+func statedWaitIsShown(r *rig) {
 	var asked atomic.Int32
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if asked.Add(1) <= 7 {
 			return llmtest.TooMany("1")
 		}
 		return llmtest.Echo(q)
-	}, extra: "replies: {placeholder_after: 100ms}"})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "do it")
 	shows := func(text string) func(telegramtest.View) bool {
@@ -156,12 +157,12 @@ func TestStatedWaitIsShownInTheChat(t *testing.T) {
 			return slices.ContainsFunc(v.Sent(ana.ID), func(m telegramtest.Message) bool { return strings.Contains(m.Text, text) })
 		}
 	}
-	r.until("the wait", shows("m asks to wait 1 s (429)"))
+	r.until("the wait", shows("m"+r.n()+" asks to wait 1 s (429)"))
 	r.until("the answer", shows("echo: do it"))
 	if asked.Load() != 8 {
-		t.Errorf("%d calls", asked.Load())
+		r.t.Errorf("%d calls", asked.Load())
 	}
 	if got := r.rows(`SELECT trouble FROM runs`); !slices.Equal(got, []string{""}) {
-		t.Errorf("of a model that answered there is left %q", got)
+		r.t.Errorf("of a model that answered there is left %q", got)
 	}
 }

@@ -1,33 +1,58 @@
 package gateway_test
 
 import (
-	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley/agentloop/llm/llmtest"
 )
 
-// again starts the gateway again with a changed configuration.
-func (r *rig) again(old, new string) {
-	r.t.Helper()
-	r.stop()
-	conf, err := os.ReadFile(r.conf)
-	if err != nil {
-		r.t.Fatal(err)
+// What depends on a model, its provider and what it can do, each with one of its own; on one daemon, one test after another.
+func TestModels(t *testing.T) {
+	t.Parallel()
+	down := llmtest.Start(t, func(*llmtest.Request) llmtest.Reply { return llmtest.Failing(503) })
+	var chats []int64
+	for i := range int64(outageChats) {
+		chats = append(chats, 100+i)
 	}
-	if !strings.Contains(string(conf), old) {
-		r.t.Fatalf("no %q in the configuration", old)
+	models := map[string]own{
+		"the whole line over Anthropic":                {model: ", api: anthropic"},
+		"a fallback to another provider":               {model: ", api: anthropic", agent: ", fallbacks: [m]"},
+		"R11_an outage is probed sparingly":            {model: `, base_url: "` + strings.TrimRight(down.URL, "/") + `"`, agent: ", fallbacks: [m]", chats: chats},
+		"tries are not renewed by a restart":           {},
+		"a run that is over, of a model that hangs":    {},
+		"a run that is over, of a model that fails":    {},
+		"pictures in a stable prefix, openai":          {model: ", vision: yes"},
+		"pictures in a stable prefix, anthropic":       {model: ", vision: yes, api: anthropic"},
+		"a summary in its place":                       {second: ", context_window: 128000", agent: ", models: [b{{n}}], roles: {summarizer: b{{n}}}"},
+		"a full window is summed up":                   {model: ", context_window: 16000, max_output_tokens: 1000"},
+		"a summary is stopped, and outlives a restart": {},
 	}
-	r.write(strings.Replace(string(conf), old, new, 1))
-	r.start(nil)
+	tests := map[string]func(*rig){
+		"the whole line over Anthropic":                wholeLineOverAnthropic,
+		"a fallback to another provider":               fallbackToAnotherProvider,
+		"R11_an outage is probed sparingly":            func(r *rig) { outageIsProbedSparingly(r, down) },
+		"tries are not renewed by a restart":           restartRenewsNothing,
+		"a run that is over, of a model that hangs":    runThatIsOver(func(*rig) llmtest.Reply { return llmtest.Hang() }, "the model had not finished its answer by then. (run"),
+		"a run that is over, of a model that fails":    runThatIsOver((*rig).exploded, "error 500 from m: upstream exploded, *now* for [redacted]. Try again in a few minutes. (run"),
+		"pictures in a stable prefix, openai":          prefixIsByteStable,
+		"pictures in a stable prefix, anthropic":       prefixIsByteStable,
+		"a summary in its place":                       summaryInItsPlace,
+		"a full window is summed up":                   fullWindowIsSummedUp,
+		"a summary is stopped, and outlives a restart": summaryIsStoppedAndOutlivesARestart,
+	}
+	for config, c := range documents {
+		models["a document, "+config] = own{model: ", " + config}
+		tests["a document, "+config] = documentIsShown(c.want, c.not)
+	}
+	together(t, setup{inTurn: true, extra: quiet, own: models}, tests)
 }
 
 // The whole line with Anthropic's wire format: two turns, the first with thinking and two calls at once. The server
 // refuses what Anthropic would refuse.
-func TestWholeLineOverAnthropic(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+func wholeLineOverAnthropic(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		switch {
 		case strings.Contains(q.LastUser(), "again"):
 			return llmtest.Reply{Text: "still 7"}
@@ -38,46 +63,44 @@ func TestWholeLineOverAnthropic(t *testing.T) {
 			return llmtest.Reply{Reasoning: "nearly there", Calls: []llmtest.Call{{Name: "read_file", Args: `{"path":"seven.txt"}`}}}
 		}
 		return llmtest.Reply{Text: "read: " + strings.Join(q.ToolResults(), "")}
-	}})
-	r.again("api: openai", "api: anthropic")
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "note it")
 	got := r.wait(ana, 1)
 	if last := got[len(got)-1].Text; !strings.Contains(last, "seven") {
-		t.Fatalf("got %q", texts(got))
+		r.t.Fatalf("got %q", texts(got))
 	}
 	r.say(ana, 11, "and again?")
 	got = r.wait(ana, len(got)+1)
 	if last := got[len(got)-1].Text; last != "still 7" {
-		t.Errorf("got %q", texts(got))
+		r.t.Errorf("got %q", texts(got))
 	}
 	for _, text := range texts(got) {
 		if strings.Contains(text, "secret plan") || strings.Contains(text, "system-reminder") {
-			t.Errorf("private: %q", text)
+			r.t.Errorf("private: %q", text)
 		}
 	}
-	reqs := r.llm.Requests()
+	reqs := slices.DeleteFunc(r.llm.Requests(), func(q *llmtest.Request) bool { return q.Header.Get("X-Api-Key") != "sk-slot-"+r.n() })
 	if n := len(reqs); n != 4 {
-		t.Errorf("%d model calls", n)
+		r.t.Errorf("%d model calls", n)
 	}
 	for i, q := range reqs {
 		body := string(q.Body)
 		if back := strings.Count(body, `"signature"`); back != []int{0, 1, 2, 0}[i] {
-			t.Errorf("call %d: %d thoughts went back", i, back)
+			r.t.Errorf("call %d: %d thoughts went back", i, back)
 		}
-		if q.Header.Get("X-Api-Key") != "sk-test-canary" || !strings.Contains(body, `"cache_control"`) {
-			t.Errorf("call %d: key %q, body %s", i, q.Header.Get("X-Api-Key"), body)
+		if !strings.Contains(body, `"cache_control"`) {
+			r.t.Errorf("call %d: body %s", i, body)
 		}
 	}
-	if strings.Contains(r.log.String(), "sk-test-canary") || strings.Contains(r.log.String(), "secret plan") {
-		t.Error("the log tells a secret")
+	if strings.Contains(r.log.String(), "sk-slot-") || strings.Contains(r.log.String(), "secret plan") {
+		r.t.Error("the log tells a secret")
 	}
 }
 
 // An Anthropic model that is overloaded, with another provider's model behind it: a conversation of both goes on.
-func TestFallbackFromAnthropicToAnotherProvider(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+func fallbackToAnotherProvider(r *rig) {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		anthropic := q.Header.Get("X-Api-Key") != ""
 		switch text := q.LastUser(); {
 		case anthropic && strings.Contains(text, "hard"):
@@ -89,16 +112,14 @@ func TestFallbackFromAnthropicToAnotherProvider(t *testing.T) {
 		default:
 			return llmtest.Reply{Text: "O: " + text}
 		}
-	}})
-	r.again("models: [", `models: [{name: claude, api: anthropic, base_url: "`+r.modelURL()+`", api_key: sk-test-canary, model: test-1}, `)
-	r.again("model: m}", "model: claude, fallbacks: [m]}")
+	})
 	ana := r.person(11)
 	for i, want := range []string{"A: easy", "O: hard", "A: easy"} {
 		_, ask, _ := strings.Cut(want, ": ")
 		r.say(ana, 11, ask)
 		got := r.wait(ana, i+1)
 		if last := got[len(got)-1].Text; last != want {
-			t.Fatalf("turn %d: got %q", i, texts(got))
+			r.t.Fatalf("turn %d: got %q", i, texts(got))
 		}
 	}
 }

@@ -2,8 +2,10 @@ package gateway_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +30,6 @@ func operator() control.Call {
 	return control.Call{Actor: workspace.Actor{Person: "local", Role: workspace.Owner, Name: "local"}}
 }
 
-const pairingOnly = "{dm: pairing, groups: open, require_mention: true}"
-
 // code is what a stranger was sent.
 func code(t *testing.T, text string) string {
 	t.Helper()
@@ -40,89 +40,123 @@ func code(t *testing.T, text string) string {
 	return m
 }
 
-// T09: a stranger gets one code in ten minutes and nothing else; the code, approved, makes a guest.
-func TestT09_PairingFromStrangerToGuest(t *testing.T) {
+// Who people are: strangers, whom a code lets in, and known ones, who link a second account; on one daemon, one test after another,
+// each of which leaves the clock as it found it.
+func TestPeople(t *testing.T) {
 	t.Parallel()
-	c := &clock{}
-	r := newRig(t, setup{access: pairingOnly, opt: c.in})
-	eve, ana := r.person(66), r.person(11)
+	c, dc := &clock{}, newSecond(t)
+	var groups []string // of the slots
+	for n := range int64(10) {
+		groups = append(groups, fmt.Sprintf(`"%d"`, -5001-n*slotSize))
+	}
+	together(t, setup{inTurn: true, opt: c.in, more: dc.more(), extra: "sessions: {dm_scope: per-peer}",
+		access: "{dm: pairing, groups: allowlist, allow: [" + strings.Join(groups, ", ") + "], require_mention: true}"}, map[string]func(*rig){
+		"T09_pairing from stranger to guest":                     func(r *rig) { fromStrangerToGuest(r, c) },
+		"T09_five wrong codes shut the door, not the request":    fiveWrongCodes,
+		"T09_a request is approved by its id until it is a week": func(r *rig) { requestsLiveAWeek(r, c) },
+		"T09_groups hear no codes and grant nothing":             groupsGrantNothing,
+		"T08_names grant nothing":                                namesGrantNothing,
+		"T18_files of strangers are not fetched":                 filesOfStrangers,
+		"T09_a link joins two networks and raises no role":       func(r *rig) { linkJoinsTwoNetworks(r, dc) },
+		"T09_codes of links expire, and tries are counted":       func(r *rig) { linkCodesExpire(r, dc, c) },
+	})
+}
+
+// approve lets in who has a code or a request.
+func (r *rig) approve(id string, as workspace.Role) (people.Pairing, error) {
+	return people.ApprovePairing.Call(r.t.Context(), r.g.Control().People, operator(), people.ApproveIn{ID: id, As: as})
+}
+
+// requests are those of the slot's people.
+func (r *rig) requests() (own []people.Pairing) {
+	r.t.Helper()
+	list, err := people.ListPairings.Call(r.t.Context(), r.g.Control().People, operator(), struct{}{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, p := range list.Items {
+		if id, _ := strconv.ParseInt(p.User, 10, 64); id/slotSize*slotSize == r.slot.base {
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// T09: a stranger gets one code in ten minutes and nothing else; the code, approved, makes a guest.
+func fromStrangerToGuest(r *rig, c *clock) {
+	defer c.Move(-11 * time.Minute)
+	eve, dora := r.person(66), r.person(31)
 	for i := range 5 {
 		r.say(eve, 66, fmt.Sprintf("let me in %d", i))
 		r.say(eve, 66, "/status")
 	}
-	r.say(ana, 11, "hello")
-	first := code(t, r.wait(eve, 1)[0].Text)
-	hers := code(t, r.wait(ana, 1)[0].Text)
+	r.say(dora, 31, "hello")
+	first := code(r.t, r.wait(eve, 1)[0].Text)
+	hers := code(r.t, r.wait(dora, 1)[0].Text)
 	c.Move(11 * time.Minute)
 	r.say(eve, 66, "once more")
-	second := code(t, r.wait(eve, 2)[1].Text)
+	second := code(r.t, r.wait(eve, 2)[1].Text)
 	if first == second {
-		t.Error("the second code is the first one")
+		r.t.Error("the second code is the first one")
 	}
-	ctl := r.g.Control()
-	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: first}); err == nil {
-		t.Error("a code that was replaced opened the door")
+	if _, err := r.approve(first, ""); err == nil {
+		r.t.Error("a code that was replaced opened the door")
 	}
-	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: hers}); err == nil {
-		t.Error("a code of eleven minutes ago opened the door")
+	if _, err := r.approve(hers, ""); err == nil {
+		r.t.Error("a code of eleven minutes ago opened the door")
 	}
-	p, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: strings.ToLower(second)})
-	if err != nil || p.User != "66" {
-		t.Fatalf("approve: %v, user %q", err, p.User)
+	p, err := r.approve(strings.ToLower(second), "")
+	if err != nil || p.User != fmt.Sprint(r.id(66)) {
+		r.t.Fatalf("approve: %v, user %q", err, p.User)
 	}
 	if got := r.wait(eve, 3)[2].Text; !strings.HasPrefix(got, "You are approved.") {
-		t.Errorf("told %q", got)
+		r.t.Errorf("told %q", got)
 	}
 	r.say(eve, 66, "/whoami")
 	if got := r.wait(eve, 4)[3].Text; !strings.Contains(got, "role guest") {
-		t.Errorf("who: %q", got)
+		r.t.Errorf("who: %q", got)
 	}
-	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: second, As: workspace.Owner}); err == nil {
-		t.Error("a code was used twice")
+	if _, err := r.approve(second, workspace.Owner); err == nil {
+		r.t.Error("a code was used twice")
 	}
-	if n := r.llm.Count(); n != 0 {
-		t.Errorf("%d model calls for strangers", n)
+	if n := len(r.bodies()); n != 0 {
+		r.t.Errorf("%d model calls for strangers", n)
 	}
 	r.say(eve, 66, "thanks")
 	if got := r.wait(eve, 5)[4].Text; got != "echo: thanks" {
-		t.Errorf("answer %q", got)
+		r.t.Errorf("answer %q", got)
 	}
 }
 
-func TestT09_FiveWrongCodesShutTheDoorButNotTheRequest(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{access: pairingOnly})
+func fiveWrongCodes(r *rig) {
 	eve := r.person(66)
 	r.say(eve, 66, "let me in")
-	right := code(t, r.wait(eve, 1)[0].Text)
-	ctl := r.g.Control()
+	right := code(r.t, r.wait(eve, 1)[0].Text)
 	for i := range 5 {
-		if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: fmt.Sprintf("AAAA-AAA%c", 'B'+i)}); err == nil {
-			t.Fatal("a wrong code opened the door")
+		if _, err := r.approve(fmt.Sprintf("AAAA-AAA%c", 'B'+i), ""); err == nil {
+			r.t.Fatal("a wrong code opened the door")
 		}
 	}
-	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: right}); err == nil {
-		t.Error("the right code still opens after five wrong ones")
+	if _, err := r.approve(right, ""); err == nil {
+		r.t.Error("the right code still opens after five wrong ones")
 	}
-	list, err := people.ListPairings.Call(t.Context(), ctl.People, operator(), struct{}{})
-	if err != nil || len(list.Items) != 1 {
-		t.Fatalf("requests %+v, %v", list, err)
+	list := r.requests()
+	if len(list) != 1 {
+		r.t.Fatalf("requests %+v", list)
 	}
-	if _, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: workspace.Short(list.Items[0].ID)}); err != nil {
-		t.Errorf("by its id: %v", err)
+	if _, err := r.approve(workspace.Short(list[0].ID), ""); err != nil {
+		r.t.Errorf("by its id: %v", err)
 	}
 	r.wait(eve, 2)
 	r.say(eve, 66, "hello")
 	if got := r.wait(eve, 3)[2].Text; got != "echo: hello" {
-		t.Errorf("answer %q", got)
+		r.t.Errorf("answer %q", got)
 	}
 }
 
 // T09: the request lives seven days and can be approved by its id when its code has long expired, but no longer.
-func TestT09_RequestIsApprovedByIdUntilItIsAWeekOld(t *testing.T) {
-	t.Parallel()
-	c := &clock{}
-	r := newRig(t, setup{access: pairingOnly, opt: c.in})
+func requestsLiveAWeek(r *rig, c *clock) {
+	defer c.Move(-7*24*time.Hour - time.Hour)
 	eve, mallory := r.person(66), r.person(67)
 	r.say(eve, 66, "let me in")
 	r.wait(eve, 1)
@@ -130,81 +164,91 @@ func TestT09_RequestIsApprovedByIdUntilItIsAWeekOld(t *testing.T) {
 	r.say(mallory, 67, "me too")
 	r.wait(mallory, 1)
 	c.Move(7*24*time.Hour - time.Hour)
-	ctl := r.g.Control()
-	list, err := people.ListPairings.Call(t.Context(), ctl.People, operator(), struct{}{})
-	if err != nil || len(list.Items) != 2 {
-		t.Fatalf("requests %+v, %v", list, err)
+	list := r.requests()
+	if len(list) != 2 {
+		r.t.Fatalf("requests %+v", list)
 	}
-	for _, p := range list.Items {
-		_, err := people.ApprovePairing.Call(t.Context(), ctl.People, operator(), people.ApproveIn{ID: p.ID})
-		if old := p.User == "66"; old != (err != nil) {
-			t.Errorf("user %s: %v", p.User, err)
+	for _, p := range list {
+		_, err := r.approve(p.ID, "")
+		if old := p.User == fmt.Sprint(r.id(66)); old != (err != nil) {
+			r.t.Errorf("user %s: %v", p.User, err)
 		}
 	}
 }
 
 // T09: being let into a group, or writing there, makes nobody known in direct messages, and groups hear no codes.
-func TestT09_GroupsHearNoCodesAndGrantNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{access: "{dm: pairing, groups: allowlist, allow: [\"-5001\"], require_mention: true}"})
-	open := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
-	shut := r.tg.AddChat(telegramtest.Chat{ID: -5002, Kind: telegramtest.Group, Title: "strangers"})
+func groupsGrantNothing(r *rig) {
+	open := r.group()
+	shut := r.tg.AddChat(telegramtest.Chat{ID: r.id(-5002), Kind: telegramtest.Group, Title: "strangers"})
 	eve := r.person(66)
 	r.say(shut, 66, "@parley_test_bot hello")
 	r.say(shut, 66, "/status@parley_test_bot")
 	r.say(open, 66, "@parley_test_bot hello")
 	r.wait(open, 1)
 	r.say(eve, 66, "and here?")
-	code(t, r.wait(eve, 1)[0].Text)
+	code(r.t, r.wait(eve, 1)[0].Text)
 	if got := texts(r.tg.View().Sent(shut.ID)); len(got) != 0 {
-		t.Errorf("a group that is not allowed heard %q", got)
+		r.t.Errorf("a group that is not allowed heard %q", got)
 	}
-	if n := r.llm.Count(); n != 1 {
-		t.Errorf("%d model calls, want the one of the allowed group", n)
+	if n := len(r.bodies()); n != 1 {
+		r.t.Errorf("%d model calls, want the one of the allowed group", n)
 	}
 }
 
 // T08: a sender is an id. Whoever calls themselves by the owner's name and user name is a stranger.
-func TestT08_NamesGrantNothing(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{access: pairingOnly, extra: "people: [{id: ana, name: Ana, role: owner, accounts: [{channel: tg, user: \"11\"}]}]"})
+func namesGrantNothing(r *rig) {
 	ana, eve := r.person(11), r.person(66)
 	r.say(ana, 11, "/whoami")
-	if got := r.wait(ana, 1)[0].Text; !strings.Contains(got, "role owner") || !strings.Contains(got, "ana") {
-		t.Errorf("ana is %q", got)
+	if got := r.wait(ana, 1)[0].Text; !strings.Contains(got, "role owner") || !strings.Contains(got, "ana"+r.n()) {
+		r.t.Errorf("ana is %q", got)
 	}
-	fake := telegramtest.User{ID: 66, First: "Ana", Last: "ana", Username: "ana"}
+	fake := telegramtest.User{ID: eve.ID, First: "ana" + r.n(), Last: "P" + r.n(), Username: "ana" + r.n()}
 	r.tg.Message(telegramtest.In{Chat: eve.ID, From: fake, Text: "/whoami"})
-	code(t, r.wait(eve, 1)[0].Text)
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	code(r.t, r.wait(eve, 1)[0].Text)
+	group := r.group()
 	r.tg.Message(telegramtest.In{Chat: group.ID, From: fake, Text: "/whoami@parley_test_bot"})
 	if got := r.wait(group, 1)[0].Text; !strings.Contains(got, "role guest") {
-		t.Errorf("in the group eve is %q", got)
+		r.t.Errorf("in the group eve is %q", got)
 	}
 	r.tg.Message(telegramtest.In{Chat: group.ID, From: fake, Text: "/new@parley_test_bot"})
 	if got := r.wait(group, 2)[1].Text; !strings.Contains(got, "only an owner") {
-		t.Errorf("eve's /new in the group: %q", got)
+		r.t.Errorf("eve's /new in the group: %q", got)
+	}
+}
+
+func filesOfStrangers(r *rig) {
+	fetched := r.tg.View().Calls("getFile")
+	dora, group := r.person(31), r.group()
+	f := telegramtest.File{Type: "document", Name: "x.txt", Data: []byte("x")}
+	r.send(dora, 31, "hello", f)
+	r.wait(dora, 1)
+	r.send(group, 12, "look at this, all of you", f)
+	r.send(group, 12, "@parley_test_bot hello", telegramtest.File{Type: "document", Name: "y.txt", Data: []byte("y")})
+	r.wait(group, 1)
+	if n := r.tg.View().Calls("getFile") - fetched; n != 1 {
+		r.t.Errorf("%d files were fetched, want that of the message which was answered", n)
+	}
+	if got := r.inboxes("x.txt", "y.txt"); len(got) != 1 || filepath.Base(got[0]) != "y.txt" {
+		r.t.Errorf("files %q", got)
 	}
 }
 
 // Only owners stop others' turns in a group.
-func TestT10_StopInAGroupIsForTheRequesterAndOwners(t *testing.T) {
-	t.Parallel()
+func stopInAGroup(r *rig) {
 	h := newHold()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-		extra: "people: [{id: ana, role: owner, accounts: [{channel: tg, user: \"11\"}]}]\nsessions: {queue: {mode: followup}}" + quiet})
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
+	group := r.group()
 	r.say(group, 12, "@parley_test_bot of ben")
-	receive(t, h.asked, "ben's turn")
+	receive(r.t, h.asked, "ben's turn")
 	r.say(group, 66, "@parley_test_bot of eve")
 	r.queued(1)
 	r.say(group, 66, "/stop@parley_test_bot")
 	if got := r.wait(group, 1)[0].Text; got != "Stopped: 1 waiting message." {
-		t.Errorf("eve's stop: %q", got)
+		r.t.Errorf("eve's stop: %q", got)
 	}
 	r.say(group, 11, "/stop@parley_test_bot")
 	if got := r.wait(group, 2)[1].Text; !strings.HasPrefix(got, "Stopped: run ") {
-		t.Errorf("the owner's stop: %q", got)
+		r.t.Errorf("the owner's stop: %q", got)
 	}
 	r.stored("runs", `SELECT state FROM runs`, "user_stopped")
 }

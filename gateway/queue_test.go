@@ -26,22 +26,23 @@ func throughGate(q *llmtest.Request) llmtest.Reply {
 // What becomes of messages that come during a turn, in each mode, on one daemon each.
 func TestQueueModes(t *testing.T) {
 	t.Parallel()
-	for mode, tests := range map[string]map[string]func(*rig){
-		"steer":     {"handed to the running turn": steered, "an album is one turn": albumIsOneTurn, "with a file": fileDuringATurn("steer", "1")},
-		"followup":  {"one by one": oneByOne, "stopped with what waits": stoppedWithWhatWaits, "with a file": fileDuringATurn("followup", "2")},
-		"collect":   {"all at once": collected, "with a file": fileDuringATurn("collect", "2")},
-		"interrupt": {"moved to the new run": interrupted, "with a file": fileDuringATurn("interrupt", "1")},
+	for _, world := range []struct {
+		name, queue string
+		tests       map[string]func(*rig)
+	}{
+		{"steer", "mode: steer", map[string]func(*rig){"handed to the running turn": steered, "an album is one turn": albumIsOneTurn,
+			"with a file": fileDuringATurn("steer", "1"), "T10_of another person": otherPersonWaits}},
+		{"followup", "mode: followup", map[string]func(*rig){"one by one": oneByOne, "stopped with what waits": stoppedWithWhatWaits, "with a file": fileDuringATurn("followup", "2"),
+			"more than are kept": overflows("summarize"), "more than are kept, the oldest go": overflows("old"), "more than are kept, the newest go": overflows("new"),
+			"T10_stop in a group": stopInAGroup, "behind a switch of sessions": switchBeforeTheNextMessage}},
+		{"collect", "mode: collect, debounce: 0s", map[string]func(*rig){"all at once": collected, "with a file": fileDuringATurn("collect", "2"), "T10_of another person": otherPersonWaits}},
+		{"interrupt", "mode: interrupt", map[string]func(*rig){"moved to the new run": interrupted, "with a file": fileDuringATurn("interrupt", "1"),
+			"T10_of another person": otherPersonWaits, "stopped while it ends": stopOutranksAnInterrupt}},
+		{"debounce", "debounce: 1m", map[string]func(*rig){"at most three times": debounceRestarts, "the same run": secondMessageRestarts, "a picture behind its question": pictureRightBehindItsQuestion}},
 	} {
-		if mode != "followup" {
-			tests["T10_of another person"] = otherPersonWaits
-		}
-		t.Run(mode, func(t *testing.T) {
+		t.Run(world.name, func(t *testing.T) {
 			t.Parallel()
-			debounce := ""
-			if mode == "collect" {
-				debounce = ", debounce: 0s"
-			}
-			together(t, setup{extra: "sessions: {queue: {mode: " + mode + debounce + "}}" + quiet}, tests)
+			together(t, setup{extra: "sessions: {queue: {" + world.queue + "}}" + quiet}, world.tests)
 		})
 	}
 }
@@ -163,56 +164,48 @@ func interrupted(r *rig) {
 	}
 }
 
-func TestOverflowTellsTheSender(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		mode             string
-		dropped, answers []string
-		kept             bool // a line of what was dropped goes into the next turn
-	}{
-		{"summarize", []string{"m1", "m2"}, []string{"m3", "m4"}, true},
-		{"old", []string{"m1", "m2"}, []string{"m3", "m4"}, false},
-		{"new", []string{"m3", "m4"}, []string{"m1", "m2"}, false},
-	} {
-		t.Run(c.mode, func(t *testing.T) {
-			t.Parallel()
-			h := newHold()
-			r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-				extra: "sessions: {queue: {mode: followup, cap: 2, overflow: " + c.mode + "}}" + quiet})
-			ana := r.person(11)
-			r.say(ana, 11, "first")
-			receive(t, h.asked, "the first turn")
-			for _, text := range []string{"m1", "m2", "m3", "m4"} {
-				r.say(ana, 11, text)
+// overflows is more messages than are kept; what is dropped is told, and a line of it goes into the next turn if it is summarised.
+func overflows(drop string) func(*rig) {
+	dropped, answers := []string{"m1", "m2"}, []string{"m3", "m4"}
+	if drop == "new" {
+		dropped, answers = answers, dropped
+	}
+	return func(r *rig) {
+		h := newHold()
+		r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
+		ana := r.person(11)
+		r.ask(ana, 11, "/queue followup cap:2 drop:"+drop)
+		r.say(ana, 11, "first")
+		receive(r.t, h.asked, "the first turn")
+		for _, text := range []string{"m1", "m2", "m3", "m4"} {
+			r.say(ana, 11, text)
+		}
+		for i, got := range texts(r.wait(ana, 3))[1:] {
+			if want := "Too many messages wait here, so this one was not answered: “" + dropped[i] + "”"; got != want {
+				r.t.Errorf("notice %q, want %q", got, want)
 			}
-			for i, got := range texts(r.wait(ana, 2)) {
-				if want := "Too many messages wait here, so this one was not answered: “" + c.dropped[i] + "”"; got != want {
-					t.Errorf("notice %q, want %q", got, want)
-				}
+		}
+		close(h.open)
+		want := []string{"echo: first", "echo: " + answers[0], "echo: " + answers[1]}
+		got := texts(r.wait(ana, 6))[3:]
+		for i := range want { // the line of what was dropped may stand before the text
+			if !strings.HasPrefix(got[i], "echo: ") || !strings.HasSuffix(got[i], strings.TrimPrefix(want[i], "echo: ")) {
+				r.t.Errorf("answers %q, want %q", got, want)
 			}
-			close(h.open)
-			want := []string{"echo: first", "echo: " + c.answers[0], "echo: " + c.answers[1]}
-			got := texts(r.wait(ana, 5))[2:]
-			for i := range want { // the line of what was dropped may stand before the text
-				if !strings.HasPrefix(got[i], "echo: ") || !strings.HasSuffix(got[i], strings.TrimPrefix(want[i], "echo: ")) {
-					t.Errorf("answers %q, want %q", got, want)
-				}
-			}
-			if kept := strings.Contains(r.llm.Bodies()[1], "not answered, too many at once"); kept != c.kept {
-				t.Errorf("a line of what was dropped reached the model: %v, want %v", kept, c.kept)
-			}
-			if got := r.rows(`SELECT state, count(*) FROM inputs GROUP BY state`); !slices.Equal(got, []string{"answered|3", "dropped|2"}) {
-				t.Errorf("inputs %q", got)
-			}
-		})
+		}
+		if kept := strings.Contains(r.bodies()[1], "not answered, too many at once"); kept != (drop == "summarize") {
+			r.t.Errorf("a line of what was dropped reached the model: %v", kept)
+		}
+		if got := r.rows(`SELECT state, count(*) FROM inputs WHERE mode = 'turn' GROUP BY state`); !slices.Equal(got, []string{"answered|3", "dropped|2"}) {
+			r.t.Errorf("inputs %q", got)
+		}
 	}
 }
 
-func TestDebounceRestartsAtMostThreeTimes(t *testing.T) {
-	t.Parallel()
+func debounceRestarts(r *rig) {
 	asked := make(chan int, 10)
 	open := make(chan struct{})
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		asked <- q.N
 		switch {
 		case q.N < 4:
@@ -221,25 +214,48 @@ func TestDebounceRestartsAtMostThreeTimes(t *testing.T) {
 			<-open
 		}
 		return llmtest.Echo(q)
-	}, extra: "sessions: {queue: {debounce: 1m}}" + quiet})
+	})
 	ana := r.person(11)
 	for i := range 4 {
 		r.say(ana, 11, fmt.Sprintf("m%d", i))
-		if n := receive(t, asked, "a model call"); n != i+1 {
-			t.Fatalf("call %d after message %d", n, i)
+		if n := receive(r.t, asked, "a model call"); n != i+1 {
+			r.t.Fatalf("call %d after message %d", n, i)
 		}
 	}
 	r.say(ana, 11, "m4")
 	r.queued(1)
 	close(open)
 	if got := texts(r.wait(ana, 2)); !strings.HasSuffix(got[0], "m3") || got[1] != "echo: m4" {
-		t.Errorf("answers %q", got)
+		r.t.Errorf("answers %q", got)
 	}
-	if n := r.llm.Count(); n != 5 {
-		t.Errorf("%d model calls, want 5", n)
+	if n := len(r.bodies()); n != 5 {
+		r.t.Errorf("%d model calls, want 5", n)
 	}
 	if got := r.rows(`SELECT count(*) FROM inputs GROUP BY run_id ORDER BY min(seq)`); !slices.Equal(got, []string{"4", "1"}) {
-		t.Errorf("inputs of the runs: %q, want 4 and 1", got)
+		r.t.Errorf("inputs of the runs: %q, want 4 and 1", got)
+	}
+}
+
+func secondMessageRestarts(r *rig) {
+	hold := make(chan struct{})
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
+		if q.N == 1 {
+			close(hold)
+			return llmtest.Hang()
+		}
+		return llmtest.Reply{Text: "both: " + q.LastUser()}
+	})
+	ana := r.person(11)
+	r.say(ana, 11, "first")
+	<-hold
+	r.say(ana, 11, "second")
+	got := r.wait(ana, 1)
+	if len(got) != 1 || !strings.Contains(got[0].Text, "second") {
+		r.t.Fatalf("got %q", texts(got))
+	}
+	bodies := r.bodies()
+	if last := bodies[len(bodies)-1]; !strings.Contains(last, "first") || !strings.Contains(last, "second") {
+		r.t.Errorf("the second call does not hold both messages: %s", last)
 	}
 }
 

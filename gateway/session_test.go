@@ -7,10 +7,8 @@ import (
 	"testing"
 
 	"parley/channels/telegram/telegramtest"
+	"parley/workspace"
 )
-
-// owners is the configuration of a rig in which person 1 is the owner.
-const owners = `people: [{id: boss, role: owner, accounts: [{channel: tg, user: "1"}]}]`
 
 // ask says a line and returns the reply that it gets.
 func (r *rig) ask(chat telegramtest.Chat, from int64, line string) string {
@@ -57,48 +55,44 @@ func switchesSessions(r *rig) {
 }
 
 // A message that came together with the switch goes where the switch leads.
-func TestASwitchIsDoneBeforeTheNextMessage(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: owners + "\nsessions: {queue: {mode: followup}}"}) // else a turn may answer two at once
+func switchBeforeTheNextMessage(r *rig) {
 	chat := r.person(1)
 	r.ask(chat, 1, "hello")
-	r.stop()
-	for _, line := range []string{"/session new a", "one", "/session switch main", "two", "/session switch a", "three"} {
-		r.say(chat, 1, line)
-	}
-	r.start(nil)
+	r.restart(func() {
+		for _, line := range []string{"/session new a", "one", "/session switch main", "two", "/session switch a", "three"} {
+			r.say(chat, 1, line)
+		}
+	})
 	r.wait(chat, 7)
 	r.stored("where the messages went", `SELECT i.text || ' ' || (s.key LIKE '%:name:a') FROM entries e JOIN inputs i ON i.id = e.input_id JOIN sessions s ON s.id = e.session_id
 		WHERE e.role = 'user' ORDER BY i.seq`, "hello 0", "one 1", "two 0", "three 1")
 }
 
 // T16: nobody is led into what is not theirs, and what a group reads is the group's alone.
-func TestT16_AChatIsSwitchedOnlyToWhatItsPersonReaches(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, setup{extra: owners})
+func switchedOnlyToWhatItsPersonReaches(r *rig) {
 	boss, guest := r.person(1), r.person(2)
 	r.ask(boss, 1, "a secret of the owner")
 	r.ask(guest, 2, "hello")
 	keys := r.rows(`SELECT key FROM sessions ORDER BY id`)
-	has(t, r.ask(guest, 2, "/session switch "+keys[0]), "There is no session")
+	has(r.t, r.ask(guest, 2, "/session switch "+keys[0]), "There is no session")
 	if got := r.ask(guest, 2, "/session list"); strings.Contains(got, "secret") || !strings.Contains(got, "hello") {
-		t.Errorf("a guest lists %q", got)
+		r.t.Errorf("a guest lists %q", got)
 	}
-	has(t, r.ask(boss, 1, "/session switch "+keys[1]), "hello")
-	has(t, r.ask(boss, 1, "/session"), keys[1])
-	group := r.tg.AddChat(telegramtest.Chat{ID: -5001, Kind: telegramtest.Group, Title: "team"})
-	has(t, r.ask(group, 1, "/session switch "+keys[0]), "There is no session")
-	has(t, r.ask(group, 2, "/session switch main"), "only an owner")
-	has(t, r.ask(group, 1, "/session list"), "Not in a group")
-	has(t, r.ask(group, 1, "/session new plans"), "plans")
-	has(t, r.ask(group, 2, "/session"), ":name:plans")
+	has(r.t, r.ask(boss, 1, "/session switch "+keys[1]), "hello")
+	has(r.t, r.ask(boss, 1, "/session"), keys[1])
+	group := r.group()
+	has(r.t, r.ask(group, 1, "/session switch "+keys[0]), "There is no session")
+	has(r.t, r.ask(group, 2, "/session switch main"), "only an owner")
+	has(r.t, r.ask(group, 1, "/session list"), "Not in a group")
+	has(r.t, r.ask(group, 1, "/session new plans"), "plans")
+	has(r.t, r.ask(group, 2, "/session"), ":name:plans")
 
 	// A role that is taken away takes the way with it.
-	r.stop()
-	r.write(strings.Replace(r.config(), "role: owner", "role: member", 1))
-	r.start(nil)
+	r.restart(func() {
+		r.change(r.boss(workspace.Owner), r.boss(workspace.Member))
+	})
 	if got := r.ask(boss, 1, "/session"); strings.Contains(got, keys[1]) {
-		t.Errorf("who is an owner no more is still in %q", got)
+		r.t.Errorf("who is an owner no more is still in %q", got)
 	}
 }
 

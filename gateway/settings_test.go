@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -9,8 +8,6 @@ import (
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
-	"parley/gateway"
-	"parley/tools"
 )
 
 // listener is a model that keeps what it was asked and says which of its names was called.
@@ -47,65 +44,60 @@ func (l *listener) last() string {
 	return l.bodies[len(l.bodies)-1]
 }
 
-// bigModel is a second model.
-const bigModel = `, {name: big, api: openai, base_url: "{{model}}", model: gpt-5-large}`
-
-// twoModels is a rig whose agent has model m, and may be switched to big.
-func twoModels(t *testing.T, l *listener, agent string, opt func(*gateway.Options)) *rig {
-	t.Helper()
-	return newRig(t, setup{script: l.answer, extra: owners, opt: opt, models: bigModel, agent: ", models: [big]" + agent})
-}
-
-func TestSettingsOfASessionActAndStay(t *testing.T) {
-	t.Parallel()
-	l := &listener{}
-	r := twoModels(t, l, "", nil)
-	chat := r.person(1)
-	has(t, r.ask(chat, 1, "hello"), "test-1 says hello")
-	has(t, r.ask(chat, 1, "/models"), "1. m ← in use (default)", "2. big")
-	has(t, r.ask(chat, 1, "/model nothing"), "There is no model")
-	has(t, r.ask(chat, 1, "/model 3"), "There is no model")
-	has(t, r.ask(chat, 1, "/model 2"), "asks big", "If it does not answer: m")
-	has(t, r.ask(chat, 1, "one"), "gpt-5-large says one")
-	has(t, r.ask(chat, 1, "/think"), "the model's own")
-	has(t, r.ask(chat, 1, "/think xhigh"), "Think is now xhigh")
-	r.ask(chat, 1, "two")
-	has(t, l.last(), `"reasoning_effort":"xhigh"`)
-	has(t, r.ask(chat, 1, "/usage full"), "Usage is now full")
-	has(t, r.ask(chat, 1, "three"), "gpt-5-large says three", "big: 100 in, 20 out", "session: 400 in, 80 out")
-	r.stop()
-	r.start(nil)
-	has(t, r.ask(chat, 1, "/status"), "model big, think xhigh, usage full", "this session: 400 tokens in, 80 out")
-	has(t, r.ask(chat, 1, "/new"), "A fresh session begins.", "Settings stay: model big, think xhigh, usage full")
-	has(t, r.ask(chat, 1, "four"), "gpt-5-large says four", "session: 100 in, 20 out")
-	has(t, r.ask(chat, 1, "/model default"), "asks m")
-	has(t, r.ask(chat, 1, "/usage off"), "Usage is now off")
-	if got := r.ask(chat, 1, "five"); got != "test-1 says five" {
-		t.Errorf("five: %q", got)
-	}
-	// A model that is taken out of the configuration is passed over, and said so.
-	r.ask(chat, 1, "/model big")
-	r.stop()
-	r.write(strings.Replace(r.config(), "models: [big]", "models: []", 1))
-	r.start(nil)
-	has(t, r.ask(chat, 1, "six"), "test-1 says six")
-	has(t, r.ask(chat, 1, "/models"), "not configured any more")
-}
+// bigModel and oldModel may be used instead of m.
+const (
+	bigModel = `, {name: big, api: openai, base_url: "{{model}}", model: gpt-5-large}`
+	oldModel = `, {name: old, api: openai, base_url: "{{model}}", model: gpt-4}`
+)
 
 // What a chat's commands set and change, on one daemon.
 func TestCommandsOfAConversation(t *testing.T) {
 	t.Parallel()
-	together(t, setup{extra: quiet, models: bigModel, agent: ", models: [big]"}, map[string]func(*rig){
-		"new with a model and a text":           newWithModelAndText,
-		"retry and undo":                        retryAndUndo,
-		"T10_retry in a group":                  retryInAGroup,
-		"send off":                              sendOff,
-		"activation":                            activation,
-		"queue options":                         queueOptions,
-		"verbose":                               verbose,
-		"a chat switches sessions":              switchesSessions,
-		"a long transcript is exported as file": longExport,
+	together(t, setup{extra: quiet, models: bigModel + oldModel, agent: ", models: [big, old]"}, map[string]func(*rig){
+		"settings act and stay":       settingsActAndStay,
+		"new with a model and a text": newWithModelAndText,
+		"retry and undo":              retryAndUndo,
+		"T10_retry in a group":        retryInAGroup,
+		"send off":                    sendOff,
+		"activation":                  activation,
+		"queue options":               queueOptions,
+		"verbose":                     verbose,
+		"a chat switches sessions":    switchesSessions,
+		"T16_a chat is switched to what its person reaches": switchedOnlyToWhatItsPersonReaches,
+		"a long transcript is exported as file":             longExport,
 	})
+}
+
+func settingsActAndStay(r *rig) {
+	l := &listener{}
+	r.answers(l.answer)
+	chat := r.person(1)
+	has(r.t, r.ask(chat, 1, "hello"), "test-1 says hello")
+	has(r.t, r.ask(chat, 1, "/models"), "1. m ← in use (default)", "2. big", "3. old")
+	has(r.t, r.ask(chat, 1, "/model nothing"), "There is no model")
+	has(r.t, r.ask(chat, 1, "/model 4"), "There is no model")
+	has(r.t, r.ask(chat, 1, "/model 2"), "asks big", "If it does not answer: m")
+	has(r.t, r.ask(chat, 1, "one"), "gpt-5-large says one")
+	has(r.t, r.ask(chat, 1, "/think"), "the model's own")
+	has(r.t, r.ask(chat, 1, "/think xhigh"), "Think is now xhigh")
+	r.ask(chat, 1, "two")
+	has(r.t, l.last(), `"reasoning_effort":"xhigh"`)
+	has(r.t, r.ask(chat, 1, "/usage full"), "Usage is now full")
+	has(r.t, r.ask(chat, 1, "three"), "gpt-5-large says three", "big: 100 in, 20 out", "session: 400 in, 80 out")
+	r.restart()
+	has(r.t, r.ask(chat, 1, "/status"), "model big, think xhigh, usage full", "this session: 400 tokens in, 80 out")
+	has(r.t, r.ask(chat, 1, "/new"), "A fresh session begins.", "Settings stay: model big, think xhigh, usage full")
+	has(r.t, r.ask(chat, 1, "four"), "gpt-5-large says four", "session: 100 in, 20 out")
+	has(r.t, r.ask(chat, 1, "/model default"), "asks m")
+	has(r.t, r.ask(chat, 1, "/usage off"), "Usage is now off")
+	if got := r.ask(chat, 1, "five"); got != "test-1 says five" {
+		r.t.Errorf("five: %q", got)
+	}
+	// A model that is taken out of the configuration is passed over, and said so.
+	r.ask(chat, 1, "/model old")
+	r.restart(func() { r.change("models: [big, old]", "models: [big]") })
+	has(r.t, r.ask(chat, 1, "six"), "test-1 says six")
+	has(r.t, r.ask(chat, 1, "/models"), "not configured any more")
 }
 
 func newWithModelAndText(r *rig) {
@@ -162,61 +154,55 @@ func retryInAGroup(r *rig) {
 	has(r.t, r.ask(group, 1, "/undo"), "out of what I see")
 }
 
-func TestCompactPutsASummaryInItsPlace(t *testing.T) {
-	t.Parallel()
+func summaryInItsPlace(r *rig) {
 	l := &listener{refuse: 2} // the summarizer, and the agent's model behind it
-	r := twoModels(t, l, ", roles: {summarizer: big}", nil)
+	r.answers(l.answer)
 	chat := r.person(1)
-	has(t, r.ask(chat, 1, "/compact"), "nothing yet that a summary would make shorter")
+	has(r.t, r.ask(chat, 1, "/compact"), "nothing yet that a summary would make shorter")
 	for i := range 4 {
 		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("about the blue door ", 20)))
 	}
-	has(t, r.ask(chat, 1, "/compact keep the colours"), "its key was refused", "Nothing was changed")
-	has(t, r.ask(chat, 1, "/compact keep the colours"), "I summed up 2 exchanges", "big: 1000 tokens in")
-	has(t, l.last(), "keep the colours", `"gpt-5-large"`, "question 1")
+	has(r.t, r.ask(chat, 1, "/compact keep the colours"), "its key was refused", "Nothing was changed")
+	has(r.t, r.ask(chat, 1, "/compact keep the colours"), "I summed up 2 exchanges", "b"+r.n()+": 1000 tokens in")
+	has(r.t, l.last(), "keep the colours", `"test-b`+r.n()+`"`, "question 1")
 	if strings.Contains(l.last(), "question 2") {
-		t.Error("the newest exchanges were summed up too")
+		r.t.Error("the newest exchanges were summed up too")
 	}
 	check := func(what string) {
-		t.Helper()
+		r.t.Helper()
 		r.ask(chat, 1, what)
 		if body := l.last(); !strings.Contains(body, "They spoke of the blue door.") || strings.Contains(body, "question 1") || !strings.Contains(body, "question 3") {
-			t.Errorf("%s: the model saw %s", what, body)
+			r.t.Errorf("%s: the model saw %s", what, body)
 		}
 	}
 	check("before the restart")
-	r.stop()
-	r.start(nil)
+	r.restart()
 	check("after the restart")
-	has(t, r.ask(chat, 1, "/status"), "older part of the conversation is a summary", "this session: 1600 tokens in, 130 out")
-	has(t, r.ask(chat, 1, "/context"), "summary of what was said earlier")
-	has(t, r.ask(chat, 1, "/context json"), `"summary": `, `"window": 128000`)
+	has(r.t, r.ask(chat, 1, "/status"), "older part of the conversation is a summary", "this session: 1600 tokens in, 130 out")
+	has(r.t, r.ask(chat, 1, "/context"), "summary of what was said earlier")
+	has(r.t, r.ask(chat, 1, "/context json"), `"summary": `, `"window": 128000`)
 	r.stored("the record stays", `SELECT COUNT(*) FROM entries WHERE role = 'user'`, "6")
-	has(t, r.ask(chat, 1, "/new"), "fresh session")
+	has(r.t, r.ask(chat, 1, "/new"), "fresh session")
 	r.ask(chat, 1, "afresh")
 	if strings.Contains(l.last(), "blue door") {
-		t.Error("the summary came along into a fresh session")
+		r.t.Error("the summary came along into a fresh session")
 	}
 }
 
 // A conversation that fills its model's window is summed up before the turn, without being asked.
-func TestAFullWindowIsSummedUp(t *testing.T) {
-	t.Parallel()
+func fullWindowIsSummedUp(r *rig) {
 	l := &listener{}
-	r := twoModels(t, l, "", nil)
-	r.stop()
-	r.write(strings.Replace(r.config(), "model: test-1}", "model: test-1, context_window: 16000, max_output_tokens: 1000}", 1))
-	r.start(nil)
+	r.answers(l.answer)
 	chat := r.person(1)
 	for i := range 20 {
 		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("many words ", 340)))
 	}
 	if !strings.Contains(l.last(), "They spoke of the blue door.") || strings.Contains(l.last(), "left out to fit") {
-		t.Errorf("the model saw %d bytes: %.3000s", len(l.last()), l.last())
+		r.t.Errorf("the model saw %d bytes: %.3000s", len(l.last()), l.last())
 	}
 	got := r.rows(`SELECT COUNT(*) > 0, MAX(s.compacted) > 0 FROM entries e JOIN sessions s ON s.id = e.session_id WHERE e.body LIKE '{"type":"compacted"%'`)
 	if got[0] != "1|1" {
-		t.Errorf("stored: %q", got)
+		r.t.Errorf("stored: %q", got)
 	}
 }
 
@@ -280,20 +266,18 @@ func queueOptions(r *rig) {
 }
 
 // While a turn works its steps grow in one message, and that a model thinks is shown to who wants to know.
-func TestStepsAndThinkingAreShownWhileTheyHappen(t *testing.T) {
-	t.Parallel()
-	l, g, thinks := &listener{tool: "gate"}, newGate(), make(chan struct{})
-	r := newRig(t, setup{extra: owners + "\nreplies: {typing_after: 10ms, placeholder_after: 20ms}", opt: func(o *gateway.Options) { o.Tools = []tools.Tool{g.tool()} },
-		script: func(q *llmtest.Request) llmtest.Reply {
-			if strings.Contains(q.LastUser(), "ponder") {
-				select {
-				case <-thinks:
-				default:
-					return llmtest.Reply{Reasoning: "a private thought", Text: "never sent", HangAfter: 2}
-				}
+func stepsAndThinkingAreShown(r *rig) {
+	l, g, thinks := &listener{tool: "gate"}, r.slot.gate, make(chan struct{})
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
+		if strings.Contains(q.LastUser(), "ponder") {
+			select {
+			case <-thinks:
+			default:
+				return llmtest.Reply{Reasoning: "a private thought", Text: "never sent", HangAfter: 2}
 			}
-			return l.answer(q)
-		}})
+		}
+		return l.answer(q)
+	})
 	chat := r.person(1)
 	r.ask(chat, 1, "hello")
 	r.ask(chat, 1, "/verbose on")
@@ -316,25 +300,24 @@ func TestStepsAndThinkingAreShownWhileTheyHappen(t *testing.T) {
 		return strings.Contains(sent[len(sent)-1].Text, "thinking")
 	})
 	close(thinks)
-	has(t, r.ask(chat, 1, "/stop"), "Stopped")
+	has(r.t, r.ask(chat, 1, "/stop"), "Stopped")
 	for _, m := range r.tg.View().Sent(chat.ID) {
 		if strings.Contains(m.Text, "private thought") {
-			t.Errorf("a private thought left: %q", m.Text)
+			r.t.Errorf("a private thought left: %q", m.Text)
 		}
 	}
 }
 
 // A summary that is being made can be stopped, and one that a shutdown cut off is made after the next start.
-func TestASummaryIsStoppedAndOutlivesARestart(t *testing.T) {
-	t.Parallel()
+func summaryIsStoppedAndOutlivesARestart(r *rig) {
 	l, asked, hold := &listener{}, make(chan struct{}, 10), make(chan struct{})
-	r := newRig(t, setup{extra: owners, script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if strings.Contains(string(q.Body), summaryMark) {
 			asked <- struct{}{}
 			<-hold
 		}
 		return l.answer(q)
-	}})
+	})
 	chat := r.person(1)
 	for i := range 4 {
 		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("about the blue door ", 20)))
@@ -344,15 +327,9 @@ func TestASummaryIsStoppedAndOutlivesARestart(t *testing.T) {
 	r.say(chat, 1, "/stop")
 	got := r.wait(chat, 6)
 	both := got[4].Text + got[5].Text
-	has(t, both, "Stopped: the summary.", "Stopped. Nothing was changed.")
+	has(r.t, both, "Stopped: the summary.", "Stopped. Nothing was changed.")
 	r.say(chat, 1, "/compact")
 	<-asked
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // a shutdown that does not wait
-	if err := r.g.Stop(ctx); err != nil {
-		t.Error(err)
-	}
-	close(hold)
-	r.start(nil)
-	has(t, r.wait(chat, 7)[6].Text, "I summed up 2 exchanges")
+	r.restart(func() { close(hold) }) // a shutdown that does not wait
+	has(r.t, r.wait(chat, 7)[6].Text, "I summed up 2 exchanges")
 }

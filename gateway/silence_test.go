@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,34 +22,31 @@ func TestNoFailureIsSilent(t *testing.T) {
 			return r
 		}
 	}
-	tests, alone := map[string]func(*rig){}, map[string]func(*rig){}
+	tests := map[string]func(*rig){"a question that nobody answers": questionLapses}
+	models := map[string]own{}
 	for _, c := range []struct {
 		name          string
 		script        llmtest.Script
 		says          string // a regular expression for the whole sentence
 		state, reason string
-		alone         bool // it counts for all who ask that model
 	}{
-		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout", false},
-		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout", false},
-		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth", true},
-		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited", true},
-		{"answers nothing", always(llmtest.Reply{}), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty", false},
-		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty", false},
-		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut", false},
-		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m: .+\. Tell the owner\.`, "failed", "model_rejected", false},
-		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m cannot be read: unreadable event: .* \([23] tries\)\. Please try again\.`, "failed", "model_malformed", false},
+		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
+		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
+		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m{{n}}: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth"},
+		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m{{n}}: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited"},
+		{"answers nothing", always(llmtest.Reply{}), `The model m{{n}} gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
+		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m{{n}} gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
+		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m{{n}} broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut"},
+		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m{{n}}: .+\. Tell the owner\.`, "failed", "model_rejected"},
+		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m{{n}} cannot be read: unreadable event: .* \([23] tries\)\. Please try again\.`, "failed", "model_malformed"},
 	} {
-		list := tests
-		if c.alone {
-			list = alone
-		}
-		list[c.name] = func(r *rig) {
+		models[c.name] = own{}
+		tests[c.name] = func(r *rig) {
 			r.answers(c.script)
 			ana := r.person(11)
 			r.say(ana, 11, "do it")
 			got := r.wait(ana, 1)
-			if want := regexp.MustCompile(`^` + c.says + ` \(run [0-9a-z]{6}\)$`); len(got) != 1 || !want.MatchString(got[0].Text) {
+			if want := regexp.MustCompile(`^` + strings.ReplaceAll(c.says, "{{n}}", r.n()) + ` \(run [0-9a-z]{6}\)$`); len(got) != 1 || !want.MatchString(got[0].Text) {
 				r.t.Errorf("said %q, want %s", texts(got), want)
 			}
 			if state, reason := r.run(got[0].Text); state != c.state || reason != c.reason {
@@ -60,11 +58,7 @@ func TestNoFailureIsSilent(t *testing.T) {
 			}
 		}
 	}
-	s := setup{extra: "sessions: {turn_timeout: 3s}\nreplies: {placeholder_after: 30s}"}
-	together(t, s, tests)
-	for name, test := range alone {
-		together(t, s, map[string]func(*rig){name: test})
-	}
+	together(t, setup{extra: "sessions: {turn_timeout: 3s}\nreplies: {placeholder_after: 30s}\napprovals: {expire: 10s}", own: models}, tests)
 }
 
 // A call that cannot be read is told to the model, which may do better; one that never does goes round in circles, and is ended.
@@ -130,59 +124,70 @@ func stepLimit(r *rig) {
 	}
 }
 
-// While nothing comes from the model the room sees a first sign soon and then one after another.
-func TestRoomSeesSignsWhileTheModelIsSilent(t *testing.T) {
+// What a room sees of a turn before its answer, on one daemon.
+func TestRoomsSeeWhatHappens(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply { return llmtest.Hang() },
-		extra: "sessions: {turn_timeout: 10s}\nreplies: {first_sign: 1s, typing_after: 1s, placeholder_after: 1500ms}"})
+	together(t, setup{extra: "sessions: {turn_timeout: 20s}\nreplies: {first_sign: 1s, typing_after: 10ms, placeholder_after: 20ms}",
+		own: map[string]own{"a wait that the model asks for": {}, "signs while the model is silent": {}}}, map[string]func(*rig){
+		"an answer grows in place":              longAnswerGrows,
+		"a growing answer waits for an owner":   growingAnswerWaits,
+		"a placeholder that is interrupted":     interruptedPlaceholder,
+		"a placeholder of what ends in silence": silenceTakesThePlaceholder,
+		"steps and thinking while they happen":  stepsAndThinkingAreShown,
+		"a wait that the model asks for":        statedWaitIsShown,
+		"signs while the model is silent":       signsWhileTheModelIsSilent,
+	})
+}
+
+// While nothing comes from the model the room sees a first sign soon and then one after another.
+func signsWhileTheModelIsSilent(r *rig) {
+	r.answers(func(*llmtest.Request) llmtest.Reply { return llmtest.Hang() })
 	ana := r.person(11)
 	began := time.Now()
 	r.say(ana, 11, "anybody?")
-	r.until("three signs and the notice", func(v telegramtest.View) bool {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 2*time.Minute)
+	defer cancel()
+	if err := r.tg.WaitFor(ctx, func(v telegramtest.View) bool {
 		sent := v.Sent(ana.ID)
 		return len(v.Actions(ana.ID)) >= 3 && len(sent) == 1 && strings.Contains(sent[0].Text, "(run ")
-	})
+	}); err != nil {
+		r.t.Fatalf("three signs and the notice: %v", err)
+	}
 	signs := r.tg.View().Actions(ana.ID)
 	if wait := signs[0].At.Sub(began); wait > 4*time.Second {
-		t.Errorf("the first sign came after %v", wait)
+		r.t.Errorf("the first sign came after %v", wait)
 	}
 	for i := 1; i < len(signs); i++ {
 		if gap := signs[i].At.Sub(signs[i-1].At); gap > 15*time.Second {
-			t.Errorf("%v without a sign", gap)
+			r.t.Errorf("%v without a sign", gap)
 		}
 	}
 	if sent := r.tg.View().Sent(ana.ID); len(sent) != 1 || len(sent[0].Edits) == 0 || sent[0].Edits[0].Text != "…" {
-		t.Errorf("no placeholder was shown: %+v", sent)
+		r.t.Errorf("no placeholder was shown: %+v", sent)
 	}
 }
 
 // R11: an outage costs few probes however many wait, and the fallback answers meanwhile.
-func TestR11_OutageIsProbedSparinglyAndFallbackAnswers(t *testing.T) {
-	t.Parallel()
-	down := llmtest.Start(t, func(*llmtest.Request) llmtest.Reply { return llmtest.Failing(503) })
-	r := newRig(t, setup{})
-	r.halt()
-	r.write(strings.NewReplacer("models: [", "models: [{name: primary, api: openai, base_url: \""+strings.TrimRight(down.URL, "/")+"\", api_key: k, model: p}, ",
-		"model: m}", "model: primary, fallbacks: [m]}").Replace(r.config()))
-	r.start(nil)
-	const chats = 20
-	for i := range int64(chats) {
+func outageIsProbedSparingly(r *rig, down *llmtest.Server) {
+	for i := range int64(outageChats) {
 		r.say(r.person(100+i), 100+i, "hello")
 	}
-	for i := range int64(chats) {
-		if got := r.wait(telegramtest.Chat{ID: 100 + i}, 1)[0].Text; got != "echo: hello" {
-			t.Errorf("chat %d: %q", i, got)
+	for i := range int64(outageChats) {
+		if got := r.wait(telegramtest.Chat{ID: r.id(100 + i)}, 1)[0].Text; got != "echo: hello" {
+			r.t.Errorf("chat %d: %q", i, got)
 		}
 	}
 	// each turn may have begun before the cool-down did; after it one probe in five seconds
 	before := down.Count()
-	for i := range int64(chats) {
-		r.say(telegramtest.Chat{ID: 100 + i}, 100+i, "more")
+	for i := range int64(outageChats) {
+		r.say(telegramtest.Chat{ID: r.id(100 + i)}, 100+i, "more")
 	}
-	for i := range int64(chats) {
-		r.wait(telegramtest.Chat{ID: 100 + i}, 2)
+	for i := range int64(outageChats) {
+		r.wait(telegramtest.Chat{ID: r.id(100 + i)}, 2)
 	}
 	if probes := down.Count() - before; probes > 4*4 {
-		t.Errorf("%d probes of a model that is down, for %d turns", probes, chats)
+		r.t.Errorf("%d probes of a model that is down, for %d turns", probes, outageChats)
 	}
 }
+
+const outageChats = 20

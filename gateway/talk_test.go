@@ -12,7 +12,7 @@ import (
 // What people write and what comes of it, on one daemon.
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	together(t, setup{extra: quiet}, map[string]func(*rig){
+	together(t, setup{extra: quiet, own: map[string]own{"a model that fails for good": {}}}, map[string]func(*rig){
 		"an answer comes back to its chat":                answersComeBack,
 		"a group needs a mention, and the rest is quoted": groupNeedsAMention,
 		"the rest is quoted over a restart":               quotesOverARestart,
@@ -24,6 +24,9 @@ func TestConversations(t *testing.T) {
 		"an edit that adds the mention is answered":       editAddsTheMention,
 		"a reply to a picture brings the picture":         replyBringsThePicture,
 		"a voice message without transcription":           voiceWithoutTranscription,
+		"a model that fails for good":                     modelFailsForGood,
+		"a paused run goes on after a restart":            pausedOverARestart,
+		"T11_an approval of a former owner is void":       approvedByAFormerOwner,
 	})
 }
 
@@ -39,12 +42,11 @@ func answersComeBack(r *rig) {
 	}
 }
 
-func TestLongAnswerGrowsInPlace(t *testing.T) {
-	t.Parallel()
+func longAnswerGrows(r *rig) {
 	words := strings.Repeat("word ", 40)
-	r := newRig(t, setup{script: func(*llmtest.Request) llmtest.Reply {
+	r.answers(func(*llmtest.Request) llmtest.Reply {
 		return llmtest.Reply{Pieces: strings.SplitAfter(words, " "), TokenDelay: 60 * time.Millisecond}
-	}, extra: "replies: {typing_after: 50ms, placeholder_after: 200ms}"})
+	})
 	ana := r.person(11)
 	r.say(ana, 11, "tell me")
 	r.until("the whole answer", func(v telegramtest.View) bool {
@@ -53,34 +55,10 @@ func TestLongAnswerGrowsInPlace(t *testing.T) {
 	})
 	sent := r.tg.View().Sent(ana.ID)
 	if len(sent) != 1 || len(sent[0].Edits) < 2 {
-		t.Errorf("%d messages, %d edits: want one message that grew", len(sent), len(sent[0].Edits))
+		r.t.Errorf("%d messages, %d edits: want one message that grew", len(sent), len(sent[0].Edits))
 	}
 	if len(r.tg.View().Actions(ana.ID)) == 0 {
-		t.Error("typing was never shown")
-	}
-}
-
-func TestSecondMessageRestartsTheSameRun(t *testing.T) {
-	t.Parallel()
-	hold := make(chan struct{})
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
-		if q.N == 1 {
-			close(hold)
-			return llmtest.Hang()
-		}
-		return llmtest.Reply{Text: "both: " + q.LastUser()}
-	}, extra: "sessions: {queue: {debounce: 10s}}\nreplies: {placeholder_after: 30s}"})
-	ana := r.person(11)
-	r.say(ana, 11, "first")
-	<-hold
-	r.say(ana, 11, "second")
-	got := r.wait(ana, 1)
-	if len(got) != 1 || !strings.Contains(got[0].Text, "second") {
-		t.Fatalf("got %q", texts(got))
-	}
-	bodies := r.llm.Bodies()
-	if last := bodies[len(bodies)-1]; !strings.Contains(last, "first") || !strings.Contains(last, "second") {
-		t.Errorf("the second call does not hold both messages: %s", last)
+		r.t.Error("typing was never shown")
 	}
 }
 
