@@ -111,8 +111,11 @@ func (s *session) resend(ctx context.Context, q question) error {
 		attrs["recipient"] = q.own
 	}
 	node := &waBinary.Node{Tag: "receipt", Attrs: attrs, Content: []waBinary.Node{{Tag: "retry", Attrs: waBinary.Attrs{"id": q.id, "t": strconv.FormatInt(at.Unix(), 10), "count": "2", "v": "1"}}}}
-	//lint:ignore SA1019 nothing else sends a message to one device
-	err = s.cli.DangerousInternals().HandleRetryReceipt(ctx, e, node)
+	err = errMoved
+	for try := 0; errors.Is(err, errMoved) && try < movedMost; try++ {
+		//lint:ignore SA1019 nothing else sends a message to one device
+		err = s.cli.DangerousInternals().HandleRetryReceipt(ctx, e, node)
+	}
 	if err != nil {
 		err = fmt.Errorf("answer a question for a message: %w", err)
 	}

@@ -170,8 +170,6 @@ func (s *session) hand(ctx context.Context, chat types.JID, id string, m *waE2E.
 	if err := s.v.put(ctx, chat, id, m, s.c.clock.Now()); err != nil {
 		s.c.log.Warn("sent message cannot be stored", "err", mask(err.Error()))
 	}
-	var read map[string][]byte
-	ctx = context.WithValue(ctx, readKey{}, &read)
 	err := errMoved
 	for try := 0; errors.Is(err, errMoved) && try < movedMost; try++ {
 		// whatsmeow writes into what it sends, and keeps it.

@@ -86,6 +86,23 @@ func (p *party) read(m protocol.CiphertextMessage, want string) {
 	}
 }
 
+// meanwhile does something once, between the next read of a session and what is written upon it.
+type meanwhile struct {
+	store.SessionStore
+	do func()
+}
+
+func (m *meanwhile) GetSession(ctx context.Context, address string) ([]byte, error) {
+	got, err := m.SessionStore.GetSession(ctx, address)
+	if do := m.do; do != nil {
+		m.do = nil
+		do()
+	}
+	return got, err
+}
+
+func (p *party) meanwhile(do func()) { p.dev.Sessions = &meanwhile{p.dev.Sessions, do} }
+
 // A message by an older session must leave the newer one as it was, or nothing that comes by that is read any more.
 func TestLateMessageLeavesTheNewSessionAlone(t *testing.T) {
 	t.Parallel()
@@ -109,34 +126,70 @@ func TestSendStandsOnWhatItRead(t *testing.T) {
 	ana.begin(us)
 	us.read(ana.write("first"), "first")
 	to := us.peer.String()
-	send := func(meanwhile func()) error {
-		var read map[string][]byte
-		_, ctx, err := us.dev.WithCachedSessions(context.WithValue(t.Context(), readKey{}, &read), []string{to})
+	send := func(copies int, meanwhile func()) error {
+		_, ctx, err := us.dev.WithCachedSessions(t.Context(), []string{to})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, c := us.cipher()
-		m, err := c.Encrypt(ctx, []byte("hello"))
-		if err != nil {
-			t.Fatal(err)
+		var sent []protocol.CiphertextMessage
+		for range copies {
+			m, err := c.Encrypt(ctx, []byte("hello"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, m)
 		}
 		meanwhile()
 		if err := us.dev.PutCachedSessions(ctx); err != nil {
 			return err
 		}
-		ana.read(m, "hello")
+		for _, m := range sent {
+			ana.read(m, "hello")
+		}
 		return nil
 	}
-	if err := send(func() {}); err != nil {
+	if err := send(1, func() {}); err != nil {
 		t.Error(err)
 	}
-	if err := send(func() { us.read(ana.write("meanwhile"), "meanwhile") }); !errors.Is(err, errMoved) {
-		t.Errorf("a send over a moved session: %v", err)
+	if err := send(1, func() { us.read(ana.write("meanwhile"), "meanwhile") }); !errors.Is(err, errMoved) {
+		t.Errorf("a send over a session that was moved by what arrived: %v", err)
 	}
-	if err := send(func() {}); err != nil {
-		t.Error(err)
+	if err := send(1, func() { ana.read(us.write("again"), "again") }); !errors.Is(err, errMoved) {
+		t.Errorf("a send over a session that was moved by what was sent again: %v", err)
+	}
+	if err := send(2, func() {}); err != nil {
+		t.Errorf("to a device that is listed twice: %v", err)
 	}
 	us.read(ana.write("after it"), "after it")
+}
+
+// What a device asks for again is encrypted beside all that is sent and arrives: none of it is written over.
+func TestMessageAskedForAgainStandsOnWhatItRead(t *testing.T) {
+	t.Parallel()
+	ana, us := newParty(t, "180000000000001"), newParty(t, "190000000000011")
+	ana.begin(us)
+	us.read(ana.write("first"), "first")
+	ana.read(us.write("answer"), "answer")
+	for name, do := range map[string]func(){
+		"a message that was sent":     func() { ana.read(us.write("sent"), "sent") },
+		"a message that arrived":      func() { us.read(ana.write("arrived"), "arrived") },
+		"a session that was begun":    func() { us.begin(ana) },
+		"one by which it was written": func() { us.begin(ana); ana.read(us.write("by the new one"), "by the new one") },
+	} {
+		us.meanwhile(do)
+		_, c := us.cipher()
+		if _, err := c.Encrypt(t.Context(), []byte("again")); !errors.Is(err, errMoved) {
+			t.Errorf("encrypted over %s: %v", name, err)
+		}
+		ana.read(us.write("again"), "again")
+		us.read(ana.write("after "+name), "after "+name)
+	}
+	us.meanwhile(func() { us.begin(ana); ana.read(us.write("by another's session"), "by another's session") })
+	us.begin(ana)
+	us.read(ana.write("by that, too"), "by that, too")
+	ana.read(us.write("still"), "still")
+	us.read(ana.write("and on"), "and on")
 }
 
 // An address keeps its device where the LID is read from the database, as it is once after each start.
