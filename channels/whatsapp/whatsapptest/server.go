@@ -82,7 +82,7 @@ func New(opts Options) *Server {
 	}
 	s := &Server{
 		opts: opts, people: map[string]*person{}, groups: map[types.JID]*room{}, companions: map[uint16]*companion{}, nextDevice: 1,
-		conns: map[*conn]bool{}, pairings: map[string]*pairing{}, queries: map[string]int{},
+		conns: map[*conn]bool{}, pairings: map[string]*pairing{}, queries: map[string]int{}, faults: faults{retried: map[string]int{}},
 	}
 	s.Host = stage.New(opts.Addr, s.serve, s.Cut)
 	var err error

@@ -344,9 +344,6 @@ func (s *Server) receiptAttrs(p *peer, to types.JID, id string) waBinary.Attrs {
 
 // askAgain is the retry receipt of a device that could not read a message.
 func (s *Server) askAgain(d *companion, p *peer, to types.JID, id string, n *waBinary.Node) {
-	if s.faults.retried == nil {
-		s.faults.retried = map[string]int{}
-	}
 	key := p.signal().String() + " " + id
 	s.faults.retried[key]++
 	count := s.faults.retried[key]
@@ -362,9 +359,11 @@ func (s *Server) askAgain(d *companion, p *peer, to types.JID, id string, n *waB
 		{Tag: "retry", Attrs: waBinary.Attrs{"count": count, "id": id, "t": s.now().Unix(), "v": "1"}},
 		{Tag: "registration", Content: []byte{0, 0, byte(p.signalStore.regID >> 8), byte(p.signalStore.regID)}},
 	}
-	_, identity, signed, once := p.bundle()
-	content = append(content, waBinary.Node{Tag: "keys", Content: []waBinary.Node{
-		{Tag: "type", Content: []byte{5}}, {Tag: "identity", Content: identity[:]}, keyNode("key", once), keyNode("skey", signed),
-	}})
+	if count > 1 { // whatsmeow's own devices give keys from the second time on (sendRetryReceipt of its retry.go)
+		_, identity, signed, once := p.bundle()
+		content = append(content, waBinary.Node{Tag: "keys", Content: []waBinary.Node{
+			{Tag: "type", Content: []byte{5}}, {Tag: "identity", Content: identity[:]}, keyNode("key", once), keyNode("skey", signed),
+		}})
+	}
 	s.enqueue(d, waBinary.Node{Tag: "receipt", Attrs: a, Content: content})
 }
