@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -222,39 +221,6 @@ func FuzzFrame(f *testing.F) {
 			t.Fatalf("written in the future: %v", in.Time)
 		}
 	})
-}
-
-// Files of the page are sent as they are in the build: compressed where the browser takes it, for ever where their name
-// holds their hash; any other path is the page.
-func TestPageFiles(t *testing.T) {
-	t.Parallel()
-	h := page(fstest.MapFS{"index.html": {Data: []byte("<page>")}, "robots.txt": {Data: []byte("no")}, "assets/app-0a1B2c3D.js": {Data: []byte("plain")},
-		"assets/app-0a1B2c3D.js.br": {Data: []byte("br")}, "assets/app-0a1B2c3D.js.gz": {Data: []byte("gz")}, "assets/icon.svg": {Data: []byte("<svg>")}})
-	for _, c := range []struct{ path, accept, body, coding, kind, cache string }{
-		{"/", "br", "<page>", "", "text/html; charset=utf-8", "no-store"},
-		{"/chat/agent:a:local:main", "", "<page>", "", "text/html; charset=utf-8", "no-store"},
-		{"/assets", "", "<page>", "", "text/html; charset=utf-8", "no-store"},
-		{"/robots.txt", "", "no", "", "text/plain; charset=utf-8", "no-store"},
-		{"/assets/app-0a1B2c3D.js", "gzip, deflate, br", "br", "br", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"},
-		{"/assets/app-0a1B2c3D.js", "gzip;q=1.0, br;q=0", "gz", "gzip", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"},
-		{"/assets/app-0a1B2c3D.js", "", "plain", "", "text/javascript; charset=utf-8", "public, max-age=31536000, immutable"},
-		{"/assets/icon.svg", "br", "<svg>", "", "image/svg+xml", "no-store"},
-		{"/assets/gone-0a1B2c3D.js", "", "There is nothing at this path.\n", "", "text/plain; charset=utf-8", ""},
-		{"/assets/../../../etc/passwd", "", "<page>", "", "text/html; charset=utf-8", "no-store"},
-	} {
-		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-		r.URL.Path = c.path
-		r.Header.Set("Accept-Encoding", c.accept)
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		got := w.Header()
-		if w.Body.String() != c.body || got.Get("Content-Encoding") != c.coding || got.Get("Content-Type") != c.kind || got.Get("Cache-Control") != c.cache {
-			t.Errorf("%s for %q: %q, %v", c.path, c.accept, w.Body, got)
-		}
-		if got.Get("Content-Security-Policy") != policy {
-			t.Errorf("%s without its policy", c.path)
-		}
-	}
 }
 
 // The gateway says that it is ready a moment before its channels run: a page that comes then waits, and is refused only when

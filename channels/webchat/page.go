@@ -1,7 +1,10 @@
 package webchat
 
 import (
+	"compress/gzip"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"io"
 	"io/fs"
 	"mime"
@@ -13,9 +16,10 @@ import (
 	"parley/workspace/lazy"
 )
 
-// dist is the built page. It stays in the binary's own pages of memory: nothing of it is read at the start.
+// dist is the built page, each file as brotli and gzip have it (ui/compress.ts): the plain ones would be in the binary for
+// nobody. It stays in the binary's own pages of memory: nothing of it is read at the start.
 //
-//go:embed all:ui/dist
+//go:embed ui/dist/*.br ui/dist/*.gz ui/dist/assets/*.br ui/dist/assets/*.gz
 var dist embed.FS
 
 // policy is what the page may do: nothing that is not its own. No script and no style is inline.
@@ -47,16 +51,12 @@ func page(files fs.FS) http.Handler {
 		h.Set("Vary", "Accept-Encoding")
 		name := strings.TrimPrefix(path.Clean("/"+r.URL.Path), "/")
 		asset := strings.HasPrefix(name, "assets/")
-		if name == "" || !fs.ValidPath(name) || !asset && !isFile(files, name) {
+		if name == "" || !fs.ValidPath(name) || !asset && !has(files, name) {
 			name = "index.html"
 		}
-		if !isFile(files, name) {
+		if !has(files, name) {
 			http.Error(w, "There is nothing at this path.", http.StatusNotFound)
 			return
-		}
-		h.Set("Cache-Control", "no-store")
-		if hashed().MatchString(name) {
-			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
 		serveFile(w, r, files, name)
 	})
@@ -65,54 +65,131 @@ func page(files fs.FS) http.Handler {
 // hashed are files whose name holds the hash of what is in them: a browser may keep them for ever.
 var hashed = lazy.Regexp(`^assets/.+-[A-Za-z0-9_-]{8}\.[a-z0-9]+$`)
 
+// forms are how the build has a file, best first, and what HTTP calls that.
+var forms = []struct{ coding, ext string }{{"br", ".br"}, {"gzip", ".gz"}, {"", ""}}
+
+// has says whether there is a file of this name, in whatever form. A form by itself is no file of the page.
+func has(files fs.FS, name string) bool {
+	if ext := path.Ext(name); ext == ".br" || ext == ".gz" {
+		return false
+	}
+	for _, f := range forms {
+		if isFile(files, name+f.ext) {
+			return true
+		}
+	}
+	return false
+}
+
 func isFile(files fs.FS, name string) bool {
 	info, err := fs.Stat(files, name)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// serveFile sends a file, compressed where the build has it so and the browser takes it.
+// serveFile sends a file in the best form that the browser takes, or nothing where it has that form.
 func serveFile(w http.ResponseWriter, r *http.Request, files fs.FS, name string) {
 	h := w.Header()
-	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // not what the machine's own table says
-	case ".js":
-		kind = "text/javascript; charset=utf-8"
-	case ".woff2":
-		kind = "font/woff2"
-	case ".webmanifest":
-		kind = "application/manifest+json"
-	}
-	if kind == "" {
-		kind = "application/octet-stream"
-	}
-	h.Set("Content-Type", kind)
-	for _, way := range []struct{ coding, ext string }{{"br", ".br"}, {"gzip", ".gz"}} {
-		if accepts(r, way.coding) && isFile(files, name+way.ext) {
-			h.Set("Content-Encoding", way.coding)
-			name += way.ext
-			break
-		}
-	}
-	f, err := files.Open(name)
+	h.Set("Content-Type", kindOf(name))
+	stored, coding := formOf(r, files, name)
+	f, err := files.Open(stored)
 	if err != nil {
 		http.Error(w, "There is nothing at this path.", http.StatusNotFound)
 		return
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil {
+	tag, err := tagOf(files, name, stored, coding)
+	if err != nil {
+		http.Error(w, "The file cannot be read.", http.StatusInternalServerError)
+		return
+	}
+	h.Set("ETag", tag)
+	h.Set("Cache-Control", "no-cache") // kept, and asked for again each time: the answer is short where it is the same
+	if hashed().MatchString(name) {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if holds(r, tag) {
+		h.Del("Content-Type")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	var body io.Reader = f
+	if stored != name && coding == "" { // who takes no coding gets what gzip has, unpacked
+		if body, err = gzip.NewReader(f); err != nil {
+			http.Error(w, "The file cannot be read.", http.StatusInternalServerError)
+			return
+		}
+	} else if info, err := f.Stat(); err == nil {
 		h.Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	}
-	if r.Method != http.MethodHead {
-		_, _ = io.Copy(w, f) // who left needs no page
+	if coding != "" {
+		h.Set("Content-Encoding", coding)
 	}
+	if r.Method != http.MethodHead {
+		_, _ = io.Copy(w, body) // who left needs no page
+	}
+}
+
+// kindOf is a file's type. The machine's own table says it differently on each.
+func kindOf(name string) string {
+	switch path.Ext(name) {
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".woff2":
+		return "font/woff2"
+	case ".webmanifest":
+		return "application/manifest+json"
+	}
+	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
+		return kind
+	}
+	return "application/octet-stream"
+}
+
+// formOf is the stored form of a file that is sent, and its coding; without one it may have to be unpacked.
+func formOf(r *http.Request, files fs.FS, name string) (stored, coding string) {
+	for _, f := range forms {
+		if (f.coding == "" || accepts(r, f.coding)) && isFile(files, name+f.ext) {
+			return name + f.ext, f.coding
+		}
+	}
+	return name + ".gz", ""
+}
+
+// tagOf is the entity tag of a form: the name where that has the hash in it, else a hash.
+func tagOf(files fs.FS, name, stored, coding string) (string, error) {
+	what := path.Base(name)
+	if !hashed().MatchString(name) {
+		data, err := fs.ReadFile(files, stored)
+		if err != nil {
+			return "", err
+		}
+		sum := sha256.Sum256(data)
+		what = hex.EncodeToString(sum[:12])
+	}
+	if coding != "" {
+		what += "-" + coding
+	}
+	return `"` + what + `"`, nil
+}
+
+// holds says whether the browser has what the tag names.
+func holds(r *http.Request, tag string) bool {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("If-None-Match"), ","), ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // accepts says whether the browser takes a content coding; "br;q=0" is a no.
 func accepts(r *http.Request, coding string) bool {
-	for _, one := range strings.Split(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(one), ";")
 		if strings.EqualFold(strings.TrimSpace(name), coding) {
-			return strings.ReplaceAll(weight, " ", "") != "q=0"
+			_, q, weighed := strings.Cut(weight, "=")
+			n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+			return !weighed || err == nil && n > 0
 		}
 	}
 	return false

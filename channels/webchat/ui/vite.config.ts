@@ -1,12 +1,13 @@
 import react from '@vitejs/plugin-react'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { compress } from './compress.ts'
 
 // PARLEY names a running gateway for `npm run dev`: its API is passed through, with the Host and Origin that it expects.
 const gateway = process.env.PARLEY ?? 'http://127.0.0.1:8420'
 
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), compress()],
   resolve: {
     alias: {
       // It writes a <style> element at run time, which the content security policy forbids. What it would say stands in ui/base.css.
@@ -18,6 +19,7 @@ export default defineConfig({
     assetsInlineLimit: 0, // data: addresses are not in the policy
     modulePreload: { polyfill: false }, // it would be an inline script
     chunkSizeWarningLimit: 800,
+    rolldownOptions: { checks: { pluginTimings: false } }, // brotli takes its time
   },
   server: {
     proxy: {
