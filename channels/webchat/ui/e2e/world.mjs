@@ -160,6 +160,7 @@ export class World {
     await page.goto(this.link)
     await page.getByRole('button', { name: 'Sign in' }).click()
     await page.getByRole('textbox', { name: 'Message' }).waitFor()
+    await page.waitForFunction(behind)
     return page
   }
 
@@ -187,6 +188,13 @@ export class World {
     const bad = this.complaints.filter(c => !/Failed to load resource|WebSocket connection to/.test(c) && !this.expected.some(e => e.test(c)))
     if (bad.length) throw new Error(bad.join('\n'))
   }
+}
+
+// behind says whether the page has what it loads behind the composer: without it no conversation can be drawn when the line is cut.
+function behind() {
+  const here = new Set(performance.getEntriesByType('resource').map(e => e.name))
+  const asked = [...document.querySelectorAll('link[rel=modulepreload]')].map(l => l.href)
+  return asked.some(a => a.includes('/conversation-view-')) && asked.every(a => here.has(a))
 }
 
 // until waits for something that no locator can tell.

@@ -2,6 +2,9 @@ import './ui/tokens.css'
 import './ui/base.css'
 import './ui/ui.css'
 import './shell/shell.css'
+import './approvals/approval.css' // of what comes behind the composer too: it is little, and cannot be asked for twice
+import './chat/call.css'
+import './runs/runs.css'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { App } from './app'
@@ -10,6 +13,5 @@ import { followTheme } from './ui/theme'
 
 followTheme()
 followInvitations()
-void who()
 const root = document.getElementById('root')
-if (root) createRoot(root).render(<StrictMode><App /></StrictMode>)
+void who().then(() => { if (root) createRoot(root).render(<StrictMode><App /></StrictMode>) }) // until then index.html's skeleton stands there

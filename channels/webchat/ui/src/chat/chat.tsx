@@ -1,11 +1,9 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useCallback, useEffect, useMemo, useRef, useState, type DragEvent } from 'react'
+import { Suspense, useCallback, useEffect, useMemo, useRef, useState, type DragEvent } from 'react'
 import { call, post, segment } from '../api/http'
-import { ApprovalCard } from '../approvals/card'
 import type { FileRef, Generation, List, Session } from '../api/types'
 import { useApi } from '../api/use'
 import type { ChatSearch } from '../router'
-import { RunPanel } from '../runs/panel'
 import { SessionMenu } from '../sessions/menu'
 import { Panel } from '../shell/panel'
 import { useOpenSide } from '../shell/shell'
@@ -15,27 +13,32 @@ import { useAtom } from '../store/atom'
 import { conversation } from '../store/conversation'
 import { newId, newName } from '../store/ids'
 import { useLine } from '../store/line'
-import { dropPost, postsOf, press } from '../store/posts'
-import { drop, retry, write, type Sent } from '../store/outbox'
+import { write, type Sent } from '../store/outbox'
+import { postsOf } from '../store/posts'
 import type { Row } from '../store/rows'
 import { put, sessions } from '../store/sessions'
 import { textOf } from '../store/transcript'
 import { Button, IconButton } from '../ui/button'
 import { cost, shown, tokens } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
+import { Caught, lazyPart } from '../ui/lazy'
 import { useTitle } from '../ui/page'
-import { Failed, Note } from '../ui/states'
+import { Failed, Note, Skeleton } from '../ui/states'
 import { toast } from '../ui/toast'
 import { pointsOf, type Point } from './branches'
 import { Composer, type ComposerHandle } from './composer'
-import { EditMessage } from './edit'
 import { again } from './files'
-import { Markdown } from './markdown-view'
-import { Files, Outgoing, RowView, Waiting, type Acts } from './row-view'
-import { TranscriptView, type Line, type TranscriptHandle } from './transcript-view'
+import type { Acts } from './row-view'
+import type { TranscriptHandle } from './transcript-view'
 import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
 import { Welcome } from './welcome'
 import './chat.css'
+
+// What a conversation is drawn with (Markdown, tool calls, approvals, runs) is half of the chat, and an empty one needs none of it.
+const drawn = () => import('./conversation-view')
+const ConversationView = lazyPart(drawn, 'ConversationView')
+const FreshView = lazyPart(drawn, 'FreshView')
+const RunPanel = lazyPart(drawn, 'RunPanel')
 
 // ChatPage is one conversation; without a key a new one.
 export function ChatPage({ sessionKey, search }: { sessionKey?: string; search: ChatSearch }) {
@@ -54,6 +57,7 @@ function NewChat({ agent: asked }: { agent?: string }) {
   const line = useLine()
   const key = sent.find(m => m.state === 'stored')?.key
   useTitle('New chat')
+  useEffect(() => { void drawn().catch(() => undefined) }, []) // who opens it is told why it does not come
   useEffect(() => { if (key) void go({ to: '/chat/$key', params: { key }, replace: true }) }, [key, go])
   const send = (text: string, files: FileRef[]) => { write({ session: name, key: '', agent: agent?.id ?? '', text, files }) }
   return (
@@ -61,7 +65,7 @@ function NewChat({ agent: asked }: { agent?: string }) {
       <Header title="New chat" sub={agent && `${agent.name || agent.id}${agent.models[0] ? ` · ${agent.models[0]}` : ''}`} />
       {sent.length === 0
         ? <Welcome agent={agent} onPick={t => { send(t, []) }} />
-        : <div className="transcript-box"><div className="transcript fresh" role="region" aria-label="Conversation">{sent.map(m => <div key={m.id} className="column"><Outgoing sent={m} online={line.state === 'open'} behind={false} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div>)}</div></div>}
+        : <Behind><FreshView sent={sent} online={line.state === 'open'} /></Behind>}
       <Foot><Composer ref={composer} name="" onSend={send} running={false} stopping={false} onStop={() => undefined} onEditLast={() => undefined} hint={line.state === 'open' ? undefined : 'Offline: what you send waits here'} /></Foot>
     </Drop>
   )
@@ -106,19 +110,12 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const asked = useAtom(approvals).filter(a => a.session === key && !search.gen)
   const waits = useReason(view.t, sent, online, asked.length > 0)
   const name = agent?.name || agent?.id || 'Agent'
-  const lines: Line[] = [
-    ...stored.map(r => lineOf(r, acts, name, editing?.id === r.id ? <EditMessage text={textOf((r as Row & { kind: 'user' }).item)} onCancel={() => { setEditing(undefined); composer.current?.focus() }} onSend={text => {
-      const row = r as Row & { kind: 'user' }
-      setEditing(undefined)
-      composer.current?.focus()
-      void fork(row.sequence, text, filesOf(row))
-    }} /> : undefined)),
-    ...growing.map(r => lineOf(r, acts, name)),
-    ...(waits ? [{ id: 'waits', size: 40, counts: false, view: <div className="column"><Waiting key={waits.failing ? 'failing' : waits.text} text={waits.text} since={waits.since} failing={waits.failing} run={running ?? ''} acts={acts} /></div> }] : []),
-    ...asked.map(a => ({ id: `ask/${a.id}`, size: 320, counts: true, view: <div className="column"><ApprovalCard approval={a} here /></div> })),
-    ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Note act={<IconButton icon="close" label="Close this notice" onClick={() => { dropPost(p.id) }} />}><Markdown text={p.text} growing={false} /><Files parts={(p.files ?? []).map(f => ({ type: 'file_ref', ...f }))} />{p.actions && <div className="row wrap">{p.actions.flat().map(a => <Button key={a.Value} kind="small" onClick={() => { press(p, a.Value) }}>{a.Label}</Button>)}</div>}</Note></div> })),
-    ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <div className="column"><Outgoing sent={m} online={online} behind={running !== undefined} onRetry={() => { retry(m.id) }} onDrop={() => { drop(m.id) }} /></div> })),
-  ]
+  const empty = !stored.length && !growing.length && !waits && !asked.length && !posts.length && !sent.length
+  const edit = editing && { id: editing.id, text: textOf(editing.item), onCancel: () => { setEditing(undefined); composer.current?.focus() }, onSend: (text: string) => {
+    setEditing(undefined)
+    composer.current?.focus()
+    void fork(editing.sequence, text, filesOf(editing))
+  } }
   const send = (text: string, files: FileRef[]) => {
     write({ session: key, key, agent: '', text, files })
     transcript.current?.toEnd()
@@ -131,22 +128,17 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
       {view.state === 'failed' && view.error
         ? <div className="page-in"><Failed error={view.error} retry={() => { void c.load() }} /></div>
         : view.state === 'loading' ? <Loading />
-          : lines.length === 0 ? <Welcome agent={agent} onPick={x => { send(x, []) }} />
-            : <TranscriptView ref={transcript} lines={lines} label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} />}
+          : empty ? <Welcome agent={agent} onPick={x => { send(x, []) }} />
+            : <Behind><ConversationView ref={transcript} stored={stored} growing={growing} acts={acts} name={name} edit={edit} waits={waits} run={running} asked={asked} posts={posts} sent={sent} online={online}
+              label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} /></Behind>}
       <Announce rows={stored} name={name} running={running !== undefined} />
       {search.gen
         ? <Foot><Note act={<span className="row wrap"><Button kind="small" onClick={() => { void fork(last + 1) }}>Go on from here</Button><Button kind="small" onClick={newest}>To the newest</Button></span>}>This is an earlier version of the chat. It can only be read.</Note></Foot>
         : <Foot><Composer ref={composer} name={key} onSend={send} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
           onEditLast={() => { const r = stored.findLast(x => x.kind === 'user'); if (r?.kind === 'user') setEditing(r) }} hint={online ? undefined : 'Offline: what you send waits here'} /></Foot>}
-      {search.run && <Panel title="Run" onClose={() => { showRun(search.run ?? '') }}><RunPanel run={search.run} /></Panel>}
+      {search.run && <Panel title="Run" onClose={() => { showRun(search.run ?? '') }}><Suspense fallback={<Skeleton lines={5} />}><RunPanel run={search.run} /></Suspense></Panel>}
     </Drop>
   )
-}
-
-const sizes: Record<Row['kind'], number> = { day: 40, user: 96, answer: 220, steps: 44, command: 120, error: 70, end: 70, mark: 40 }
-
-function lineOf(r: Row, acts: Acts, name: string, instead?: React.ReactNode): Line {
-  return { id: r.id, size: sizes[r.kind], counts: r.kind !== 'day' && r.kind !== 'steps', view: <div className="column">{instead ?? <RowView row={r} acts={acts} name={name} />}</div> }
 }
 
 function filesOf(r: Row & { kind: 'user' }): FileRef[] {
@@ -252,6 +244,9 @@ function Header({ title, sub, session }: { title: string; sub?: string; session?
 }
 
 const Foot = ({ children }: { children: React.ReactNode }) => <div className="foot"><div className="column">{children}</div></div>
+
+// Behind is for what is loaded behind the composer, so that one can write before it is here.
+const Behind = ({ children }: { children: React.ReactNode }) => <Caught><Suspense fallback={<Loading />}>{children}</Suspense></Caught>
 
 function Loading() {
   return (

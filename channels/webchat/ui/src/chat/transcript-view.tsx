@@ -7,7 +7,7 @@ export type Line = { id: string; size: number; counts: boolean; view: ReactNode 
 
 export type TranscriptHandle = { toEnd: () => void; focus: () => void }
 
-type Props = {
+export type TranscriptProps = {
   lines: Line[]
   label: string
   older: 'none' | 'more' | 'loading' | 'failed'
@@ -32,7 +32,7 @@ function newSince(lines: Line[], id: string | undefined): number {
 
 // TranscriptView draws the lines that are in view. It stays at the end only for who is there; above, what one reads does
 // not move, whatever comes.
-export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: Props) {
+export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: TranscriptProps) {
   const box = useRef<HTMLDivElement>(null)
   const [atEnd, setAtEnd] = useState(true)
   const [left, setLeft] = useState<string>() // the last line when the reader left the end

@@ -1,13 +1,15 @@
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
-import { createContext, useCallback, useContext, useEffect, useMemo, useState } from 'react'
-import { Asked } from '../approvals/dialog'
+import { createContext, Suspense, useCallback, useContext, useEffect, useMemo, useState } from 'react'
 import { SideBar } from '../sessions/sidebar'
 import { IconButton } from '../ui/button'
+import { Caught, lazyPart } from '../ui/lazy'
 import { Toasts } from '../ui/toast'
 import { Connection } from './connection'
 import { pages } from './nav'
 import { Palette } from './palette'
 import { PanelSlot, usePanelSlot } from './panel'
+
+const Asked = lazyPart(() => import('../approvals/dialog'), 'Asked')
 
 const Opener = createContext<() => void>(() => undefined)
 const Open = Opener.Provider
@@ -45,7 +47,7 @@ export function Shell() {
         <div className="main">
           {page && <header className="bar narrow-only"><IconButton icon="menu" label="Open the side bar" onClick={() => { setSide(true) }} /><span className="grow truncate">{page.label}</span></header>}
           <Connection />
-          <Asked />
+          <Caught><Suspense fallback={null}><Asked /></Suspense></Caught>
           <main id="main" tabIndex={-1}><Open value={openSide}><Outlet /></Open></main>
         </div>
         <aside className="panel-slot" ref={panel.set} hidden={!panel.open} />
