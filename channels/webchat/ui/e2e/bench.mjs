@@ -5,7 +5,7 @@ import { gate } from './model.mjs'
 import { answered, answers, send, stopButton } from './page.mjs'
 import { until, World } from './world.mjs'
 
-const clients = 200, tries = 40
+const clients = 200, streams = 20, tries = 40
 const now = () => performance.timeOrigin + performance.now()
 const figures = { first: [], stop: [], frames: [] }
 const browser = await open()
@@ -20,10 +20,16 @@ const seen = (page, text) => page.evaluate(text => new Promise(ok => {
   if (!look()) new MutationObserver((_, o) => { if (look()) o.disconnect() }).observe(document.body, { subtree: true, childList: true, characterData: true })
 }), text)
 
-{ // the first words of an answer, while 200 pages look at the session; and how soon a stop is shown
+{ // the first words of an answer, while 200 pages each follow a session that streams; and how soon a stop is shown
   const w = new World(browser, 'bench')
-  let hold, said
+  let hold, said, streaming = 0
   w.model.script = async (ask, say) => {
+    if (ask.text.startsWith('Stream')) { // one of those that the crowd follows
+      let gone = false
+      void ask.gone.then(() => { gone = true })
+      for (streaming++; !gone; await new Promise(ok => { setTimeout(ok, 200) })) say('word by word, ')
+      return
+    }
     said = now()
     say(`Token ${ask.n} of `)
     await Promise.race([hold.open, ask.gone])
@@ -35,18 +41,19 @@ const seen = (page, text) => page.evaluate(text => new Promise(ok => {
   hold.pass()
   await send(page, 'Begin')
   await answered(page, 'the answer.')
+  const keys = await Promise.all(Array.from({ length: streams }, async (_, i) => (await w.api('POST', '/v1/messages', { text: `Stream ${i}`, session: `stream-${i}` })).session))
+  await until('all of them stream', () => streaming === streams)
   const crowd = await w.page({ context: page.context() })
   await crowd.goto(`${w.base}/assets/icon.svg`) // not the application: only sockets
-  const { items: [session] } = await w.api('GET', '/v1/sessions')
-  await crowd.evaluate(([n, key]) => Promise.all(Array.from({ length: n }, () => new Promise((ok, no) => {
+  await crowd.evaluate(([n, keys]) => Promise.all(Array.from({ length: n }, (_, i) => new Promise((ok, no) => {
     const s = new WebSocket(`ws://${location.host}/v1/live`)
     s.onmessage = m => {
-      const type = JSON.parse(m.data).type
-      if (type === 'hello') s.send(JSON.stringify({ type: 'follow', key, session_id: '', after: 0 }))
-      if (type === 'caught_up') ok()
+      const { type, key, event } = JSON.parse(m.data)
+      if (type === 'hello') s.send(JSON.stringify({ type: 'follow', key: keys[i % keys.length], session_id: '', after: 0 }))
+      if (type === 'event' && event.type === 'item.delta' && key === keys[i % keys.length]) ok()
     }
     s.onclose = () => { no(new Error('a client was dropped')) }
-  }))), [clients - 1, session.key])
+  }))), [clients - 1, keys])
   await page.bringToFront()
   for (let i = 0; i < tries; i++) {
     hold = gate()
