@@ -116,7 +116,7 @@ func (g *Gateway) SignInURL() string {
 
 // handler is what the listener serves. It reads what can change by a reload again for each request.
 func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
-	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live, Version: g.opt.Version,
+	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live,
 		Control: g.control, Feed: g.feed, Log: g.log, Now: g.opt.Now, Ready: g.ready, Metrics: g.metrics,
 		SignIn: signin.Options{Token: g.token, Hosts: func() []string { return g.config().Gateway.AllowedHosts }, Addr: addr,
 			TLS: c.Gateway.TLS.Cert != "", Ended: ended{g.store}},

@@ -83,7 +83,7 @@ func (g *Gateway) nouns() *all.Nouns {
 		Sessions: &session.Sessions{Kernel: kernel, Store: session.Over(g.store), Lanes: g.turns, Channels: g.channels,
 			Outbox: g.deliver, Spent: spent, Moved: g.intake.RoomsChanged, Changed: g.changed},
 		Runs:     &run.Runs{Kernel: kernel, Store: run.Over(g.store), Turns: g.turns, Summaries: prompts, Work: work, Approvals: approvals},
-		People:   &person.People{Kernel: kernel, Store: g.store, Changed: g.intake.PeopleChanged},
+		People:   &person.People{Kernel: kernel, Store: g.store, Version: g.opt.Version, Changed: g.intake.PeopleChanged},
 		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: g.store},
 		Operator: &operator.Operator{Kernel: kernel, Store: g.store, Snapshot: g.snapshot, Channels: g.channels,

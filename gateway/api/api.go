@@ -26,9 +26,8 @@ import (
 type Options struct {
 	Control  *all.Nouns
 	Feed     *live.Feed
-	SignIn   signin.Options         // who gets in; Now and Log are those below
-	Owner    func() workspace.Actor // for whom the token speaks
-	Version  string
+	SignIn   signin.Options                 // who gets in; Now and Log are those below
+	Owner    func() workspace.Actor         // for whom the token speaks
 	Page     http.Handler                   // what browsers get outside the API: the page and its files; nil: nothing
 	Systems  Systems                        // of domains, which answer questions; nil: none does
 	Live     LiveLine                       // the live line; nil: there is none

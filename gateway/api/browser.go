@@ -17,11 +17,10 @@ type LiveLine func(w http.ResponseWriter, r *http.Request, call control.Call, st
 // browsers is how pages come in, and what they are told first.
 type browsers struct {
 	base
-	guard   *signin.Guard
-	limits  *limit.Limits
-	line    LiveLine
-	owner   func() workspace.Actor
-	version string
+	guard  *signin.Guard
+	limits *limit.Limits
+	line   LiveLine
+	owner  func() workspace.Actor
 }
 
 func (b browsers) routes() []route {
@@ -31,7 +30,6 @@ func (b browsers) routes() []route {
 		{"POST /v1/sign-in/codes", b.newCode, loose,
 			operation{"page", "Make a way in for one browser", "", wire.NoBody{}, one(201, codeView{}), ""}},
 		{"POST /v1/sign-out", b.signOut, loose, operation{"page", "End the sign-in that asks", "", wire.NoBody{}, one(204, nil), ""}},
-		{"GET /v1/me", b.me, 0, operation{"page", "Say who asks", "", nil, one(200, meView{}), ""}},
 		{"GET /v1/live", b.live, bare, operation{"page", "The live line, a WebSocket", "", nil, one(101, nil), ""}},
 	}
 }
@@ -93,31 +91,6 @@ func (b browsers) newCode(w http.ResponseWriter, r *http.Request) error {
 	}
 	text, ends := b.guard.Invite(r)
 	wire.Reply(w, http.StatusCreated, codeView{text, signin.PathOf(text), ends.UTC()})
-	return nil
-}
-
-// personView is who asks.
-type personView struct {
-	ID   string `json:"id"`
-	Role string `json:"role"`
-	Name string `json:"name"`
-}
-
-type meView struct {
-	Person  personView      `json:"person"`
-	Version string          `json:"version"`
-	Boot    int64           `json:"boot"` // counts the starts of this gateway
-	Agents  []control.Agent `json:"agents"`
-}
-
-// me is who asks and what answers, for a page that begins.
-func (b browsers) me(w http.ResponseWriter, r *http.Request) error {
-	call := b.call(r)
-	who, agents, boot, err := b.control.People.Me(r.Context(), call)
-	if err != nil {
-		return err
-	}
-	wire.Reply(w, http.StatusOK, meView{personView{string(who.Person), string(who.Role), who.Name}, b.version, boot, agents})
 	return nil
 }
 

@@ -48,7 +48,7 @@ var named = map[string]any{
 	"Explained": operator.Explained{}, "PolicyExplained": operator.PolicyExplained{}, "PolicyTool": operator.PolicyTool{}, "PolicyLayer": workspace.Layer{}, "PolicyDecision": run.PolicyDecision{}, "Undelivered": outbound.Undelivered{}, "Tried": operator.Tried{}, "UsageItem": operator.UsageItem{}, "UsageSum": operator.UsageSum{}, "LogItem": operator.LogItem{}, "AuditItem": operator.AuditItem{}, "AuditCheck": operator.AuditCheck{}, "AuditHead": operator.AuditHead{}, "AuditFault": operator.AuditFault{}, "Config": operator.Config{}, "ConfigFile": control.ConfigFile{},
 	"Approval": approval.Item{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
-	"Person": personView{}, "Me": meView{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
+	"Person": person.Caller{}, "Me": person.Hello{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
 
@@ -166,7 +166,11 @@ func operationView(rt route, op operation, types *types) object {
 	fields := fieldsOf(rt.pattern)
 	for _, f := range fields {
 		if f.From == spec.InQuery {
-			params = append(params, object{"name": f.Name, "in": "query", "description": f.Plain(), "schema": fieldSchema(f)})
+			param := object{"name": f.Name, "in": "query", "description": f.Plain(), "schema": fieldSchema(f)}
+			if f.Needed {
+				param["required"] = true
+			}
+			params = append(params, param)
 		}
 	}
 	if !safe(method) && !rt.traits.has(loose) {

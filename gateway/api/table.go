@@ -26,7 +26,7 @@ func groups(o Options, m *middleware, streams *stream.Streams, closing <-chan st
 	}
 	return []group{
 		state{b, o.Commands, o.Ready},
-		browsers{b, m.guard, m.limits, o.Live, o.Owner, o.Version},
+		browsers{b, m.guard, m.limits, o.Live, o.Owner},
 		messages{b, o.Feed, m.keys, m.limits, closing},
 		files{b, m.limits},
 		runs{b, streams},

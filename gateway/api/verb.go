@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"reflect"
+	"slices"
 
 	"parley/gateway/api/wire"
 	"parley/gateway/control/all"
@@ -36,28 +37,38 @@ func (b verbs) routes() []route {
 			rt.good[s.Status] = reflect.Zero(s.Out).Interface()
 		}
 		if s.Unkept {
-			rt.traits = loose
+			rt.traits |= loose
+		}
+		if s.Soon {
+			rt.traits |= soon
 		}
 		list = append(list, rt)
 	}
 	return list
 }
 
-// fill sets the fields of in, a pointer to a verb's In, from a request: its body first, since no body may set the others.
+// fill sets the fields of in, a pointer to a verb's In, from a request: its body first, since no body may set the others. Where
+// something is done, what is said twice is not guessed at.
 func fill(w http.ResponseWriter, r *http.Request, s spec.Verb, in any) error {
 	if !s.Safe() {
-		if err := wire.Decode(w, r, in); err != nil {
+		body := in
+		if !slices.ContainsFunc(s.Fields, func(f spec.Field) bool { return f.From == spec.InBody }) {
+			body = &wire.NoBody{}
+		}
+		if err := wire.Decode(w, r, body); err != nil {
 			return err
 		}
 	}
 	query := r.URL.Query()
 	for _, f := range s.Fields {
 		text := query.Get(f.Name)
-		switch f.From {
-		case spec.InPath:
+		switch {
+		case f.From == spec.InPath:
 			text = r.PathValue(f.Name)
-		case spec.InBody:
+		case f.From == spec.InBody:
 			continue
+		case len(query[f.Name]) > 1 && !s.Safe():
+			return wire.Invalid(f.Name + " is given more than once.")
 		}
 		if text == "" {
 			continue

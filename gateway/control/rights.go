@@ -15,7 +15,7 @@ func rowOf(verb string) rights.Row {
 	switch verb {
 	case "help", "commands":
 		return rights.Row{Owner: rights.Yes, Member: rights.Yes, Guest: rights.Yes}
-	case "message", "describe", "file.put", "file.get", "me":
+	case "message", "describe", "file.put", "file.get":
 		return rights.Row{Owner: rights.Direct, Member: rights.OwnDirect}
 	case "run.output", "backup", "metrics", "sign-in.code":
 		return rights.Owners

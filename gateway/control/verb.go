@@ -17,8 +17,8 @@ import (
 // HTTP route and its description, the command line, the client's call and the documentation are rendered from it.
 //
 // C is the noun that does it, such as *session.Sessions. In and Out are plain structs. A field of In says by a tag where it comes
-// from (path:"id", query:"limit", json:"as"), by help what it is, by enum, min, max and default what it may be, and by flag what
-// the command line calls it; see spec.Field. Out is the JSON that is answered.
+// from (path:"id", query:"limit", json:"as"), by help what it is, by enum, min, max, default and needed what it may be, and by
+// flag what the command line calls it; see spec.Field. Out is the JSON that is answered.
 type Verb[C Noun, In, Out any] struct {
 	Name   string // its row in docs/rights.md, which several verbs may share
 	Help   string // what it does, as an order: "Let a stranger in"
@@ -28,6 +28,7 @@ type Verb[C Noun, In, Out any] struct {
 	Status int    // of a good answer; 0: 200. With 204 there is no body
 	Group  string // of HTTP's description
 	Unkept bool   // its answer is not kept for a client's key: it changes nothing, or its answer is a secret
+	Soon   bool   // its answer is kept when the store takes it: it is done also while the store takes nothing
 	MCP    string // the name of its tool, such as list_runs; empty: it has none
 	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
 	// be left out, and given by its flag. Empty: no command is rendered.
@@ -79,7 +80,7 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
+		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, Soon: v.Soon, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
 		Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 

@@ -71,7 +71,8 @@ func readFields(in reflect.Type) []Field {
 func fieldOf(f reflect.StructField, place Place, tag string) Field {
 	name, options, _ := strings.Cut(tag, ",")
 	one := Field{Name: name, From: place, Flag: name, Chat: name, Help: f.Tag.Get("help"), Default: f.Tag.Get("default"),
-		Format: f.Tag.Get("format"), Type: f.Type, Needed: place == InPath || place == InBody && options == "", index: f.Index}
+		Format: f.Tag.Get("format"), Type: f.Type, index: f.Index}
+	one.Needed = place == InPath || place == InBody && options == "" || f.Tag.Get("needed") == "true"
 	if one.Type.Kind() == reflect.Pointer {
 		one.Type = f.Type.Elem()
 	}
@@ -114,9 +115,10 @@ func (f Field) Set(in any, text string) error {
 		n, err = strconv.ParseInt(text, 10, 64)
 		v.SetInt(n)
 	case reflect.Bool:
-		var on bool
-		on, err = strconv.ParseBool(text)
-		v.SetBool(on)
+		if text != "true" && text != "false" {
+			return f.Wrong(text)
+		}
+		v.SetBool(text == "true")
 	case reflect.Slice: // of texts, or a value of JSON
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
 			if !json.Valid([]byte(text)) {
@@ -157,7 +159,7 @@ func Check(in any) error {
 			if err := f.Set(in, f.Default); err != nil {
 				return err
 			}
-		case !given && f.Needed && f.From == InBody:
+		case !given && f.Needed && f.From != InPath:
 			return workspace.Say(workspace.ErrInvalid, "%s is missing. It is %s.", f.Name, f.Takes())
 		case given && !f.takes(text):
 			return f.Wrong(text)

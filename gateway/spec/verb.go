@@ -17,6 +17,7 @@ type Verb struct {
 	Example          string // lines of its command
 	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
+	Soon             bool   // its answer is kept for a client's key when the store takes it
 	Chat             string // its slash commands; empty: none
 	Order            Order  // in which a slash command is done
 	Typed            bool   // what follows its slash command has a grammar of its own

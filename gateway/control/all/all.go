@@ -17,7 +17,7 @@ import (
 func Verbs() []control.Any {
 	return []control.Any{
 		person.ListPairings, person.ApprovePairing, person.DenyPairing, person.List, person.Show,
-		person.WhoAmI, person.AskLink, person.Link,
+		person.WhoAmI, person.Me, person.AskLink, person.Link,
 		outbound.List, outbound.Retry, outbound.Drop,
 		file.Show, file.Remove, file.ListFolders, file.AcceptHeld,
 		session.Current, session.List, session.New, session.Switch, session.Rename, session.Export,

@@ -108,18 +108,18 @@ var Show = control.Verb[*Files, ShowIn, Filled]{
 
 // RemoveIn names what is removed from a work folder.
 type RemoveIn struct {
-	Session control.SessionWord `json:"key,omitempty" help:"*key* of the session; left out: the one that the chat writes into"`
-	Path    string              `json:"path,omitempty" help:"*path* of it, relative to the work folder"`
-	Folder  bool                `json:"folder,omitempty" help:"a folder with all that is in it; the path . is then everything"`
+	Session control.SessionWord `path:"key"`
+	Path    string              `query:"path" needed:"true" help:"file or folder, relative to the work folder"`
+	Folder  bool                `query:"folder" help:"true: a folder with all that is in it; the path . is then everything"`
 }
 
 // Remove removes a file of a session's work folder, or with folder a folder with all that is in it; "." with folder is
 // everything. It needs no space, and does not wait for a store that takes nothing.
 var Remove = control.Verb[*Files, RemoveIn, Removed]{
 	Name: "files.remove", Help: "Remove a file, or a folder with all that is in it, from the work folder of a session", Rights: owns,
-	Chat: "files rm <path>", Say: Removed.say,
+	HTTP: "DELETE /v1/sessions/{key}/files", Group: "sessions", Soon: true, Chat: "files rm <path>", Say: Removed.say,
 	Parse: func(words []string) (RemoveIn, error) { // a / behind it says that it is a folder
-		if len(words) == 0 {
+		if len(words) == 0 || words[0] == "" {
 			return RemoveIn{}, control.NotTaken("")
 		}
 		return RemoveIn{Path: words[0], Folder: strings.HasSuffix(words[0], "/")}, nil

@@ -20,6 +20,7 @@ import (
 type People struct {
 	*control.Kernel
 	Store   Store
+	Version string // of the gateway
 	Changed func() // drops what is remembered of who is who
 }
 
@@ -137,10 +138,27 @@ var WhoAmI = control.Verb[*People, struct{}, Who]{
 	},
 }
 
-// Me is who asks, the agents that answer, and the number of this start of the gateway.
-func (c *People) Me(_ context.Context, call control.Call) (who workspace.Actor, agents []control.Agent, boot int64, err error) {
-	if err := c.Allow(call, "me"); err != nil {
-		return workspace.Actor{}, nil, 0, err
-	}
-	return call.Actor, append([]control.Agent{}, c.Find.Agents()...), c.Store.Epoch(), nil
+// Caller is who asks.
+type Caller struct {
+	ID   string `json:"id"`
+	Role string `json:"role"`
+	Name string `json:"name"`
+}
+
+// Hello tells a page that begins who asks, and what answers.
+type Hello struct {
+	Person  Caller          `json:"person"`
+	Version string          `json:"version"`
+	Boot    int64           `json:"boot"` // counts the starts of this gateway
+	Agents  []control.Agent `json:"agents"`
+}
+
+// Me tells programs who they are.
+var Me = control.Verb[*People, struct{}, Hello]{
+	Name: "me", Help: "Say who asks", Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
+	HTTP: "GET /v1/me", Group: "page",
+	Do: func(_ context.Context, c *People, call control.Call, _ struct{}) (Hello, error) {
+		who := Caller{string(call.Actor.Person), string(call.Actor.Role), call.Actor.Name}
+		return Hello{who, c.Version, c.Store.Epoch(), append([]control.Agent{}, c.Find.Agents()...)}, nil
+	},
 }
