@@ -98,6 +98,7 @@ func bodiesAreReadStrictly(t *testing.T, r *rig) {
 		"plain text":     {`{"text":"a"}`, "text/plain", 415, "media_type"},
 		"no text":        {`{"text":"  "}`, "application/json", 400, "invalid"},
 		"no agent":       {`{"text":"a","agent":"nobody"}`, "application/json", 404, "not_found"},
+		"two agents":     {`{"text":"a","agent":"third","session":"assistant/main"}`, "application/json", 400, "invalid"},
 		"negative wait":  {`{"text":"a","wait":-1}`, "application/json", 400, "invalid"},
 		"too long wait":  {`{"text":"a","wait":601}`, "application/json", 400, "invalid"},
 		"too long":       {`{"text":"` + strings.Repeat("a", 1<<20) + `"}`, "application/json", 413, "too_large"},

@@ -162,8 +162,12 @@ func (c *Conversations) Submit(ctx context.Context, m Submission) (Submitted, er
 		}
 	}
 	key, err := c.Intake.LocalKey(m.Actor, m.Agent, m.Session)
-	if err != nil {
+	switch {
+	case err != nil:
 		return Submitted{}, err
+	case m.Agent != "" && key.Agent != m.Agent:
+		return Submitted{}, workspace.Say(workspace.ErrInvalid,
+			"The session %q is one of the agent %q, and not of %q. Name the agent once.", m.Session, string(key.Agent), string(m.Agent))
 	}
 	said := channels.Inbound{Key: m.Key, Text: m.Text, Hash: m.Hash, Borrowed: m.Borrowed, Attachments: m.Files}
 	got, err := c.Intake.Submit(ctx, m.Actor, key, said)
