@@ -44,7 +44,7 @@ type Root struct {
 }
 
 // PathError is a refused path. Its text is one short sentence that may be shown: the path in it is cut and
-// made visible. It wraps ErrInvalid (the path itself is bad), ErrDenied (what it names may not be read),
+// made visible, and a chat may be told it. It wraps ErrInvalid (the path itself is bad), ErrDenied (what it names may not be read),
 // ErrNotFound or ErrTooLarge.
 type PathError struct {
 	Path string // as shown
@@ -57,7 +57,8 @@ func (e *PathError) Error() string { return fmt.Sprintf("%q: %s", e.Path, e.Why)
 func (e *PathError) Unwrap() error { return e.Err }
 
 func refuse(p string, err error, format string, args ...any) error {
-	return &PathError{Path: Line(p, shownPath), Why: fmt.Sprintf(format, args...), Err: err}
+	e := &PathError{Path: Line(p, shownPath), Why: fmt.Sprintf(format, args...), Err: err}
+	return Say(e, "%s.", e.Error())
 }
 
 // OpenRoot opens dir, which must be a real directory and no symbolic link.

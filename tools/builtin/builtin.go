@@ -34,12 +34,3 @@ func rootOf(c tools.Call) (*workspace.Root, error) {
 	}
 	return c.Root, nil
 }
-
-// say makes the refusal of a path the sentence that the model reads: it is short and clean already.
-func say(err error) error {
-	var pe *workspace.PathError
-	if errors.As(err, &pe) {
-		return workspace.Say(err, "%s.", pe.Error())
-	}
-	return err
-}

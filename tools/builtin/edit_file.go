@@ -46,7 +46,7 @@ func (editFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	data, _, err := root.ReadFile(args.Path, maxFile)
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	if isBinary(data) {
 		return tools.Result{}, workspace.Say(workspace.ErrDenied, "%q is not text, so it cannot be edited.", args.Path.String())

@@ -117,13 +117,13 @@ func (t execTool) plan(c tools.Call) (args execArgs, dir string, err error) {
 		args.WorkingDir = workspace.At(".")
 	}
 	if dir, err = root.Resolve(args.WorkingDir); err != nil {
-		return args, "", say(err)
+		return args, "", err
 	}
 	info, err := root.Stat(args.WorkingDir)
 	if err == nil && info.Kind != workspace.KindDir {
 		err = workspace.Say(workspace.ErrInvalid, "%q is not a folder.", args.WorkingDir.String())
 	}
-	return args, dir, say(err)
+	return args, dir, err
 }
 
 // Question is the whole line, where it would run and in what.
@@ -185,7 +185,7 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 		cmd.Folders = append(cmd.Folders, sandbox.Mount{Host: f.Dir, As: f.As, RW: f.Write && f.Guard != nil, Guard: f.Guard})
 	}
 	if err := c.Root.PointMounts(sandbox.FoldersPath); err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	out, err := t.Sandbox.Run(ctx, cmd)
 	switch {

@@ -39,7 +39,7 @@ func (listDir) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	entries, more, err := root.List(args.Path, maxEntries)
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	if len(entries) == 0 {
 		return tools.TextResult("(the folder is empty)"), nil

@@ -41,7 +41,7 @@ func (removeFile) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	}
 	removed, err := root.Remove(ctx, args.Path, args.Folder)
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	if removed == 1 {
 		return tools.TextResult(fmt.Sprintf("Removed %s.", args.Path)), nil

@@ -46,7 +46,7 @@ func (resolvePath) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	clean, err := root.Resolve(args.Filename)
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	if clean == "." || !args.Filename.Plain() {
 		return tools.Result{}, workspace.Say(workspace.ErrInvalid, "filename must be a plain name without folders.")
@@ -57,7 +57,7 @@ func (resolvePath) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	case errors.Is(err, workspace.ErrNotFound):
 		return tools.TextResult(at + "\n(does not exist yet)"), nil
 	case err != nil:
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	case info.Kind != workspace.KindFile:
 		return tools.Result{}, workspace.Say(workspace.ErrDenied, "%q is taken by something that is not a file.", at)
 	}

@@ -63,7 +63,7 @@ func (t sendFile) Call(_ context.Context, c tools.Call) (tools.Result, error) {
 	}
 	f, info, err := root.Open(args.Path)
 	if err != nil {
-		return tools.Result{}, say(err)
+		return tools.Result{}, err
 	}
 	defer f.Close()
 	limit := min(c.MaxFile, MaxSent)

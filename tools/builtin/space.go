@@ -30,11 +30,11 @@ func whyFull(err error) string {
 	return "there is no space"
 }
 
-// sayFull is say, and where there is no space left it says how to come by some.
+// sayFull says of a lack of space how to come by some.
 func sayFull(root *workspace.Root, err error) error {
 	var pe *workspace.PathError
 	if errors.As(err, &pe) && errors.Is(err, workspace.ErrSpace) {
 		return workspace.Say(err, "%s; %s.", pe.Error(), clearing(root))
 	}
-	return say(err)
+	return err
 }

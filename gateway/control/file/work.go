@@ -1,7 +1,6 @@
 package file
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func (w *openWork) close() {
 func (w *openWork) inside(path string) (string, error) {
 	clean, err := w.Root.Resolve(workspace.At(path))
 	if err != nil {
-		return "", sayPath(err)
+		return "", err
 	}
 	if first, _, _ := strings.Cut(clean, "/"); slices.Contains(w.Mounted, first) {
 		return "", workspace.Say(workspace.ErrDenied,
@@ -41,15 +40,6 @@ func (w *openWork) refused(path string, folder bool, err error) error {
 			return workspace.Say(workspace.ErrInvalid, "%s is a folder. All that is in it goes too when you say so: "+
 				"/files rm %s/ in a chat, --folder on the command line, folder=true over HTTP.", name, name)
 		}
-	}
-	return sayPath(err)
-}
-
-// sayPath makes the reason of a path's refusal a sentence.
-func sayPath(err error) error {
-	var pe *workspace.PathError
-	if errors.As(err, &pe) {
-		return workspace.Say(err, "%s.", pe.Error())
 	}
 	return err
 }
@@ -76,7 +66,7 @@ func (w *openWork) view(k workspace.Key, path string) (Filled, error) {
 	shown := all
 	if v.Path != "." {
 		if shown, err = w.Root.FilledBelow(workspace.At(v.Path)); err != nil {
-			return v, sayPath(err)
+			return v, err
 		}
 	}
 	v.Items, v.Largest = w.items(shown.Top), w.items(shown.Files)
