@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -114,17 +115,7 @@ const (
 // AtLeast says whether r reaches want.
 func (r Role) AtLeast(want Role) bool { return r.rank() >= want.rank() }
 
-func (r Role) rank() int {
-	switch r {
-	case Owner:
-		return 3
-	case Member:
-		return 2
-	case Guest:
-		return 1
-	}
-	return 0
-}
+func (r Role) rank() int { return slices.Index([]Role{Guest, Member, Owner}, r) + 1 }
 
 // Actor is who asks for something, computed from ids at ingress and never from text.
 type Actor struct {

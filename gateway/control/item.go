@@ -60,14 +60,6 @@ func Cost(usd *float64) string {
 	return fmt.Sprintf("$%.4f", *usd)
 }
 
-// Plural is a number of things.
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // PolicyOutcome is a verdict of tool policy in one word.
 func PolicyOutcome(d workspace.ToolDecision) string {
 	switch {

@@ -238,21 +238,14 @@ func (s *Stale) again(room workspace.RoomID, b *backlog) {
 func (b *backlog) String() string {
 	var parts, wants []string
 	if n := len(b.inputs); n > 0 {
-		parts = append(parts, count(n, "message")+" came meanwhile")
+		parts = append(parts, workspace.Plural(n, "message")+" came meanwhile")
 		wants = append(wants, "have them answered")
 	}
 	if n := b.answers; n > 0 {
-		parts = append(parts, count(n, "answer")+" could not be sent in time")
+		parts = append(parts, workspace.Plural(n, "answer")+" could not be sent in time")
 		wants = append(wants, "get what I had to say")
 	}
 	return "I was away; " + strings.Join(parts, ", and ") + ". Send /resume to " + strings.Join(wants, " and ") + "."
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // key of a room's notice: one per outage. What comes within an hour of it belongs to the same.

@@ -189,7 +189,7 @@ type Resumed struct {
 }
 
 func (v Resumed) say() string {
-	messages, answers := control.Plural(v.Messages, "message"), control.Plural(v.Answers, "late answer")
+	messages, answers := workspace.Plural(v.Messages, "message"), workspace.Plural(v.Answers, "late answer")
 	switch {
 	case v.Messages == 0 && v.Answers == 0:
 		return "Nothing is waiting here from while I was away."

@@ -74,7 +74,7 @@ func (v Composed) say() string {
 	if v.Summary > 0 {
 		fmt.Fprintf(&b, "- summary of what was said earlier: %d\n", v.Summary)
 	}
-	fmt.Fprintf(&b, "- conversation: %s in %d", control.Plural(v.Messages, "message"), v.History)
+	fmt.Fprintf(&b, "- conversation: %s in %d", workspace.Plural(v.Messages, "message"), v.History)
 	if v.Free() < 0 {
 		b.WriteString("\nThat is too long: the older part is summed up, or left out. /compact does it now.")
 	}
@@ -128,7 +128,7 @@ var Compact = control.Verb[*Conversations, CompactIn, Compacted]{
 	},
 	Say: func(v Compacted) string {
 		return fmt.Sprintf("I summed up %s: about %d tokens are now %d. The record stays as it was. (`%s`: %s)",
-			control.Plural(v.Turns, "exchange"), v.Before, v.After, v.Model, control.UsageOf(v.Usage).Text())
+			workspace.Plural(v.Turns, "exchange"), v.Before, v.After, v.Model, control.UsageOf(v.Usage).Text())
 	},
 }
 

@@ -152,7 +152,7 @@ func (v QueueView) say() string {
 	if len(v.Waiting) == 0 {
 		return s + "\nNothing waits."
 	}
-	s += fmt.Sprintf("\n%s:", control.Plural(len(v.Waiting), "message"))
+	s += fmt.Sprintf("\n%s:", workspace.Plural(len(v.Waiting), "message"))
 	for _, w := range v.Waiting {
 		line, _, _ := strings.Cut(w, "\n")
 		s += "\n- " + clip.Runes(line, 61)

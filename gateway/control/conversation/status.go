@@ -103,7 +103,7 @@ func (c *Conversations) status(call control.Call) (Status, error) {
 }
 
 func (v Activity) say() string {
-	behind := control.Plural(v.Waiting, "message")
+	behind := workspace.Plural(v.Waiting, "message")
 	switch {
 	case v.Asleep && v.Waiting > 0:
 		return fmt.Sprintf("a turn is suspended: %s; %s behind it", v.Held, behind)
@@ -122,7 +122,7 @@ func (v Activity) say() string {
 func (v Status) say() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1),
-		control.Plural(v.Entries, "line"))
+		workspace.Plural(v.Entries, "line"))
 	fmt.Fprintf(&b, "- %s\n", v.Activity.say())
 	chain := v.Chain
 	if len(chain) == 0 {

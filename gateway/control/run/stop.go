@@ -48,8 +48,8 @@ var StopAll = control.Verb[*Runs, struct{}, StoppedAll]{
 		if v.Runs+v.Queued+v.Parts == 0 {
 			return "Nothing is running anywhere."
 		}
-		return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", control.Plural(v.Runs, "run"), control.Plural(v.Queued, "waiting message"),
-			control.Plural(v.Parts, "unsent part"))
+		return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", workspace.Plural(v.Runs, "run"), workspace.Plural(v.Queued, "waiting message"),
+			workspace.Plural(v.Parts, "unsent part"))
 	},
 }
 
@@ -83,10 +83,10 @@ func (v Stopped) say() string {
 		list = append(list, "the summary")
 	}
 	if v.Queued > 0 {
-		list = append(list, control.Plural(v.Queued, "waiting message"))
+		list = append(list, workspace.Plural(v.Queued, "waiting message"))
 	}
 	if v.Parts > 0 {
-		list = append(list, control.Plural(v.Parts, "unsent part"))
+		list = append(list, workspace.Plural(v.Parts, "unsent part"))
 	}
 	if len(list) == 0 {
 		return "Nothing is running here."

@@ -9,6 +9,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/rights"
 	"parley/gateway/transcript"
+	"parley/workspace"
 )
 
 // Exported is a transcript as a document.
@@ -57,7 +58,7 @@ var Export = control.Verb[*Sessions, ExportIn, Exported]{
 		return x, c.Answer(call, x)
 	},
 	Say: func(x Exported) string {
-		lines := control.Plural(x.Lines, "line")
+		lines := workspace.Plural(x.Lines, "line")
 		switch {
 		case x.Inline:
 			return string(x.Data)

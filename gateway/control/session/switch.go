@@ -34,7 +34,7 @@ var Current = control.Verb[*Sessions, struct{}, Item]{
 		return it, c.Answer(call, it)
 	},
 	Say: func(it Item) string {
-		s := fmt.Sprintf("**%s**, generation %d, %s", it.Name, it.Generation, control.Plural(int(it.Sequence), "line"))
+		s := fmt.Sprintf("**%s**, generation %d, %s", it.Name, it.Generation, workspace.Plural(int(it.Sequence), "line"))
 		if it.Running {
 			s += ", at work"
 		}
