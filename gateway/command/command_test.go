@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"parley/gateway/command"
+	"parley/gateway/control/all"
 	"parley/gateway/spec"
 	"parley/workspace"
 )
@@ -127,6 +128,39 @@ func TestOnlyWhatChangesTheSessionIsInOrder(t *testing.T) {
 		if got := command.OrderOf(line) == spec.InOrder; got != want {
 			t.Errorf("%s is in order: %v", line, got)
 		}
+	}
+}
+
+// What changes where the room's next message goes is done before that one is routed, and only that.
+func TestOnlyWhatLeadsAChatElsewhereIsBeforeRouting(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]bool{"/link": false, "/link K7QF-M2XA": true, "/link K7QF M2XA": true, "/link nothing": false, "/activation": false, "/activation ALWAYS": true,
+		"/session new x": true, "/session switch main": true, "/session switch": false, "/session list x": false, "/model 2": false, "/new": false} {
+		if got := command.OrderOf(line) == spec.BeforeRouting; got != want {
+			t.Errorf("%s is before routing: %v", line, got)
+		}
+	}
+}
+
+// Every slash command of a verb has a row, and every row is a verb's, or tells of the table itself.
+func TestRowsAreThoseOfTheVerbs(t *testing.T) {
+	t.Parallel()
+	rows := map[string]bool{"help": true, "commands": true}
+	for _, v := range all.Verbs() {
+		for line := range strings.SplitSeq(v.Spec().Chat, ",") {
+			if name, _, _ := strings.Cut(strings.TrimSpace(line), " "); name != "" {
+				rows[name] = true
+			}
+		}
+	}
+	for _, c := range command.Table() {
+		if !rows[c.Name] {
+			t.Errorf("/%s does nothing", c.Name)
+		}
+		delete(rows, c.Name)
+	}
+	for name := range rows {
+		t.Errorf("/%s has no row", name)
 	}
 }
 
