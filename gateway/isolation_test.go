@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,27 +71,65 @@ func (c *sick) Send(ctx context.Context, _ channels.Post) (channels.MessageID, e
 	return "", &channels.Error{Class: channels.Fatal, Err: errors.New("the account is closed")}
 }
 
+// What is wrong with one channel, on one daemon with eight that are in trouble and two that are not.
+func TestR05_ChannelsInTrouble(t *testing.T) {
+	t.Parallel()
+	bad, same, dc := newSicks(), newTwins(), newSecond(t)
+	r := newRig(t, setup{more: bad.more() + same.more() + dc.more(), opt: func(o *gateway.Options) {
+		o.Channels = append(slices.Clone(o.Channels), bad.factory(), same.factory())
+	}})
+	t.Cleanup(func() { close(bad.free) }) // before the gateway is stopped, which lets a send come to its end
+	for _, part := range []struct {
+		name string
+		test func(*rig)
+	}{
+		{"R05_one that fails changes nothing for the others", func(r *rig) { oneFailsOthersAnswer(r, bad, dc) }},
+		{"a second one with one account is refused", func(r *rig) { secondOfOneAccountIsRefused(r, same) }},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			in := *r
+			in.t = t
+			part.test(&in)
+		})
+	}
+}
+
+// sicks are one of each kind.
+type sicks struct {
+	all  map[string]*sick
+	news chan string
+	free chan struct{}
+}
+
+func newSicks() *sicks {
+	s := &sicks{all: map[string]*sick{}, news: make(chan string, 64), free: make(chan struct{})}
+	for _, name := range []string{"panics", "refused", "chokes", "hangs", "floods"} {
+		s.all[name] = &sick{name: name, news: s.news, free: s.free}
+	}
+	return s
+}
+
+func (s *sicks) more() string {
+	var list strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(s.all)) {
+		fmt.Fprintf(&list, ", {name: %s, type: sick, access: {dm: open}}", name)
+	}
+	return list.String()
+}
+
+func (s *sicks) factory() channels.Factory {
+	return channels.Factory{Network: "sick", Options: func() any { return &struct{}{} },
+		New: func(name string, _ any, _ channels.Deps) (channels.Channel, error) { return s.all[name], nil }}
+}
+
 // One channel that panics, one that is refused, one whose sends panic, one whose sends hang and one that is told to wait
 // an hour: the others answer as if they were alone, and each tells what is wrong with it.
-func TestR05_OneFailingChannelChangesNothingForTheOthers(t *testing.T) {
-	t.Parallel()
-	names := []string{"panics", "refused", "chokes", "hangs", "floods"}
-	all := map[string]*sick{}
-	news, free := make(chan string, 64), make(chan struct{})
-	var more strings.Builder
-	for _, name := range names {
-		all[name] = &sick{name: name, news: news, free: free}
-		fmt.Fprintf(&more, ", {name: %s, type: sick, access: {dm: open}}", name)
-	}
-	dc := newSecond(t)
-	r := newRig(t, setup{more: more.String() + dc.more(), opt: func(o *gateway.Options) {
-		o.Channels = append(append([]channels.Factory{}, o.Channels...), channels.Factory{Network: "sick", Options: func() any { return &struct{}{} },
-			New: func(name string, _ any, _ channels.Deps) (channels.Channel, error) { return all[name], nil }})
-	}})
-	t.Cleanup(func() { close(free) }) // before the gateway is stopped, which lets a send come to its end
+func oneFailsOthersAnswer(r *rig, bad *sicks, dc second) {
+	dc.t = r.t
+	all, news := bad.all, bad.news
 	want := map[string]bool{"panics ran": true, "refused ran": true, "chokes sent": true, "hangs sent": true, "floods sent": true}
 	for len(want) > 0 {
-		delete(want, receive(t, news, fmt.Sprintf("all to fail; %v has not yet", want)))
+		delete(want, receive(r.t, news, fmt.Sprintf("all to fail; %v has not yet", want)))
 	}
 	r.logged("channel=dc state=ready", 1)
 	ana := r.person(11)
@@ -97,30 +137,30 @@ func TestR05_OneFailingChannelChangesNothingForTheOthers(t *testing.T) {
 	for i := range n {
 		r.say(ana, 11, fmt.Sprintf("question %d", i))
 		if got := r.wait(ana, i+1)[i].Text; got != fmt.Sprintf("echo: question %d", i) {
-			t.Errorf("answer %d is %q", i, got)
+			r.t.Errorf("answer %d is %q", i, got)
 		}
 		if got := dc.say(anaDiscordDM, anaOnDiscord, fmt.Sprintf("ask %d", i)); got != fmt.Sprintf("echo: ask %d", i) {
-			t.Errorf("answer %d on Discord is %q", i, got)
+			r.t.Errorf("answer %d on Discord is %q", i, got)
 		}
 	}
 	if got := len(r.tg.View().Sent(ana.ID)); got != n {
-		t.Errorf("%d answers, want %d", got, n)
+		r.t.Errorf("%d answers, want %d", got, n)
 	}
 	ctl := r.g.Control()
 	for name, want := range map[string]channels.State{"tg": channels.Ready, "dc": channels.Ready, "refused": channels.Failed, "chokes": channels.Ready, "hangs": channels.Ready} {
-		ch, err := verbs.ShowChannel.Call(t.Context(), ctl.Operator, operator(), verbs.ByChannel{Name: name})
+		ch, err := verbs.ShowChannel.Call(r.t.Context(), ctl.Operator, operator(), verbs.ByChannel{Name: name})
 		if err != nil || ch.State != want || want == channels.Failed && !strings.Contains(ch.Cause, "the account is closed") {
-			t.Errorf("%s is %+v, %v; want %s", name, ch, err, want)
+			r.t.Errorf("%s is %+v, %v; want %s", name, ch, err, want)
 		}
 	}
 	if all["refused"].runs.Load() != 1 {
-		t.Errorf("a refused account was tried %d times", all["refused"].runs.Load())
+		r.t.Errorf("a refused account was tried %d times", all["refused"].runs.Load())
 	}
 	for all["panics"].runs.Load() < 2 { // it comes back, after a second
-		receive(t, news, "a second run after the panic")
+		receive(r.t, news, "a second run after the panic")
 	}
 	r.logged("channel panicked", 2)
 	if got := all["floods"].sent.Load(); got != 1 {
-		t.Errorf("a network that said to wait an hour was asked %d times", got)
+		r.t.Errorf("a network that said to wait an hour was asked %d times", got)
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -42,10 +43,11 @@ func (s *starts) String() string {
 
 // puppet is a network of which a test holds every string.
 type puppet struct {
-	name string
-	t    *testing.T
-	sent chan channels.Post
-	send func(channels.Post) (channels.MessageID, error) // nil: it arrives
+	name   string
+	access string // empty: as all others
+	t      *testing.T
+	sent   chan channels.Post
+	send   func(channels.Post) (channels.MessageID, error) // nil: it arrives
 
 	mu    sync.Mutex
 	in    channels.Intake
@@ -143,7 +145,7 @@ func startPuppets(t *testing.T, access, extra string, change func(*Options), lis
 	}
 	conf.WriteString("channels:\n")
 	for _, p := range list {
-		fmt.Fprintf(&conf, "  - {name: %s, type: puppet, access: %s}\n", p.name, access)
+		fmt.Fprintf(&conf, "  - {name: %s, type: puppet, access: %s}\n", p.name, cmp.Or(p.access, access))
 	}
 	conf.WriteString(extra + "\n")
 	path := filepath.Join(dir, "parley.yaml")
@@ -173,6 +175,12 @@ func startPuppets(t *testing.T, access, extra string, change func(*Options), lis
 		}
 	})
 	return g
+}
+
+// of is the puppet as a part of a test sees it.
+func (p *puppet) of(t *testing.T) *puppet {
+	p.t = t
+	return p
 }
 
 // query asks the database of a gateway for lines of "a|b|c"; with write it may change it behind the gateway's back.

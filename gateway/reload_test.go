@@ -25,10 +25,42 @@ import (
 	"parley/gateway"
 )
 
-// R13 and T21: a configuration that cannot be is refused as a whole and the reason said; the old one goes on.
-func TestR13_T21_BadConfigurationChangesNothing(t *testing.T) {
+// What comes of a configuration that is changed, on one daemon.
+func TestR13_T21_Reload(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, setup{})
+	h := newHold()
+	var broken atomic.Bool
+	odd := channels.Factory{Network: "odd", Options: func() any { return &oddOptions{} }, New: func(_ string, o any, _ channels.Deps) (channels.Channel, error) {
+		if broken.Load() && o.(*oddOptions).Key == "new" {
+			return nil, errors.New("odd cannot be made")
+		}
+		return idle{}, nil
+	}}
+	r := newRig(t, setup{extra: quiet + "\npeople: [{id: ana, role: owner}]", more: ", {name: other, type: odd, key: old}",
+		opt: func(o *gateway.Options) { o.Channels = append(all.Factories(), odd) }, script: func(q *llmtest.Request) llmtest.Reply {
+			if strings.Contains(q.LastUser(), "slow") {
+				return h.reply(t, "", llmtest.Echo(q))
+			}
+			return llmtest.Echo(q)
+		}})
+	for _, part := range []struct {
+		name string
+		test func(*rig)
+	}{
+		{"R13_T21_a bad one changes nothing", badConfigurationChangesNothing},
+		{"R13_a good one holds for the next message", func(r *rig) { goodConfigurationHolds(r, h) }},
+		{"R13_a refused one leaves all in force and is tried again", func(r *rig) { refusedReloadIsTriedAgain(r, &broken) }},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			in := *r
+			in.t = t
+			part.test(&in)
+		})
+	}
+}
+
+// R13 and T21: a configuration that cannot be is refused as a whole and the reason said; the old one goes on.
+func badConfigurationChangesNothing(r *rig) {
 	ana := r.person(11)
 	good := r.config()
 	read := 0 // lines of the log that tell of a refusal; the watch of the file may tell of each as well
@@ -39,6 +71,7 @@ func TestR13_T21_BadConfigurationChangesNothing(t *testing.T) {
 		{"agents: [", "yaml"},
 		{strings.Replace(good, "api_key: sk-test-canary", "api_key: \"${NOT_SET}\"", 1), "NOT_SET"},
 		{strings.Replace(good, "dm: open", "dm: disabled", 1) + "\nnonsense: 1\n", "nonsense"},
+		{strings.Replace(good, `api_url: "`+r.tg.URL(), `api_url: "ftp://x`+r.tg.URL(), 1), "api_url"}, // a channel keeps its keys when the new ones are bad
 	} {
 		r.write(c.yaml)
 		r.g.Reload()
@@ -50,9 +83,12 @@ func TestR13_T21_BadConfigurationChangesNothing(t *testing.T) {
 		}
 		r.say(ana, 11, fmt.Sprint(i))
 		if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: %d", i) {
-			t.Fatalf("after %q: %q", c.why, got)
+			r.t.Fatalf("after %q: %q", c.why, got)
 		}
 	}
+	restored := r.log.Count("configuration restored")
+	r.write(good)
+	r.logged("configuration restored", restored+1)
 }
 
 // cutNth is strings.Cut at the n-th of what it looks for, counted from 1.
@@ -67,106 +103,125 @@ func cutNth(s, sep string, n int) (before, after string, found bool) {
 	return before, s, true
 }
 
-func TestR13_GoodConfigurationHoldsForTheNextMessage(t *testing.T) {
-	t.Parallel()
-	other := llmtest.Start(t, func(q *llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "other: " + q.LastUser()} })
-	h := newHold()
-	r := newRig(t, setup{script: func(q *llmtest.Request) llmtest.Reply {
-		if strings.Contains(q.LastUser(), "slow") {
-			return h.reply(t, "", llmtest.Echo(q))
-		}
-		return llmtest.Echo(q)
-	}, extra: quiet})
-	ana, ben := r.person(11), r.person(12)
-	r.say(ana, 11, "slow")
-	receive(t, h.asked, "the slow turn")
+func goodConfigurationHolds(r *rig, h *hold) {
+	other := llmtest.Start(r.t, func(q *llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "other: " + q.LastUser()} })
+	reloaded := r.log.Count("configuration reloaded")
+	ana, ben := r.person(21), r.person(22)
+	r.say(ana, 21, "slow")
+	receive(r.t, h.asked, "the slow turn")
 	good := r.config()
 	r.write(strings.Replace(good, r.modelURL(), strings.TrimRight(other.URL, "/"), 1))
 	r.g.Reload()
-	r.logged("configuration reloaded", 1)
-	r.say(ben, 12, "hello")
+	r.logged("configuration reloaded", reloaded+1)
+	r.say(ben, 22, "hello")
 	if got := r.wait(ben, 1)[0].Text; got != "other: hello" {
-		t.Errorf("the new model: %q", got)
+		r.t.Errorf("the new model: %q", got)
 	}
 	close(h.open)
 	if got := r.wait(ana, 1)[0].Text; got != "echo: slow" {
-		t.Errorf("the turn that ran: %q", got)
+		r.t.Errorf("the turn that ran: %q", got)
 	}
-	r.write(strings.Replace(good, "dm: open", "dm: allowlist, allow: [\"11\"]", 1))
+	r.write(strings.Replace(good, "dm: open", "dm: allowlist, allow: [\"21\"]", 1))
 	r.g.Reload()
-	r.logged("configuration reloaded", 2)
-	r.say(ben, 12, "still there?")
-	r.say(ana, 11, "and I?")
+	r.logged("configuration reloaded", reloaded+2)
+	r.say(ben, 22, "still there?")
+	r.say(ana, 21, "and I?")
 	if got := r.wait(ana, 2)[1].Text; got != "echo: and I?" {
-		t.Errorf("who is allowed: %q", got)
+		r.t.Errorf("who is allowed: %q", got)
 	}
 	r.until("ben's message confirmed", func(v telegramtest.View) bool { return v.Pending() == 0 })
 	if got := texts(r.tg.View().Sent(ben.ID)); len(got) != 1 {
-		t.Errorf("who is not allowed any more got %q", got)
+		r.t.Errorf("who is not allowed any more got %q", got)
 	}
 	if got := r.rows(`SELECT state, text FROM inputs WHERE state = 'refused'`); !slices.Equal(got, []string{"refused|"}) {
-		t.Errorf("refused inputs %q: a decision without the text", got)
+		r.t.Errorf("refused inputs %q: a decision without the text", got)
 	}
+	r.write(good)
+	r.g.Reload()
+	r.logged("configuration reloaded", reloaded+3)
+}
+
+// R10: what a clock that jumps does, on one daemon; each test puts it back.
+func TestR10_ClockJumps(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	c := &clock{}
+	tests := map[string]func(*rig){
+		"a retry does not wait for a clock that went back": func(r *rig) { retryDoesNotWait(r, c) },
+		"wrong from the start":                             func(r *rig) { clockIsWrongFromTheStart(r, c) },
+	}
+	for _, jump := range []time.Duration{time.Hour, -time.Hour, 10 * year, -10 * year} {
+		tests["it jumps by "+jump.String()] = func(r *rig) { jumpLosesNothing(r, c, jump) }
+	}
+	together(t, setup{inTurn: true, opt: c.in, extra: "sessions: {queue: {mode: followup}}" + quiet}, tests)
 }
 
 // R10: a clock that jumps changes neither order nor ids, loses nothing and holds nothing up, in a running gateway
 // and over a restart.
-func TestR10_ClockJumpsLoseNothingAndKeepTheOrder(t *testing.T) {
-	t.Parallel()
-	const year = 365 * 24 * time.Hour
-	for _, jump := range []time.Duration{time.Hour, -time.Hour, 10 * year, -10 * year} {
-		t.Run(jump.String(), func(t *testing.T) {
-			t.Parallel()
-			c := &clock{}
-			r := newRig(t, setup{opt: c.in, extra: "sessions: {queue: {mode: followup}}" + quiet})
-			ana := r.person(11)
-			say := func(i int) {
-				t.Helper()
-				r.say(ana, 11, fmt.Sprintf("m%d", i)) // the network's clock stays as it is
-				if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: m%d", i) {
-					t.Fatalf("answer %d: %q", i, got)
-				}
-			}
-			say(0)
-			c.Move(jump)
-			say(1)
-			r.tg.Album(telegramtest.In{Chat: ana.ID, From: user(11), Text: "m2"}, telegramtest.File{Type: "photo", Data: []byte("a")})
-			r.wait(ana, 3)
-			r.halt()
-			c.Move(-jump)
-			r.start(c.in)
-			say(3)
-			c.Move(jump)
-			say(4)
-			got := r.rows(`SELECT state FROM inputs ORDER BY seq`)
-			if !slices.Equal(got, []string{"answered", "answered", "answered", "answered", "answered"}) {
-				t.Errorf("inputs %q", got)
-			}
-			if got := r.rows(`SELECT count(DISTINCT id) FROM inputs`); got[0] != "5" {
-				t.Errorf("%s ids, want 5", got[0])
-			}
-		})
+func jumpLosesNothing(r *rig, c *clock, jump time.Duration) {
+	ana := r.person(11)
+	say := func(i int) {
+		r.t.Helper()
+		r.say(ana, 11, fmt.Sprintf("m%d", i)) // the network's clock stays as it is
+		if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: m%d", i) {
+			r.t.Fatalf("answer %d: %q", i, got)
+		}
+	}
+	say(0)
+	c.Move(jump)
+	say(1)
+	r.tg.Album(telegramtest.In{Chat: ana.ID, From: r.user(11), Text: "m2"}, telegramtest.File{Type: "photo", Data: []byte("a")})
+	r.wait(ana, 3)
+	r.restart(func() { c.Move(-jump) })
+	say(3)
+	c.Move(jump)
+	defer c.Move(-jump)
+	say(4)
+	got := r.rows(`SELECT state FROM inputs ORDER BY seq`)
+	if !slices.Equal(got, []string{"answered", "answered", "answered", "answered", "answered"}) {
+		r.t.Errorf("inputs %q", got)
+	}
+	if got := r.rows(`SELECT count(DISTINCT id) FROM inputs`); got[0] != "5" {
+		r.t.Errorf("%s ids, want 5", got[0])
 	}
 }
 
 // R10: what waits for a time that lies in the future only because the clock was set back is not waited for.
-func TestR10_RetryDoesNotWaitForAClockThatWentBack(t *testing.T) {
-	t.Parallel()
-	c := &clock{}
-	r := newRig(t, setup{opt: c.in, extra: quiet})
+func retryDoesNotWait(r *rig, c *clock) {
+	const back = 10 * 365 * 24 * time.Hour
 	ana := r.person(11)
 	r.tg.AddFault(telegramtest.Fault{Method: "sendMessage", Do: telegramtest.Reply, Status: 429, After: 30 * time.Second})
 	r.say(ana, 11, "hello")
 	r.stored("the refused part", `SELECT state, tries FROM parts`, "ready|1")
-	r.halt()
-	r.tg.ClearFaults()
-	c.Move(-10 * 365 * 24 * time.Hour)
-	r.start(c.in)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	r.restart(func() {
+		r.tg.ClearFaults()
+		c.Move(-back)
+	})
+	defer c.Move(back)
+	ctx, cancel := context.WithTimeout(r.t.Context(), 15*time.Second)
 	defer cancel()
 	if got, err := r.tg.WaitSent(ctx, ana.ID, 1); err != nil || got[0].Text != "echo: hello" {
-		t.Errorf("%v: %q", err, texts(got))
+		r.t.Errorf("%v: %q", err, texts(got))
 	}
+}
+
+// R10: a clock that is a year ahead sets the backlog aside, and says so; what comes live is answered all the same.
+func clockIsWrongFromTheStart(r *rig, c *clock) {
+	const ahead = 365 * 24 * time.Hour
+	r.restart(func() { c.Move(ahead) })
+	defer c.Move(-ahead - 10*time.Minute)
+	ana := r.person(11)
+	r.say(ana, 11, "right after the start") // it may have waited: nobody can tell
+	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "I was away; 1 message") {
+		r.t.Errorf("told %q", got)
+	}
+	r.logged("old messages and answers are set aside", 1)
+	c.Move(10 * time.Minute)
+	r.say(ana, 11, "hello")
+	if got := r.wait(ana, 2)[1].Text; got != "echo: hello" {
+		r.t.Errorf("what comes live is %q", got)
+	}
+	r.logged("clock seems to be wrong", 1)
 }
 
 // R07: near the memory ceiling nothing more is taken in, and nothing is acknowledged; below it all is answered.
@@ -252,31 +307,20 @@ func (r *rig) inForce(token, host string) string {
 
 // R13: a configuration that loads and cannot be put in force leaves all of the old one in force, whatever of it is the cause, and
 // is tried again: the cause is mended outside of the file, and a signal puts all of the new one in force.
-func TestR13_ARefusedReloadLeavesAllInForceAndIsTriedAgain(t *testing.T) {
-	t.Parallel()
+func refusedReloadIsTriedAgain(r *rig, broken *atomic.Bool) {
 	const oldToken, newToken, host = "old-token-old-token-old-token", "new-token-new-token-new-token", "parley.example.org"
-	var broken atomic.Bool
-	type options struct {
-		Key string `yaml:"key"`
-	}
-	odd := channels.Factory{Network: "odd", Options: func() any { return &options{} }, New: func(_ string, o any, _ channels.Deps) (channels.Channel, error) {
-		if broken.Load() && o.(*options).Key == "new" {
-			return nil, errors.New("odd cannot be made")
-		}
-		return idle{}, nil
-	}}
-	r := newRig(t, setup{extra: quiet + "\npeople: [{id: ana, role: owner}]", more: ", {name: other, type: odd, key: old}",
-		opt: func(o *gateway.Options) { o.Channels = append(all.Factories(), odd) }})
+	const refusal = "configuration refused, the former one stays in force"
+	reloaded, restored := r.log.Count("configuration reloaded"), r.log.Count("configuration restored")
 	old := strings.Replace(r.config(), "gateway: {", "gateway: {token: "+oldToken+", ", 1)
 	r.write(old)
 	r.g.Reload()
-	r.logged("configuration reloaded", 1)
-	ana := r.person(11)
-	r.say(ana, 11, "0")
+	r.logged("configuration reloaded", reloaded+1)
+	ana := r.person(31)
+	r.say(ana, 31, "0")
 	r.wait(ana, 1)
 	was := r.inForce(oldToken, host)
 	if want := "owner ana, " + host + " 421, agents 1, routes 1, problem false"; was != want {
-		t.Fatalf("before: %s, want %s", was, want)
+		r.t.Fatalf("before: %s, want %s", was, want)
 	}
 	telegram := "7:rotated-rotated-rotated-rotated-rot"
 	next := strings.NewReplacer(oldToken, newToken, "gateway: {", "gateway: {allowed_hosts: ["+host+"], ", "{id: ana,", "{id: ben,",
@@ -286,60 +330,66 @@ func TestR13_ARefusedReloadLeavesAllInForceAndIsTriedAgain(t *testing.T) {
 		why        string
 		spoil, fix func()
 	}{
-		{"agents", func() { touch(t, folder) }, func() { remove(t, folder) }},
+		{"agents", func() { touch(r.t, folder) }, func() { remove(r.t, folder) }},
 		{"odd cannot be made", func() { broken.Store(true) }, func() { broken.Store(false) }},
 		{"nobody may change", func() {
 			r.exec(`CREATE TRIGGER no_people BEFORE INSERT ON people BEGIN SELECT RAISE(ABORT, 'nobody may change'); END`)
 		}, func() { r.exec(`DROP TRIGGER no_people`) }},
 	} {
 		c.spoil()
+		n := r.log.Count(refusal)
 		r.write(next)
 		r.g.Reload()
-		r.logged("configuration refused, the former one stays in force", 1+i*2)
-		n := strings.Count(r.log.String(), "configuration refused, the former one stays in force")
+		r.logged(refusal, n+1)
+		n = r.log.Count(refusal)
 		r.g.Reload() // tried again, and refused again
-		r.logged("configuration refused, the former one stays in force", n+1)
+		r.logged(refusal, n+1)
 		if !strings.Contains(r.log.String(), c.why) {
-			t.Errorf("%s: the log does not say why", c.why)
+			r.t.Errorf("%s: the log does not say why", c.why)
 		}
 		if got, want := r.inForce(oldToken, host), strings.Replace(was, "problem false", "problem true", 1); got != want {
-			t.Errorf("%s: %s, want %s", c.why, got, want)
+			r.t.Errorf("%s: %s, want %s", c.why, got, want)
 		}
 		if got := r.inForce(newToken, host); got != "another token" {
-			t.Errorf("%s: the refused token opens", c.why)
+			r.t.Errorf("%s: the refused token opens", c.why)
 		}
-		r.say(ana, 11, fmt.Sprint(i+1)) // over the old connection, to the old agent
+		r.say(ana, 31, fmt.Sprint(i+1)) // over the old connection, to the old agent
 		if got := texts(r.wait(ana, i+2)); got[i+1] != fmt.Sprintf("echo: %d", i+1) {
-			t.Errorf("%s: answers %q", c.why, got)
+			r.t.Errorf("%s: answers %q", c.why, got)
 		}
 		if strings.Contains(r.log.String(), newToken) || strings.Contains(r.log.String(), telegram) {
-			t.Errorf("%s: a secret of the refused configuration stands in the log", c.why)
+			r.t.Errorf("%s: a secret of the refused configuration stands in the log", c.why)
 		}
 		c.fix()
 		if i < 2 {
 			r.write(old)
-			r.logged("configuration restored", i+1)
+			r.logged("configuration restored", restored+i+1)
 			if got := r.inForce(oldToken, host); got != was {
-				t.Errorf("%s, put back: %s, want %s", c.why, got, was)
+				r.t.Errorf("%s, put back: %s, want %s", c.why, got, was)
 			}
 		}
 	}
 	r.tg.Rotate(telegram)
 	r.g.Reload() // nothing in the file has changed since it was refused
-	r.logged("configuration reloaded", 2)
+	r.logged("configuration reloaded", reloaded+2)
 	if got, want := r.inForce(newToken, host), "owner ben, "+host+" 200, agents 2, routes 2, problem false"; got != want {
-		t.Errorf("mended: %s, want %s", got, want)
+		r.t.Errorf("mended: %s, want %s", got, want)
 	}
 	if got := r.inForce(oldToken, host); got != "another token" {
-		t.Error("the former token opens")
+		r.t.Error("the former token opens")
 	}
-	r.say(ana, 11, "4")
+	r.say(ana, 31, "4")
 	if got := texts(r.wait(ana, 5)); got[4] != "echo: 4" {
-		t.Errorf("over the new connection: %q", got)
+		r.t.Errorf("over the new connection: %q", got)
 	}
 	if got := r.rows(`SELECT agent FROM sessions s JOIN runs r ON r.session_id = s.id ORDER BY r.started DESC LIMIT 1`); !slices.Equal(got, []string{"second"}) {
-		t.Errorf("it was answered by %q", got)
+		r.t.Errorf("it was answered by %q", got)
 	}
+}
+
+// oddOptions are those of a network that a test makes.
+type oddOptions struct {
+	Key string `yaml:"key"`
 }
 
 // idle is a channel of no network.

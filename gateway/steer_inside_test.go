@@ -17,6 +17,16 @@ import (
 // waitTool is called once and returns when it is let go.
 type waitTool struct{ called, open chan struct{} }
 
+func newWaitTool() waitTool { return waitTool{make(chan struct{}), make(chan struct{})} }
+
+// script is a model that calls it.
+func (waitTool) script(q *llmtest.Request) llmtest.Reply {
+	if q.Round() == 0 {
+		return llmtest.Reply{Calls: []llmtest.Call{{Name: "wait", Args: `{}`}}}
+	}
+	return llmtest.Reply{Text: "done with " + q.LastUser()}
+}
+
 func (w waitTool) Spec() tools.Spec {
 	return tools.Spec{Name: "wait", Description: "For tests.", Effect: workspace.Pure, Group: tools.GroupFiles, MinRole: workspace.Guest,
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false}`)}
@@ -32,18 +42,7 @@ func (w waitTool) Call(ctx context.Context, _ tools.Call) (tools.Result, error) 
 }
 
 // A message that was stopped or deleted in the very moment in which the turn wanted to take it in does not harm the turn.
-func TestTurnOutlivesWhatEndedBeforeItWasSteeredIn(t *testing.T) {
-	t.Parallel()
-	w := waitTool{make(chan struct{}), make(chan struct{})}
-	model := llmtest.Start(t, func(q *llmtest.Request) llmtest.Reply {
-		if q.Round() == 0 {
-			return llmtest.Reply{Calls: []llmtest.Call{{Name: "wait", Args: `{}`}}}
-		}
-		return llmtest.Reply{Text: "done with " + q.LastUser()}
-	})
-	p := newPuppet(t, "a")
-	g := startPuppets(t, "{dm: open}", `models: [{name: m, api: openai, base_url: "`+model.URL+`", api_key: sk-x, model: x}]
-replies: {typing_after: 1m, first_sign: 1m, placeholder_after: 1m}`, func(o *Options) { o.Tools = []tools.Tool{w} }, p)
+func outlivesWhatEnded(t *testing.T, g *Gateway, p *puppet, w waitTool, model *llmtest.Server) {
 	p.hear(p.says("7", "1", "work"))
 	select {
 	case <-w.called:
@@ -66,7 +65,7 @@ replies: {typing_after: 1m, first_sign: 1m, placeholder_after: 1m}`, func(o *Opt
 	if bodies := model.Bodies(); strings.Contains(bodies[len(bodies)-1], `"gone"`) {
 		t.Error("what was deleted reached the model")
 	}
-	if got := query(t, g, `SELECT state FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"answered", "cancelled", "answered"}) {
+	if got := query(t, g, `SELECT state FROM inputs WHERE account = 'bot-steered' ORDER BY seq`); !slices.Equal(got, []string{"answered", "cancelled", "answered"}) {
 		t.Errorf("inputs %q", got)
 	}
 	p.hear(p.says("7", "4", "next"))

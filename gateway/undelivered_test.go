@@ -180,26 +180,6 @@ func TestR06_LateAnswersOfOthersStayParked(t *testing.T) {
 	r.stored("parts", `SELECT p.state, count(*) FROM parts p JOIN outbound o ON o.id = p.outbound_id WHERE o.kind = 'answer' GROUP BY p.state ORDER BY p.state`, "parked|1", "sent|1")
 }
 
-// R10: a clock that is a year ahead sets the backlog aside, and says so; what comes live is answered all the same.
-func TestR10_ClockThatIsWrongFromTheStartDoesNotSilenceTheHouse(t *testing.T) {
-	t.Parallel()
-	c := &clock{}
-	c.Move(365 * 24 * time.Hour)
-	r := newRig(t, setup{opt: c.in, extra: quiet})
-	ana := r.person(11)
-	r.say(ana, 11, "right after the start") // it may have waited: nobody can tell
-	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "I was away; 1 message") {
-		t.Errorf("told %q", got)
-	}
-	r.logged("old messages and answers are set aside", 1)
-	c.Move(10 * time.Minute)
-	r.say(ana, 11, "hello")
-	if got := r.wait(ana, 2)[1].Text; got != "echo: hello" {
-		t.Errorf("what comes live is %q", got)
-	}
-	r.logged("clock seems to be wrong", 1)
-}
-
 // R05: a wait of hours that a network asked for outlives a restart.
 func TestR05_LongRetryAfterOutlivesARestart(t *testing.T) {
 	t.Parallel()
