@@ -80,8 +80,8 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, Soon: v.Soon, MCP: v.MCP, Chat: v.Chat, Order: v.Order,
-		Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
+		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, Soon: v.Soon, MCP: v.MCP,
+		Chat: v.Chat, Order: v.Order, Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 
 // Call does the verb for a caller, as every surface does: first the caller's role is judged, then what was given.

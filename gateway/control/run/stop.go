@@ -48,8 +48,8 @@ var StopAll = control.Verb[*Runs, struct{}, StoppedAll]{
 		if v.Runs+v.Queued+v.Parts == 0 {
 			return "Nothing is running anywhere."
 		}
-		return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", workspace.Plural(v.Runs, "run"), workspace.Plural(v.Queued, "waiting message"),
-			workspace.Plural(v.Parts, "unsent part"))
+		return fmt.Sprintf("Stopped everywhere: %s, %s, %s.", workspace.Plural(v.Runs, "run"),
+			workspace.Plural(v.Queued, "waiting message"), workspace.Plural(v.Parts, "unsent part"))
 	},
 }
 
