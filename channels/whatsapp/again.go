@@ -67,19 +67,17 @@ func (s *session) askedAgain(ctx context.Context, e *events.Receipt) error {
 	return nil
 }
 
-// answerAgain answers the questions of before the connection, and those that had an answer and no confirmation. It is run by
-// the session's loop and does not block it.
-func (s *session) answerAgain(connected time.Time) {
-	since := s.c.clock.Now().Add(-againEvery)
-	if since.Before(connected) {
-		since = connected
+// answerAgain answers the questions of before the connection, and those that are not confirmed when they should be. It is run by
+// the session's loop and does not block it: what it returns is closed at the end.
+func (s *session) answerAgain(connected time.Time) <-chan struct{} {
+	if !s.enter() {
+		return nil
 	}
-	if !s.v.waits() || !s.enter() {
-		return
-	}
+	done := make(chan struct{})
 	go func() { // close waits for it
 		defer s.busy.Done()
-		list, err := s.v.questions(s.life, since)
+		defer close(done)
+		list, err := s.v.questions(s.life, connected, s.c.clock.Now(), s.c.pace.unread)
 		for _, q := range list {
 			err = errors.Join(err, s.resend(s.life, q))
 		}
@@ -87,6 +85,7 @@ func (s *session) answerAgain(connected time.Time) {
 			s.c.log.Warn("retry receipt cannot be answered", "err", mask(err.Error()))
 		}
 	}()
+	return done
 }
 
 // resend has whatsmeow answer a question as if it had come now, with a fresh session: the keys that the device gave are gone.
@@ -163,16 +162,16 @@ func (v *deviceStore) answered(ctx context.Context, q question, now time.Time) e
 	return nil
 }
 
-// waits says that there may be questions.
-func (v *deviceStore) waits() bool {
+// questions are those that were asked before the connection, or are not confirmed in time, oldest first.
+func (v *deviceStore) questions(ctx context.Context, connected, now time.Time, first time.Duration) ([]question, error) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.wanted) > 0
-}
-
-// questions are those that were asked before a time, oldest first.
-func (v *deviceStore) questions(ctx context.Context, before time.Time) ([]question, error) {
-	rows, err := v.db.QueryContext(ctx, `SELECT id, device, chat, own, at FROM parley_again WHERE at < ? ORDER BY at`, before.UnixMilli())
+	none := len(v.wanted) == 0
+	v.mu.Unlock()
+	if none {
+		return nil, nil
+	}
+	rows, err := v.db.QueryContext(ctx, `SELECT id, device, chat, own, at FROM parley_again WHERE at < ?
+		OR at + CASE tries WHEN 0 THEN ? ELSE ? END < ? ORDER BY at`, connected.UnixMilli(), first.Milliseconds(), againEvery.Milliseconds(), now.UnixMilli())
 	if err != nil {
 		return nil, fmt.Errorf("read the questions: %w", err)
 	}
@@ -187,8 +186,8 @@ func (v *deviceStore) questions(ctx context.Context, before time.Time) ([]questi
 		q.at = time.UnixMilli(at)
 		list = append(list, q)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("read the questions: %w", err)
+	if err = rows.Err(); err != nil {
+		err = fmt.Errorf("read the questions: %w", err)
 	}
-	return list, nil
+	return list, err
 }

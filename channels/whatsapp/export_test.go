@@ -4,7 +4,7 @@ import "time"
 
 // Hurry makes the pauses between connections, and after one, as short as a test can bear.
 func (c *Channel) Hurry() {
-	c.pace.first, c.pace.longest, c.pace.again = 5*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
+	c.pace.first, c.pace.longest, c.pace.again, c.pace.unread = 5*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond
 }
 
 // ExpectNoAnswer shortens the wait for an acknowledgement, which will not come, until the function that it gives is called.

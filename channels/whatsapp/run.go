@@ -18,11 +18,11 @@ type pace struct {
 	first   time.Duration // after the first failure, doubled with each further one
 	longest time.Duration
 	again   time.Duration // from a connection to what devices asked for before it: first the confirmations that waited at the server come
+	unread  time.Duration // from a device's question to Parley's own answer, if whatsmeow's is not confirmed by then
 }
 
 func usualPace() pace {
-	return pace{reason: 300 * time.Millisecond, first: 200 * time.Millisecond, longest: time.Minute,
-		again: 2 * time.Second}
+	return pace{reason: 300 * time.Millisecond, first: 200 * time.Millisecond, longest: time.Minute, again: 2 * time.Second, unread: 5 * time.Second}
 }
 
 // answerFor is how long WhatsApp may take to answer anything that it is asked: whoever waits, and whoever waits for that one,
@@ -180,6 +180,7 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 	defer quiet.Stop()
 	settled := time.NewTimer(s.c.pace.again)
 	defer settled.Stop()
+	var asked <-chan struct{} // all that devices asked for again is answered
 	sure := time.NewTimer(s.c.answerWait())
 	defer sure.Stop()
 	for {
@@ -190,9 +191,11 @@ func (s *session) once(ctx context.Context) (up bool, err error) {
 			s.withdraw(ctx)
 		case <-settled.C:
 			if up {
-				s.answerAgain(began)
-				settled.Reset(againEvery / 2)
+				asked = s.answerAgain(began)
 			}
+		case <-asked:
+			asked = nil
+			settled.Reset(s.c.pace.unread)
 		case <-sure.C:
 			switch {
 			case !up || s.owed.doubted() == 0:

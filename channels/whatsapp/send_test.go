@@ -77,6 +77,26 @@ func TestFirstMessageAfterAStartIsReadOnEveryDevice(t *testing.T) {
 	}
 }
 
+// Devices that ask again while more is sent to them get all of it: no two messages have one key.
+func TestMessagesAreSentAgainBesideOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true)
+	r.ready()
+	for n := range 24 {
+		if n%4 == 0 { // a device that cannot read its fifth copy asks no more
+			r.net.Blind(ana.Phone, 2)
+		}
+		r.send(channels.Post{To: r.dm(ana), Text: fmt.Sprint("message ", n)})
+	}
+	r.net.Blind(ana.Phone, 0)
+	r.sees("all messages in clear", func() bool {
+		return !slices.ContainsFunc(r.net.Sent(ana.PN()), func(m whatsapptest.Shown) bool { return m.Waiting })
+	})
+	if c := r.net.Complaints(); len(c) > 0 {
+		t.Errorf("the network complains: %q", c)
+	}
+}
+
 func TestT15_NothingIsPreviewedOrMentioned(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)

@@ -139,8 +139,7 @@ func onlyCurrentMoved(before, after []byte, encrypted bool) ([]byte, error) {
 	return kept.Serialize(), nil
 }
 
-// movedByOne says that a session is what another becomes when one message is encrypted by it, or is as new as that. It moves
-// the other.
+// movedByOne says that a session is what another becomes by encrypting one message, or is as new as that. It moves the other.
 func movedByOne(from, to *record.State, begun bool) bool {
 	if begun {
 		return to.SenderChainKey().Index() <= 1
