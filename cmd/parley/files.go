@@ -11,6 +11,8 @@ import (
 
 	"parley/cmd/parley/internal/cli"
 	"parley/gateway/client"
+	"parley/gateway/control"
+	"parley/gateway/control/file"
 	"parley/workspace/disk"
 )
 
@@ -25,9 +27,9 @@ func filesCommand(a *cli.App) *cobra.Command {
 			if len(args) == 1 {
 				path = args[0]
 			}
-			return cli.With(c, a, func(ctx context.Context, cl *client.Client) (client.WorkFiles, error) {
-				return cl.WorkFiles(ctx, session, path)
-			}, func(v client.WorkFiles) error { return printFiles(a, v) })
+			return cli.With(c, a, func(ctx context.Context, cl *client.Client) (file.Filled, error) {
+				return file.Show.Ask(ctx, cl, file.ShowIn{Session: control.SessionWord(session), Path: path})
+			}, func(v file.Filled) error { return printFiles(a, v) })
 		}}
 	group.PersistentFlags().StringVar(&session, "session", "main", "`key` of the session, or its short form")
 	_ = group.RegisterFlagCompletionFunc("session", completeSessions(a)) // it was defined above
@@ -41,9 +43,10 @@ func removeFile(a *cli.App, session *string) *cobra.Command {
 		Long: "Remove PATH, relative to the work folder of a session. It needs no space on the disk, and works while the store " +
 			"takes nothing.\nWith --folder it is a folder with all that is in it, and the PATH . is everything.",
 		RunE: func(c *cobra.Command, args []string) error {
-			return cli.With(c, a, func(ctx context.Context, cl *client.Client) (client.FilesRemoved, error) {
-				return cl.RemoveFile(ctx, *session, args[0], folder, "")
-			}, func(r client.FilesRemoved) error {
+			return cli.With(c, a, func(ctx context.Context, cl *client.Client) (file.Removed, error) {
+				in := file.RemoveIn{Session: control.SessionWord(*session), Path: args[0], Folder: folder}
+				return file.Remove.Ask(ctx, cl, in)
+			}, func(r file.Removed) error {
 				if !r.Audited {
 					if _, err := fmt.Fprintln(a.Errs, "the store takes nothing at the moment: the daemon's log has this removal, "+
 						"and the audit log gets it later"); err != nil {
@@ -59,7 +62,7 @@ func removeFile(a *cli.App, session *string) *cobra.Command {
 	return c
 }
 
-func printFiles(a *cli.App, v client.WorkFiles) error {
+func printFiles(a *cli.App, v file.Filled) error {
 	if v.Files == 0 {
 		_, err := fmt.Fprintln(a.Out, "the work folder is empty")
 		return err

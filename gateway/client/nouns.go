@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -69,65 +68,6 @@ func (q Query) Page(limit int, after string) Query {
 
 func get[T any](ctx context.Context, c *Client, path string) (v T, err error) {
 	return v, c.Get(ctx, path, &v)
-}
-
-func sessionPath(key string) string { return "/v1/sessions/" + url.PathEscape(key) }
-
-// WorkFiles is what fills the work folder of a session.
-type WorkFiles struct {
-	Session  string     `json:"session"`
-	Path     string     `json:"path"`  // the folder that is looked at; "." is all of it
-	Bytes    int64      `json:"bytes"` // in the whole work folder
-	Files    int64      `json:"files"`
-	MaxBytes int64      `json:"max_bytes"`
-	MaxFiles int64      `json:"max_files"`
-	More     bool       `json:"more,omitempty"` // there is more than was counted
-	Items    []WorkFile `json:"items"`          // directly in the folder, the largest first
-	Largest  []WorkFile `json:"largest"`        // files anywhere in it
-	Mounted  []string   `json:"mounted"`        // owners' folders, which are not counted
-	Shared   bool       `json:"shared"`         // other sessions work there too
-	DiskFree int64      `json:"disk_free"`
-	DiskKept int64      `json:"disk_kept"`
-	DiskLow  bool       `json:"disk_low"`
-}
-
-// WorkFile is a file or folder in a work folder.
-type WorkFile struct {
-	Path      string `json:"path"`
-	Folder    bool   `json:"folder"`
-	Bytes     int64  `json:"bytes"`
-	Files     int64  `json:"files"`
-	Removable bool   `json:"removable"`
-}
-
-// FilesRemoved is what was removed from a work folder, and what is left.
-type FilesRemoved struct {
-	Path    string    `json:"path"`
-	Removed int64     `json:"removed"`
-	Audited bool      `json:"audited"`
-	Left    WorkFiles `json:"left"`
-}
-
-// WorkFiles says what fills the work folder of a session, or with a path one folder in it.
-func (c *Client) WorkFiles(ctx context.Context, key, path string) (WorkFiles, error) {
-	return get[WorkFiles](ctx, c, Query{"path": path}.path(sessionPath(key)+"/files"))
-}
-
-// RemoveFile removes a file from the work folder of a session, or with folder a folder with all that is in it.
-func (c *Client) RemoveFile(ctx context.Context, key, path string, folder bool, idempotencyKey string) (r FilesRemoved, err error) {
-	q := Query{"path": path}
-	if folder {
-		q["folder"] = "true"
-	}
-	return r, c.do(ctx, http.MethodDelete, q.path(sessionPath(key)+"/files"), keyed(idempotencyKey), nil, &r)
-}
-
-func keyed(key string) http.Header {
-	h := http.Header{}
-	if key != "" {
-		h.Set("Idempotency-Key", key)
-	}
-	return h
 }
 
 // Logs lists lines of the daemon's log; q: level, limit, after.

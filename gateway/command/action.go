@@ -118,15 +118,17 @@ type chosen struct {
 // choose finds the action that some words are for: the one of their first, else the first that takes them all. Without any it
 // may be the command's first action.
 func (c Command) choose(args []string) (chosen, error) {
+	wrong := ""
 	if len(args) > 0 {
-		word := strings.ToLower(args[0])
+		wrong = args[0]
+		word := strings.ToLower(wrong)
 		if i := slices.IndexFunc(c.actions, func(a action) bool { return a.name == word }); word != "" && i >= 0 {
 			args[0] = word
 			return c.try(c.actions[i], args[1:])
 		}
 	}
 	fits := func(a action) bool { return a.name == "" && (len(args) == 0 || !a.bare()) }
-	err := c.wrong(strings.Join(args[:min(1, len(args))], ""))
+	err := c.wrong(wrong)
 	for _, a := range c.actions {
 		if !fits(a) {
 			continue

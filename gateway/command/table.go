@@ -28,7 +28,6 @@ type Command struct {
 	Help    string // one line
 	Example string
 	Wrong   string // a line that it refuses, for the documentation; empty: it takes anything
-	Verb    string // of docs/rights.md, that the command stands for; empty: Name
 	// MaxArgs is how many arguments there may be. With Text the last of them is the rest of the line as it was written.
 	MaxArgs int
 	Text    bool
@@ -71,9 +70,8 @@ func talk() []Command {
 			MaxArgs: 1, Text: true},
 		{Name: "resume", Help: "answer the messages that came while I was away", Example: "/resume", Wrong: "/resume all"},
 		{Name: "session", Aliases: []string{"sessions"}, Help: "show, list, make, switch, rename or export sessions",
-			Example: "/session new holiday", Wrong: "/session switch", Verb: "session.current", MaxArgs: 2, Text: true},
-		{Name: "export", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf",
-			Verb: "session.export", MaxArgs: 1},
+			Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true},
+		{Name: "export", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1},
 		{Name: "approve", Help: "answer a question of mine, or list those that wait", Example: "/approve 3f2a9c once",
 			Wrong: "/approve 3f2a9c maybe", MaxArgs: 2},
 	}
