@@ -31,6 +31,7 @@ const (
 // Rule is what the faults of all networks have in common.
 type Rule struct {
 	Call   string // which calls it spoils, by their name; empty: all
+	Room   string // … and of which room, where the network's fake tells them apart; empty: all
 	Do     Do
 	Times  int           // how many it spoils; 0: until the faults are cleared
 	Chance float64       // of each call, 0 to 1; 0: every call
@@ -110,14 +111,17 @@ type Hit[F Fault] struct {
 }
 
 // Take uses up the rule for a call; nil: there is none.
-func (f *Faults[F]) Take(call string) *Hit[F] {
+func (f *Faults[F]) Take(call string) *Hit[F] { return f.TakeIn("", call) }
+
+// TakeIn is Take for a call that is about a room.
+func (f *Faults[F]) TakeIn(room, call string) *Hit[F] {
 	if !f.some.Load() {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, r := range f.list {
-		if r.Call != "" && r.Call != call || r.Chance > 0 && f.rng.Float64() >= r.Chance {
+		if r.Call != "" && r.Call != call || r.Room != "" && r.Room != room || r.Chance > 0 && f.rng.Float64() >= r.Chance {
 			continue
 		}
 		if r.Times > 0 {

@@ -106,6 +106,7 @@ type chat struct {
 	msgs    []*Message // dense by id
 	topics  map[int64]string
 	actions []Action
+	edits   int64     // calls that edit, whatever came of them
 	gone    *apiError // what every send is refused with
 	lim     *chatFlood
 }

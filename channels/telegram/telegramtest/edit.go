@@ -85,6 +85,7 @@ func (c *call) edit(content func(*Message) (text, *apiError)) *apiError {
 func (c *call) change(ch *chat, content func(*Message) (text, *apiError), markup string, buttons [][]Button) (Message, *apiError) {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
+	ch.edits++
 	m, fail := c.own(ch)
 	if fail != nil {
 		return Message{}, fail

@@ -2,6 +2,7 @@ package telegramtest
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"parley/channels/channeltest/stage"
@@ -23,6 +24,7 @@ const (
 // Fault spoils calls.
 type Fault struct {
 	Method string // such as "sendMessage"; empty: all
+	Chat   int64  // whose calls it spoils; 0: those of all chats, and of none
 	Do     Do
 	Times  int     // how many calls it spoils; 0: until ClearFaults
 	Chance float64 // of each call, 0 to 1; 0: every call
@@ -36,7 +38,14 @@ const BadGateway = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<bo
 
 // Rule is what the stage looks at.
 func (f Fault) Rule() stage.Rule {
-	return stage.Rule{Call: f.Method, Do: f.Do, Times: f.Times, Chance: f.Chance, After: f.After}
+	return stage.Rule{Call: f.Method, Room: roomOf(f.Chat), Do: f.Do, Times: f.Times, Chance: f.Chance, After: f.After}
+}
+
+func roomOf(chat int64) string {
+	if chat == 0 {
+		return ""
+	}
+	return strconv.FormatInt(chat, 10)
 }
 
 // AddFault adds a rule behind those that stand; the first that fits is taken.

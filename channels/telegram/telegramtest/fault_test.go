@@ -142,6 +142,29 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A fault of one chat spares the others; what is edited in vain counts as an edit.
+func TestAFaultIsOfItsChat(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{NoLimits: true})
+	c.peopled()
+	c.s.AddFault(Fault{Chat: 42, Method: "sendMessage", Do: Reply, Status: 500, Times: 1})
+	for i, want := range []struct {
+		chat int64
+		ok   bool
+	}{{groupID, true}, {42, false}, {42, true}} {
+		if got := c.do("sendMessage", "chat_id", fmt.Sprint(want.chat), "text", "x"); got.OK != want.ok {
+			t.Errorf("send %d: %+v", i, got)
+		}
+	}
+	id := fmt.Sprint(c.s.View().Sent(42)[0].ID)
+	for _, text := range []string{"y", "y"} {
+		c.do("editMessageText", "chat_id", "42", "message_id", id, "text", text)
+	}
+	if v := c.s.View(); v.Edits(42) != 2 || v.Edits(groupID) != 0 || len(v.Sent(42)[0].Edits) != 1 {
+		t.Errorf("%d edits of one chat, %d of the other", v.Edits(42), v.Edits(groupID))
+	}
+}
+
 func TestFreezeNeverAnswers(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Options{})

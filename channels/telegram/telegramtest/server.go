@@ -165,14 +165,14 @@ func (s *Server) authorized(token string) bool {
 }
 
 func (s *Server) run(w http.ResponseWriter, r *http.Request, m *method) {
-	hit := s.faults.Take(m.name)
-	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
-		return
-	}
 	buf := s.bufs.Get().(*[]byte)
 	defer s.bufs.Put(buf)
 	c := &call{s: s, ctx: r.Context(), out: append((*buf)[:0], `{"ok":true,"result":`...)}
 	fail := c.read(r)
+	hit := s.faults.TakeIn(c.get("chat_id"), m.name)
+	if !hit.Before(r, func(f Fault) { s.answerFault(w, f) }) {
+		return
+	}
 	if fail == nil {
 		fail = m.run(c)
 	}

@@ -53,6 +53,17 @@ func (v View) Actions(chatID int64) []Action {
 	return slices.Clone(ch.actions)
 }
 
+// Edits is how often the bot edited in a chat, whatever came of it.
+func (v View) Edits(chatID int64) int64 {
+	ch := v.s.chat(chatID)
+	if ch == nil {
+		return 0
+	}
+	ch.mu.Lock()
+	defer ch.mu.Unlock()
+	return ch.edits
+}
+
 // Calls is how often a method was called, whatever came of it.
 func (v View) Calls(method string) int64 {
 	m := v.s.methods[method]
