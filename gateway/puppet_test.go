@@ -6,8 +6,10 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -183,15 +185,78 @@ func (p *puppet) of(t *testing.T) *puppet {
 	return p
 }
 
-// query asks the database of a gateway for lines of "a|b|c"; with write it may change it behind the gateway's back.
-func query(t *testing.T, g *Gateway, q string) (out []string) {
+// seat is a test's own in a gateway that several share: a puppet, and an owner on it, whose account is 7.
+type seat struct {
+	*puppet
+	g *Gateway
+}
+
+// seated runs tests at the same time on one gateway. In extra the channel of a test is written {{its name}}.
+func seated(t *testing.T, extra string, prepare func(*Gateway), tests map[string]func(*seat)) {
+	t.Helper()
+	names := slices.Sorted(maps.Keys(tests))
+	var list []*puppet
+	people := "\npeople:\n"
+	for i, name := range names {
+		p := newPuppet(t, string(rune('a'+i)))
+		list = append(list, p)
+		extra = strings.ReplaceAll(extra, "{{"+name+"}}", p.name)
+		people += fmt.Sprintf("  - {id: ana-%s, name: Ana, role: owner, accounts: [{channel: %s, user: \"7\"}]}\n", p.name, p.name)
+	}
+	g := startPuppets(t, "{dm: open}", extra+people, nil, list...)
+	if prepare != nil {
+		prepare(g)
+	}
+	var running sync.WaitGroup
+	for i, name := range names {
+		running.Go(func() {
+			t.Run(name, func(t *testing.T) {
+				list[i].t = t
+				tests[name](&seat{list[i], g})
+			})
+		})
+	}
+	running.Wait()
+}
+
+// owner is the configured name of the seat's owner.
+func (s *seat) owner() string { return "ana-" + s.name }
+
+// query asks for rows of the seat's own.
+func (s *seat) query(q string) []string {
+	s.t.Helper()
+	runs := `(SELECT id FROM main.runs WHERE room_id IN (SELECT id FROM rooms))`
+	var views []string
+	for _, v := range [][2]string{
+		{"rooms", "account = '" + string(s.Account()) + "'"}, {"inputs", "account = '" + string(s.Account()) + "'"}, {"runs", "id IN " + runs},
+		{"approvals", "run_id IN " + runs}, {"outbound", "room_id IN (SELECT id FROM rooms)"}, {"parts", "outbound_id IN (SELECT id FROM outbound)"},
+		{"sessions", "id IN (SELECT session_id FROM inputs)"},
+	} {
+		views = append(views, fmt.Sprintf("CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE %s", v[0], v[0], v[1]))
+	}
+	return query(s.t, s.g, q, views...)
+}
+
+// query asks the database of a gateway for lines of "a|b|c", after what is to be done first; with write it may change it
+// behind the gateway's back.
+func query(t *testing.T, g *Gateway, q string, first ...string) (out []string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(g.opt.Source.Current().DataDir, "parley.db")+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(t.Context(), q)
+	one, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	for _, s := range first {
+		if _, err := one.ExecContext(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := one.QueryContext(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
