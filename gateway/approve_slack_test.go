@@ -30,7 +30,7 @@ func slackActs(t *testing.T, mode string, act actTool) *slackRig {
 	}
 	more := fmt.Sprintf(`, {name: work, type: slack, mode: %s, bot_token: "%s", app_token: "%s", signing_secret: "%s", api_url: "%s", access: {dm: open, groups: open, require_mention: true}}`,
 		mode, s.Team(0).Token, s.App().Token, s.App().SigningSecret, s.APIURL())
-	r := &slackRig{s: s, rig: newRig(t, setup{script: acts("rm -rf /tmp/x"), more: more, agent: ", tools: {by_role: {member: {exec: ask}}}", opt: withTools(act), extra: quiet + fmt.Sprintf(`
+	r := &slackRig{s: s, rig: newRig(t, setup{script: actsAndWrites, more: more, agent: ", tools: {by_role: {member: {exec: ask}}}", opt: withTools(act), extra: quiet + fmt.Sprintf(`
 people:
   - {id: ana, name: Ana, role: owner, accounts: [{channel: work, user: %s}]}
   - {id: ben, name: Ben, role: member, accounts: [{channel: work, user: %s}]}
@@ -92,91 +92,100 @@ func (r *slackRig) closed(q slacktest.Message, text string) {
 	})
 }
 
-// T10 and T11: in a Slack channel only an owner's button decides. Who may not is told so in private, and so is who comes
-// too late; the question says how it was answered.
-func TestT10_T11_InASlackChannelOnlyAnOwnersButtonDecides(t *testing.T) {
+// Questions and what answers stands where, over one daemon for each way by which Slack's events come.
+func TestT10_T11_ApprovalsOnSlack(t *testing.T) {
 	t.Parallel()
 	for _, mode := range slackModes {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			act := newAct()
 			r := slackActs(t, mode, act)
-			root := r.s.Say(slacktest.Say{Channel: slackRoom, User: slackBen, Text: "<@" + r.s.Team(0).Bot.ID + "> act"})
-			q := r.asked(slackRoom)
-			if q.ThreadTS != root {
-				t.Errorf("asked in %q, not in the thread %q", q.ThreadTS, root)
+			story := func(name string, test func(*slackRig, actTool)) {
+				t.Run(name, func(t *testing.T) {
+					all := r.t
+					r.t = t
+					defer func() { r.t = all }()
+					act.ran.Store(0)
+					test(r, act)
+				})
 			}
-			id := r.rows(`SELECT id FROM approvals`)[0]
-			r.press(q, slackBen, "Once")
-			r.told(slackRoom, slackBen, "Only an owner may decide this.")
-			r.press(q, slackEve, "Once")
-			r.told(slackRoom, slackEve, "You may not decide this.")
-			r.s.Command(slackRoom, slackAna, "/parley", "approve "+id+" once")
-			r.told(slackRoom, slackAna, "Not in a group")
-			r.stored("the approval", `SELECT state FROM approvals`, "pending")
-			if act.ran.Load() != 0 {
-				t.Fatal("it ran")
+			story("T10_T11_in a channel only an owner's button decides", onlyAnOwnersButtonDecides)
+			story("T11_a member's request is asked of the owner", askedOfTheOwnerOnSlack)
+			if mode == "socket" {
+				story("a question is asked once and outlives a restart", askedOnceOverARestart)
+				story("all that answers stands in the thread", answersStandInTheThread)
 			}
-			r.s.AddFault(slacktest.Fault{Method: "chat.update", Do: slacktest.Hang}) // the buttons stay for a while
-			r.press(q, slackAna, "Once")
-			r.stored("it ran", `SELECT state FROM steps WHERE tool = 'act'`, "done")
-			r.press(q, slackAna, "Deny")
-			r.told(slackRoom, slackAna, `Approved once by ana (owner) "Ana" (work).`)
-			r.s.ClearFaults()
-			r.closed(q, `Approved once by ana (owner) "Ana" (work)`)
-			r.seen("the answer in the thread", func(v slacktest.View) bool {
-				thread, ok := shows(v, slackRoom, "acted 1")
-				return ok && thread == root
-			})
-			r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|work|once")
-			for _, m := range r.s.View().Sent(slackRoom) {
-				if strings.Contains(m.Shown(), "Only ") {
-					t.Errorf("all read %q", m.Shown())
-				}
-			}
-			r.seen("every acknowledgement", func(v slacktest.View) bool { return v.Pending() == 0 })
 		})
 	}
 }
 
-// A member asks in private: the owner is asked where she wrote last, by buttons, and the member is told.
-func TestT11_AMembersRequestOnSlackIsAskedOfTheOwner(t *testing.T) {
-	t.Parallel()
-	for _, mode := range slackModes {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			act := newAct()
-			r := slackActs(t, mode, act)
-			says := func(channel, text string) {
-				t.Helper()
-				r.seen(text, func(v slacktest.View) bool { _, ok := shows(v, channel, text); return ok })
-			}
-			r.s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: "hello"})
-			says(slackAnaDM, "echo: hello")
-			r.s.Say(slacktest.Say{Channel: slackBenDM, User: slackBen, Text: "act"})
-			q := r.asked(slackAnaDM)
-			says(slackBenDM, "I need a permission for this")
-			for _, m := range r.s.View().Sent(slackBenDM) {
-				if len(m.Buttons()) > 0 {
-					t.Errorf("the member got buttons: %q", m.Shown())
-				}
-			}
-			r.press(q, slackAna, "Deny")
-			r.closed(q, `Denied by ana (owner) "Ana" (work)`)
-			says(slackBenDM, `ana (owner) "Ana" said no`)
-			if act.ran.Load() != 0 {
-				t.Error("it ran")
-			}
-		})
+// T10 and T11: in a Slack channel only an owner's button decides. Who may not is told so in private, and so is who comes
+// too late; the question says how it was answered.
+func onlyAnOwnersButtonDecides(r *slackRig, act actTool) {
+	root := r.s.Say(slacktest.Say{Channel: slackRoom, User: slackBen, Text: "<@" + r.s.Team(0).Bot.ID + "> act"})
+	q := r.asked(slackRoom)
+	if q.ThreadTS != root {
+		r.t.Errorf("asked in %q, not in the thread %q", q.ThreadTS, root)
+	}
+	id := r.rows(`SELECT id FROM approvals`)[0]
+	r.press(q, slackBen, "Once")
+	r.told(slackRoom, slackBen, "Only an owner may decide this.")
+	r.press(q, slackEve, "Once")
+	r.told(slackRoom, slackEve, "You may not decide this.")
+	r.s.Command(slackRoom, slackAna, "/parley", "approve "+id+" once")
+	r.told(slackRoom, slackAna, "Not in a group")
+	r.stored("the approval", `SELECT state FROM approvals`, "pending")
+	if act.ran.Load() != 0 {
+		r.t.Fatal("it ran")
+	}
+	r.s.AddFault(slacktest.Fault{Method: "chat.update", Do: slacktest.Hang}) // the buttons stay for a while
+	r.press(q, slackAna, "Once")
+	r.stored("it ran", `SELECT state FROM steps WHERE tool = 'act'`, "done")
+	r.press(q, slackAna, "Deny")
+	r.told(slackRoom, slackAna, `Approved once by ana (owner) "Ana" (work).`)
+	r.s.ClearFaults()
+	r.closed(q, `Approved once by ana (owner) "Ana" (work)`)
+	r.seen("the answer in the thread", func(v slacktest.View) bool {
+		thread, ok := shows(v, slackRoom, "acted 1")
+		return ok && thread == root
+	})
+	r.stored("the approval", `SELECT state, decided_by, via, scope FROM approvals`, "consumed|ana|work|once")
+	for _, m := range r.s.View().Sent(slackRoom) {
+		if strings.Contains(m.Shown(), "Only ") {
+			r.t.Errorf("all read %q", m.Shown())
+		}
+	}
+	r.seen("every acknowledgement", func(v slacktest.View) bool { return v.Pending() == 0 })
+}
+
+// T11: a member asks in private: the owner is asked where she wrote last, by buttons, and the member is told.
+func askedOfTheOwnerOnSlack(r *slackRig, act actTool) {
+	says := func(channel, text string) {
+		r.t.Helper()
+		r.seen(text, func(v slacktest.View) bool { _, ok := shows(v, channel, text); return ok })
+	}
+	r.s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: "hello"})
+	says(slackAnaDM, "echo: hello")
+	r.s.Say(slacktest.Say{Channel: slackBenDM, User: slackBen, Text: "act"})
+	q := r.asked(slackAnaDM)
+	says(slackBenDM, "I need a permission for this")
+	for _, m := range r.s.View().Sent(slackBenDM) {
+		if len(m.Buttons()) > 0 {
+			r.t.Errorf("the member got buttons: %q", m.Shown())
+		}
+	}
+	r.press(q, slackAna, "Deny")
+	r.closed(q, `Denied by ana (owner) "Ana" (work)`)
+	says(slackBenDM, `ana (owner) "Ana" said no`)
+	if act.ran.Load() != 0 {
+		r.t.Error("it ran")
 	}
 }
 
 // A question in the owner's own direct chat outlives a restart, and a send of it that Slack took without saying so is
 // found: it is asked once.
-func TestAQuestionOnSlackIsAskedOnceAndOutlivesARestart(t *testing.T) {
-	t.Parallel()
-	act := newAct()
-	r := slackActs(t, "socket", act)
+func askedOnceOverARestart(r *slackRig, act actTool) {
+	before := len(r.s.View().Sent(slackAnaDM))
 	r.s.AddFault(slacktest.Fault{Method: "chat.postMessage", Do: slacktest.CutAfter, Times: 1})
 	r.s.Say(slacktest.Say{Channel: slackAnaDM, User: slackAna, Text: "act"})
 	q := r.asked(slackAnaDM)
@@ -186,31 +195,36 @@ func TestAQuestionOnSlackIsAskedOnceAndOutlivesARestart(t *testing.T) {
 	r.seen("a socket", func(v slacktest.View) bool { return v.Sockets() == 1 })
 	r.press(q, slackAna, "Once")
 	r.closed(q, `Approved once by ana (owner) "Ana" (work)`)
-	r.seen("the answer", func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "acted 1"); return ok })
-	if got := r.s.View().Sent(slackAnaDM); len(got) != 2 || act.ran.Load() != 1 {
+	answer := func(v slacktest.View) bool { _, ok := shows(v, slackAnaDM, "acted 1"); return ok }
+	r.seen("the answer", answer)
+	if got := r.s.View().Sent(slackAnaDM)[before:]; len(got) != 2 || act.ran.Load() != 1 {
 		var all []string
 		for _, m := range got {
 			all = append(all, m.Shown())
 		}
-		t.Errorf("it ran %d times; the chat has %q", act.ran.Load(), all)
+		r.t.Errorf("it ran %d times; the chat has %q", act.ran.Load(), all)
 	}
 }
 
 // What answers a message in a channel stands in its thread: each part of a long answer, and each file.
-func TestAllThatAnswersOnSlackStandsInTheThread(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("a line that is long enough to fill some room\n", 700)
-	r := newSlackRig(t, func(q *llmtest.Request) llmtest.Reply {
-		if q.Round() == 0 {
-			return llmtest.Reply{Calls: []llmtest.Call{{Name: "write_file", Args: `{"path":"a.txt","content":"x"}`}, {Name: "send_file", Args: `{"path":"a.txt"}`}}}
-		}
-		return llmtest.Reply{Text: long}
-	}, "")
+func answersStandInTheThread(r *slackRig, _ actTool) {
+	before := len(r.s.View().Sent(slackRoom))
 	root := r.s.Say(slacktest.Say{Channel: slackRoom, User: slackAna, Text: "<@" + r.s.Team(0).Bot.ID + "> at length"})
-	r.seen("a file and three parts", func(v slacktest.View) bool { return len(v.Sent(slackRoom)) >= 4 && v.Pending() == 0 })
-	for i, m := range r.s.View().Sent(slackRoom) {
+	r.seen("a file and three parts", func(v slacktest.View) bool { return len(v.Sent(slackRoom)) >= before+4 && v.Pending() == 0 })
+	for i, m := range r.s.View().Sent(slackRoom)[before:] {
 		if m.ThreadTS != root {
-			t.Errorf("message %d (%d files, %d characters) stands in %q", i, len(m.Files), len(m.Shown()), m.ThreadTS)
+			r.t.Errorf("message %d (%d files, %d characters) stands in %q", i, len(m.Files), len(m.Shown()), m.ThreadTS)
 		}
 	}
+}
+
+// actsAndWrites acts, and answers what is to be said at length with a file and a long text.
+func actsAndWrites(q *llmtest.Request) llmtest.Reply {
+	if !strings.Contains(q.LastUser(), "at length") {
+		return acts("rm -rf /tmp/x")(q)
+	}
+	if q.Round() == 0 {
+		return llmtest.Reply{Calls: []llmtest.Call{{Name: "write_file", Args: `{"path":"a.txt","content":"x"}`}, {Name: "send_file", Args: `{"path":"a.txt"}`}}}
+	}
+	return llmtest.Reply{Text: strings.Repeat("a line that is long enough to fill some room\n", 700)}
 }

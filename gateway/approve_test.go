@@ -66,25 +66,11 @@ people:
   - {id: ben, name: Ben, role: member, accounts: [{channel: tg, user: "12"}]}
 `
 
-// memberActs lets members ask for commands.
-const memberActs = `agents: [{id: assistant, name: Assistant, default: true, model: m, tools: {by_role: {member: {exec: ask}}}}]`
-
+// actRig is a daemon whose model acts, for Ana and Ben.
 func actRig(t *testing.T, act actTool, extra string) *rig {
 	t.Helper()
 	r := newRig(t, setup{script: acts("rm -rf /tmp/x"), opt: withTools(act), extra: actors + quiet + "\n" + extra})
 	return r
-}
-
-// actRigFor is actRig where members may ask as well.
-func (r *rig) withMembers() {
-	r.t.Helper()
-	text, err := os.ReadFile(r.conf)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	r.write(strings.Replace(string(text), "agents: [{id: assistant, name: Assistant, default: true, model: m}]", memberActs, 1))
-	r.g.Reload()
-	r.logged("configuration reloaded", 1)
 }
 
 func (r *rig) client() *client.Client {
@@ -162,6 +148,8 @@ func TestApprovals(t *testing.T) {
 		"T10_T11_in a group an owners button": decidedInAGroup,
 		"T11_one of fifty answers holds":      oneOfFiftyHolds,
 		"T11_a long one is shown whole":       longQuestionShownWhole,
+		"sent twice, the lost one decides":    askedTwice(0),
+		"sent twice, the lost one is late":    askedTwice(1, 0),
 	})
 }
 
@@ -204,43 +192,54 @@ func deniedAndTold(r *rig) {
 	}
 }
 
-// T11: a member's request is the owner's to decide, where the owner is; the member is told so and cannot decide.
-func TestT11_AMembersRequestIsAskedOfTheOwner(t *testing.T) {
+// What a member asks for is the owner's to decide, and who asks is shown by what cannot be made up.
+func TestT11_T27_AMembersRequestIsAskedOfTheOwner(t *testing.T) {
 	t.Parallel()
 	act := newAct()
-	r := actRig(t, act, "")
-	r.withMembers()
-	ana, ben := r.person(11), r.person(12)
+	r := newRig(t, setup{script: acts("rm -rf /tmp/x"), opt: withTools(act), extra: actors + quiet, access: "{dm: pairing}", agent: ", tools: {by_role: {member: {exec: ask}}}"})
+	ana := r.person(11)
 	r.say(ana, 11, "hello")
 	r.wait(ana, 1)
+	for _, story := range []struct {
+		name string
+		test func(*testing.T, *rig, actTool)
+	}{{"T27_who asks is shown by id and role", whoAsksIsShownByIDAndRole}, {"T11_the owner decides", theOwnerDecidesForAMember}} {
+		t.Run(story.name, func(t *testing.T) {
+			own := *r
+			own.t = t
+			story.test(t, &own, act)
+		})
+	}
+}
+
+// T11: a member's request is the owner's to decide, where the owner is; the member is told so and cannot decide.
+func theOwnerDecidesForAMember(t *testing.T, r *rig, act actTool) {
+	ana, ben := r.person(11), r.person(12)
+	before, ran := len(r.tg.View().Sent(ben.ID)), act.ran.Load()
 	r.say(ben, 12, "act")
+	r.saidAfter(ben, before, "I need a permission for this")
 	q := r.question(ana)
-	r.said(ben, "I need a permission for this")
 	for _, m := range r.tg.View().Sent(ben.ID) {
 		if len(m.Buttons) > 0 {
 			t.Errorf("the member got buttons: %q", m.Text)
 		}
 	}
-	id := r.rows(`SELECT id FROM approvals`)[0]
+	id := r.rows(`SELECT id FROM approvals WHERE state = 'pending'`)[0]
 	r.say(ben, 12, "/approve "+id+" once")
 	r.said(ben, "Only an owner may decide this.")
 	r.tg.Press(ben.ID, 1, user(12), "approval:"+id+":once")
-	if act.ran.Load() != 0 {
+	if act.ran.Load() != ran {
 		t.Fatal("it ran")
 	}
 	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
-	r.said(ben, "acted 1")
+	r.said(ben, fmt.Sprintf("acted %d", ran+1))
 }
 
-// TestT27_WhoAsksIsShownByIdAndRole: a member and a stranger call themselves as the owner is called, and more; wherever the
-// owner reads who asks, id and role stand first.
-func TestT27_WhoAsksIsShownByIdAndRole(t *testing.T) {
-	t.Parallel()
+// T27: a member and a stranger call themselves as the owner is called, and more; wherever the owner reads who asks, id and role
+// stand first.
+func whoAsksIsShownByIDAndRole(t *testing.T, r *rig, _ actTool) {
 	const name = "Ana (pick) Security team pre-approved"
-	r := newRig(t, setup{script: acts("x"), opt: withTools(newAct()), extra: actors + quiet, access: "{dm: pairing}", agent: ", tools: {by_role: {member: {exec: ask}}}"})
 	ana := r.person(11)
-	r.say(ana, 11, "hello")
-	r.wait(ana, 1)
 	chat := func(id int64) telegramtest.Chat { return r.tg.AddPrivate(telegramtest.User{ID: id, First: name}) }
 	ben, eve := chat(12), chat(13)
 	r.tg.Message(telegramtest.In{Chat: ben.ID, From: telegramtest.User{ID: 12, First: name}, Text: "act"})
@@ -286,6 +285,7 @@ func TestT27_WhoAsksIsShownByIdAndRole(t *testing.T) {
 	}
 	r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Deny"))
 	r.said(ana, `Denied by ana (owner) "Ana"`)
+	r.said(ben, "said no")
 }
 
 // T10 and T11: in a group only buttons decide, and only owners' presses.
