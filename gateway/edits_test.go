@@ -17,99 +17,82 @@ import (
 	"parley/tools"
 )
 
-// busy is a rig whose first turn is held; the message that it answers is "first".
-func busy(t *testing.T, n *memNet) (*rig, *hold) {
-	t.Helper()
+// busy has the slot's first turn held; the message that it answers is "first".
+func busy(r *rig) *hold {
 	h := newHold()
-	r := memRig(t, n, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-		extra: "sessions: {queue: {mode: followup}}" + quiet})
-	n.offer(t, dm("ana", "1", "first"))
-	receive(t, h.asked, "the first turn")
-	return r, h
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
+	r.mem.offer(r.t, r.wrote(11, "1", "first"))
+	receive(r.t, h.asked, "the first turn")
+	return h
 }
 
-func TestEditOfWhatIsQueuedReplacesIt(t *testing.T) {
-	t.Parallel()
-	n := newMem()
-	r, h := busy(t, n)
-	second := dm("ana", "2", "sceond")
-	n.offer(t, second)
-	n.offer(t, edited(second, "1", "second"))
+func editReplacesWhatIsQueued(r *rig) {
+	h := busy(r)
+	second := r.wrote(11, "2", "sceond")
+	r.mem.offer(r.t, second)
+	r.mem.offer(r.t, edited(second, "1", "second"))
 	close(h.open)
-	if got := memTexts(n.wait(t, "ana", 2)); !slices.Equal(got, []string{"echo: first", "echo: second"}) {
-		t.Errorf("answers %q", got)
+	if got := r.sent(11, 2); !slices.Equal(got, []string{"echo: first", "echo: second"}) {
+		r.t.Errorf("answers %q", got)
 	}
-	if got := r.rows(`SELECT kind, state, text FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"message|answered|first", "message|answered|second", "edit|noted|second"}) {
-		t.Errorf("inputs %q", got)
+	want := []string{"message|answered|first", "message|answered|second", "edit|noted|second"}
+	if got := r.rows(`SELECT kind, state, text FROM inputs ORDER BY seq`); !slices.Equal(got, want) {
+		r.t.Errorf("inputs %q", got)
 	}
 }
 
-func TestDeleteOfWhatIsQueuedCancelsIt(t *testing.T) {
-	t.Parallel()
-	n := newMem()
-	r, h := busy(t, n)
-	second := dm("ana", "2", "second")
-	n.offer(t, second)
-	n.offer(t, deleted(second))
-	n.offer(t, dm("ana", "3", "third"))
+func deletionCancelsWhatIsQueued(r *rig) {
+	h := busy(r)
+	second := r.wrote(11, "2", "second")
+	r.mem.offer(r.t, second)
+	r.mem.offer(r.t, deleted(second))
+	r.mem.offer(r.t, r.wrote(11, "3", "third"))
 	close(h.open)
-	if got := memTexts(n.wait(t, "ana", 2)); !slices.Equal(got, []string{"echo: first", "echo: third"}) {
-		t.Errorf("answers %q", got)
+	if got := r.sent(11, 2); !slices.Equal(got, []string{"echo: first", "echo: third"}) {
+		r.t.Errorf("answers %q", got)
 	}
 	if got := r.rows(`SELECT state FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"answered", "cancelled", "noted", "answered"}) {
-		t.Errorf("inputs %q", got)
+		r.t.Errorf("inputs %q", got)
 	}
 }
+
+func editedToApples(in channels.Inbound) channels.Inbound { return edited(in, "1", "apples instead") }
 
 // What a turn has taken is told to it at the next boundary, whatever the queue mode is for new messages.
-func TestEditAndDeleteOfWhatIsTakenAreSteeredIn(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		change func(channels.Inbound) channels.Inbound
-		says   string
-	}{
-		{"edit", func(in channels.Inbound) channels.Inbound { return edited(in, "1", "apples instead") }, "(I edited my message. It now says:) apples instead"},
-		{"delete", deleted, "(I deleted my message.)"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			g, n := newGate(), newMem()
-			r := memRig(t, n, setup{script: throughGate, opt: withTools(g.tool()), extra: "sessions: {queue: {mode: followup}}" + quiet})
-			first := dm("ana", "1", "work on pears")
-			n.offer(t, first)
-			receive(t, g.called, "the tool call")
-			n.offer(t, c.change(first))
-			close(g.open)
-			n.wait(t, "ana", 1)
-			bodies := r.llm.Bodies()
-			if len(bodies) != 2 || !strings.Contains(bodies[1], c.says) {
-				t.Errorf("%d model calls; the second must hold %q", len(bodies), c.says)
-			}
-			n.offer(t, dm("ana", "2", "next"))
-			n.wait(t, "ana", 2)
-			if got := r.rows(`SELECT state FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"answered", "answered", "answered"}) {
-				t.Errorf("inputs %q", got)
-			}
-		})
+func changeIsSteeredIn(change func(channels.Inbound) channels.Inbound, says string) func(*rig) {
+	return func(r *rig) {
+		r.answers(throughGate)
+		first := r.wrote(11, "1", "work on pears")
+		r.mem.offer(r.t, first)
+		receive(r.t, r.slot.gate.called, "the tool call")
+		r.mem.offer(r.t, change(first))
+		close(r.slot.gate.open)
+		r.sent(11, 1)
+		bodies := r.bodies()
+		if len(bodies) != 2 || !strings.Contains(bodies[1], says) {
+			r.t.Errorf("%d model calls; the second must hold %q", len(bodies), says)
+		}
+		r.mem.offer(r.t, r.wrote(11, "2", "next"))
+		r.sent(11, 2)
+		if got := r.rows(`SELECT state FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"answered", "answered", "answered"}) {
+			r.t.Errorf("inputs %q", got)
+		}
 	}
 }
 
-func TestEditAndDeleteOfWhatWasAnsweredAreOnlyNoted(t *testing.T) {
-	t.Parallel()
-	n := newMem()
-	r := memRig(t, n, setup{extra: quiet})
-	first := dm("ana", "1", "first")
-	n.offer(t, first)
-	n.wait(t, "ana", 1)
-	n.offer(t, edited(first, "1", "another"))
-	n.offer(t, deleted(first))
-	n.offer(t, dm("ana", "2", "second"))
-	if got := memTexts(n.wait(t, "ana", 2)); !slices.Equal(got, []string{"echo: first", "echo: second"}) {
-		t.Errorf("answers %q", got)
+func changeOfWhatWasAnsweredIsNoted(r *rig) {
+	first := r.wrote(11, "1", "first")
+	r.mem.offer(r.t, first)
+	r.sent(11, 1)
+	r.mem.offer(r.t, edited(first, "1", "another"))
+	r.mem.offer(r.t, deleted(first))
+	r.mem.offer(r.t, r.wrote(11, "2", "second"))
+	if got := r.sent(11, 2); !slices.Equal(got, []string{"echo: first", "echo: second"}) {
+		r.t.Errorf("answers %q", got)
 	}
-	if got := r.rows(`SELECT kind, state FROM inputs ORDER BY seq`); !slices.Equal(got, []string{"message|answered", "edit|noted", "delete|noted", "message|answered"}) {
-		t.Errorf("inputs %q", got)
+	want := []string{"message|answered", "edit|noted", "delete|noted", "message|answered"}
+	if got := r.rows(`SELECT kind, state FROM inputs ORDER BY seq`); !slices.Equal(got, want) {
+		r.t.Errorf("inputs %q", got)
 	}
 }
 
@@ -151,63 +134,56 @@ func editIsNoCommand(r *rig) {
 }
 
 // T08: an event about another person's message changes nothing, queued or taken, whatever its sender is called.
-func TestT08_EditsAndDeletesByOthersChangeNothing(t *testing.T) {
-	t.Parallel()
-	h, n := newHold(), newMem()
-	r := memRig(t, n, setup{script: func(q *llmtest.Request) llmtest.Reply { return h.reply(t, q.LastUser(), llmtest.Echo(q)) },
-		extra: "sessions: {queue: {mode: followup}}" + quiet})
-	mention := func(in channels.Inbound) channels.Inbound {
-		in.Mentioned = true
-		return in
-	}
-	first := mention(inbound(channels.Group, "team", "ana", "1", "first"))
-	second := mention(inbound(channels.Group, "team", "ana", "2", "second"))
-	n.offer(t, first)
-	receive(t, h.asked, "the first turn")
-	n.offer(t, second)
-	for i, by := range []channels.Sender{{User: "ben", Name: "ben"}, {User: "mallory", Name: "ana"}} {
+func changesByOthersChangeNothing(r *rig) {
+	h := newHold()
+	r.answers(func(q *llmtest.Request) llmtest.Reply { return h.reply(r.t, q.LastUser(), llmtest.Echo(q)) })
+	first, second := r.wroteIn(21, 11, "1", "first"), r.wroteIn(21, 11, "2", "second")
+	r.mem.offer(r.t, first)
+	receive(r.t, h.asked, "the first turn")
+	r.mem.offer(r.t, second)
+	for i, by := range []channels.Sender{{User: channels.UserID(r.peer(12)), Name: "P" + r.peer(12)}, {User: "mallory", Name: first.From.Name}} {
 		for _, target := range []channels.Inbound{first, second} {
 			e, d := edited(target, "x"+string(rune('a'+i)), "/stop everything"), deleted(target)
 			e.From, d.From = by, by
 			d.Key += string(by.User)
-			n.offer(t, e, d)
+			r.mem.offer(r.t, e, d)
 		}
 	}
 	close(h.open)
-	got := memTexts(n.wait(t, "team", 2))
+	got := r.sent(21, 2)
 	if !strings.HasSuffix(got[0], "first") || !strings.HasSuffix(got[1], "second") {
-		t.Errorf("answers %q", got)
+		r.t.Errorf("answers %q", got)
 	}
-	for _, b := range r.llm.Bodies() {
+	for _, b := range r.bodies() {
 		if strings.Contains(b, "stop everything") || strings.Contains(b, "I deleted") {
-			t.Error("another person's edit reached the turn")
+			r.t.Error("another person's edit reached the turn")
 		}
 	}
-	if got := r.rows(`SELECT DISTINCT state FROM inputs WHERE kind <> 'message'`); !slices.Equal(got, []string{"noted"}) {
-		t.Errorf("edits and deletes by others are %q", got)
+	if got := r.rows(`SELECT state, count(*) FROM inputs WHERE kind <> 'message' GROUP BY state`); !slices.Equal(got, []string{"noted|8"}) {
+		r.t.Errorf("edits and deletes by others are %q", got)
 	}
 }
 
 // Who corrects a message at once has the correction answered, not the slip.
-func TestEditRightBehindItsMessageIsAnswered(t *testing.T) {
-	t.Parallel()
-	n := newMem()
+func editRightBehindIsAnswered(r *rig) {
 	h := newHold()
-	r := memRig(t, n, setup{script: func(q *llmtest.Request) llmtest.Reply {
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
 		if strings.Contains(q.LastUser(), "It now says") {
 			return llmtest.Echo(q)
 		}
-		return h.reply(t, q.LastUser(), llmtest.Echo(q))
-	}, extra: "sessions: {queue: {mode: followup, debounce: 1m}}" + quiet})
-	first := dm("ana", "1", "two pears")
-	n.offer(t, first)
-	receive(t, h.asked, "the turn")
-	n.offer(t, edited(first, "1", "two apples"))
-	if got := n.wait(t, "ana", 1)[0].Text; !strings.Contains(got, "two apples") {
-		t.Errorf("answer %q", got)
+		return h.reply(r.t, q.LastUser(), llmtest.Echo(q))
+	})
+	r.mem.offer(r.t, r.wrote(11, "0", "/queue followup debounce:1m"))
+	r.sent(11, 1)
+	first := r.wrote(11, "1", "two pears")
+	r.mem.offer(r.t, first)
+	receive(r.t, h.asked, "the turn")
+	r.mem.offer(r.t, edited(first, "1", "two apples"))
+	if got := r.sent(11, 2)[1]; !strings.Contains(got, "two apples") {
+		r.t.Errorf("answer %q", got)
 	}
 	close(h.open)
-	r.stored("inputs", `SELECT state, count(DISTINCT run_id), count(*) FROM inputs GROUP BY state`, "answered|1|2")
+	r.stored("inputs", `SELECT state, count(DISTINCT run_id), count(*) FROM inputs WHERE mode <> 'command' GROUP BY state`, "answered|1|2")
 }
 
 // talk is a conversation on a network in which somebody edits and deletes what they wrote.

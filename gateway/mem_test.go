@@ -27,6 +27,7 @@ type memNet struct {
 	find    func(channels.Post) (channels.MessageID, bool, bool, error)
 
 	mu    sync.Mutex
+	rooms map[string]func(channels.Post) error // fail, of one peer each
 	in    channels.Intake
 	up    chan struct{}
 	grew  chan struct{}
@@ -49,7 +50,7 @@ type memPost struct {
 }
 
 func newMem() *memNet {
-	return &memNet{traits: channels.Traits{Dialect: channels.Markdown}, up: make(chan struct{}), grew: make(chan struct{})}
+	return &memNet{traits: channels.Traits{Dialect: channels.Markdown}, rooms: map[string]func(channels.Post) error{}, up: make(chan struct{}), grew: make(chan struct{})}
 }
 
 // memChannel is what one gateway sees of the network; a restarted one gets another.
@@ -94,6 +95,11 @@ func (c memChannel) Send(_ context.Context, p channels.Post) (channels.MessageID
 	defer n.tell()
 	if n.fail != nil {
 		if err := n.fail(p); err != nil {
+			return "", err
+		}
+	}
+	if judge := n.rooms[string(p.To.Peer)]; judge != nil {
+		if err := judge(p); err != nil {
 			return "", err
 		}
 	}
@@ -144,6 +150,13 @@ func (c memFinder) Find(_ context.Context, p channels.Post, _ time.Time) (channe
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
 	return c.n.find(p)
+}
+
+// judges has a function judge what is sent to one peer, as fail does for all.
+func (n *memNet) judges(peer string, f func(channels.Post) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rooms[peer] = f
 }
 
 func (n *memNet) remove(id channels.MessageID) {
@@ -259,6 +272,11 @@ func deleted(in channels.Inbound) channels.Inbound {
 // memRig is a rig with the network beside Telegram.
 func memRig(t *testing.T, n *memNet, s setup) *rig {
 	t.Helper()
+	return newRig(t, n.beside(s))
+}
+
+// beside adds the network to what a test sets up.
+func (n *memNet) beside(s setup) setup {
 	change := s.opt
 	s.opt = func(o *gateway.Options) {
 		n.with(o)
@@ -266,9 +284,33 @@ func memRig(t *testing.T, n *memNet, s setup) *rig {
 			change(o)
 		}
 	}
-	s.more = ", {name: mem, type: mem, access: " + s.access + "}"
-	if s.access == "" {
-		s.more = ", {name: mem, type: mem, access: {dm: open, groups: open, require_mention: true}}"
+	access := s.access
+	if access == "" {
+		access = "{dm: open, groups: open, require_mention: true}"
 	}
-	return newRig(t, s)
+	s.mem, s.more = n, s.more+", {name: mem, type: mem, access: "+access+"}"
+	return s
+}
+
+// peer is a person or a room of the network in memory, of the slot if there is one.
+func (r *rig) peer(n int64) string { return strconv.FormatInt(r.id(n), 10) }
+
+// wrote is a direct message there.
+func (r *rig) wrote(from int64, id, text string) channels.Inbound {
+	in := dm(r.peer(from), id, text)
+	in.From.Name = "P" + r.peer(from)
+	return in
+}
+
+// wroteIn is a message there that mentions the bot, in a group.
+func (r *rig) wroteIn(group, from int64, id, text string) channels.Inbound {
+	in := inbound(channels.Group, r.peer(group), r.peer(from), id, text)
+	in.From.Name, in.Mentioned = "P"+r.peer(from), true
+	return in
+}
+
+// sent waits until a person has n messages there, and returns their texts.
+func (r *rig) sent(to int64, n int) []string {
+	r.t.Helper()
+	return memTexts(r.mem.wait(r.t, r.peer(to), n))
 }

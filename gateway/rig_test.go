@@ -31,7 +31,8 @@ type rig struct {
 	conf string
 	log  *stage.Log
 	g    *gateway.Gateway
-	slot *slot // of a daemon that tests share; nil: this one is the test's own
+	mem  *memNet // a network in memory beside Telegram; nil: there is none
+	slot *slot   // of a daemon that tests share; nil: this one is the test's own
 }
 
 func TestMain(m *testing.M) {
@@ -51,6 +52,7 @@ type setup struct {
 	extra  string
 	limits bool   // Telegram's flood limits
 	more   string // further items of channels
+	mem    *memNet
 	agent  string // further keys of the agent, each with a comma before it
 	models string // further models, each with a comma before it
 	opt    func(*gateway.Options)
@@ -70,7 +72,7 @@ func newRig(t *testing.T, s setup) *rig {
 	if s.access == "" {
 		s.access = "{dm: open, groups: open, require_mention: true}"
 	}
-	r := &rig{t: t, dir: t.TempDir(), log: &stage.Log{}}
+	r := &rig{t: t, dir: t.TempDir(), log: &stage.Log{}, mem: s.mem}
 	r.tg = telegramtest.Start(t, telegramtest.Options{NoLimits: !s.limits})
 	r.llm = llmtest.Start(t, s.script)
 	r.url = r.llm.URL

@@ -338,3 +338,8 @@ func (s *slot) own(ctx context.Context, db *sql.Conn) error {
 	}
 	return nil
 }
+
+// baseOf is where the ids begin that a test will have to itself.
+func baseOf(tests map[string]func(*rig), name string) int64 {
+	return slotSize * int64(1+slices.Index(slices.Sorted(maps.Keys(tests)), name))
+}

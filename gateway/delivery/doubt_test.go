@@ -85,9 +85,9 @@ func TestR05_ANetworkThatKnowsIsNotSentARepeat(t *testing.T) {
 		want  []string
 		parts []string
 	}{
-		{"surely absent", func(n *memNet) { n.send, n.find = first(1, errCut), answers("", false, true, nil) },
+		{"surely absent", func(n *memNet) { n.send, n.find = first(1, errors.New("cut")), answers("", false, true, nil) },
 			[]string{"one"}, []string{"sent 2"}},
-		{"it is there", func(n *memNet) { n.lose, n.find = first(1, errCut), answers("7", true, true, nil) },
+		{"it is there, by its token", func(n *memNet) { n.lose, n.find = first(1, errCut), n.byToken },
 			[]string{"one"}, []string{"sent 1"}},
 		{"it cannot tell", func(n *memNet) { n.lose, n.find = first(1, errCut), answers("", false, false, nil) },
 			[]string{"one", marked + "one"}, []string{"sent 2"}},

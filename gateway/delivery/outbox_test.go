@@ -80,6 +80,9 @@ func TestR05_UnsendableAnswerIsSaidInOneSentence(t *testing.T) {
 		w.answer("1", "one", "two")
 		w.want("told", w.wait(0), "I have an answer but could not deliver it here (run run).")
 		w.want("state", w.states("1"), "dead 1", "cancelled 0")
+		if o, err := w.db.OutboundByKey("1"); err != nil || !strings.Contains(o.Parts[0].Error, "no such words here") {
+			w.t.Errorf("the dead part says %q, %v", o.Parts[0].Error, err)
+		}
 	})
 }
 

@@ -204,6 +204,14 @@ func (n *memNet) sent(token string) (id channels.MessageID, ok bool) {
 	return id, ok && n.traits.Idempotent
 }
 
+// byToken finds what arrived, as a network does that keeps tokens.
+func (n *memNet) byToken(p channels.Post) (id channels.MessageID, found, sure bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, found = n.known[p.Token]
+	return id, found, true, nil
+}
+
 func (n *memNet) arrived(token, text string) channels.MessageID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
