@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 
@@ -42,6 +43,9 @@ func (b *lateBox) Probe(ctx context.Context) sandbox.Report {
 
 func (b *lateBox) Last() sandbox.Report { b.mu.Lock(); defer b.mu.Unlock(); return b.last }
 
+// lines are the commands that ran.
+func (b *lateBox) lines() []string { b.mu.Lock(); defer b.mu.Unlock(); return slices.Clone(b.ran) }
+
 func (b *lateBox) Tier() sandbox.Tier {
 	if r := b.Last(); r.Done {
 		return r.Tier
@@ -59,53 +63,65 @@ func (b *lateBox) Run(_ context.Context, c sandbox.Command) (sandbox.Outcome, er
 	return sandbox.Outcome{Output: []byte("hello from inside\n")}, nil
 }
 
-// A message right after the start finds a sandbox that is still being tried: its command waits, is asked about when it
-// can run, and runs.
-func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		exec   string
-		report sandbox.Report
-		said   string
-	}{
-		"proven, allowed": {"allow", sandbox.Report{Done: true, Tier: sandbox.TierNS}, "hello from inside"},
-		"proven, asked":   {"ask", sandbox.Report{Done: true, Tier: sandbox.TierNS}, "hello from inside"},
-		"refused":         {"ask", sandbox.Report{Done: true, Tier: sandbox.TierNone, Reasons: []string{"the kernel gives no namespaces"}}, "the kernel gives no namespaces"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			box := newLateBox()
-			r := newRig(t, setup{script: llmtest.TurnOf(llmtest.Act("exec", "command", "echo hello")), agent: ", tools: {exec: " + c.exec + "}", opt: withSandbox(box), extra: actors + quiet})
-			ana := r.person(11)
-			r.say(ana, 11, "say hello")
-			r.stored("the call stands and has not begun", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|planned")
-			if asked := r.rows(`SELECT id FROM approvals`); len(asked) > 0 || len(box.ran) > 0 {
-				t.Errorf("asked %v, ran %v", asked, box.ran)
-			}
-			box.ends(c.report)
-			if name == "proven, asked" {
-				q := r.question(ana)
-				r.tg.Press(ana.ID, q.ID, user(11), button(t, q, "Once"))
-			}
-			r.said(ana, c.said)
-		})
-	}
-}
-
-func TestStopEndsAWaitForTheSandbox(t *testing.T) {
-	t.Parallel()
-	box := newLateBox()
-	r := newRig(t, setup{script: llmtest.TurnOf(llmtest.Act("exec", "command", "echo hello")), agent: ", tools: {exec: allow}", opt: withSandbox(box),
-		extra: actors + "replies: {typing_after: 20ms, placeholder_after: 20ms}"})
+// waits has the slot's agent want to run a command, which does not begin while the sandbox is being tried.
+func (b *lateBox) waits(r *rig, command string) telegramtest.Chat {
+	r.t.Helper()
+	r.answers(llmtest.TurnOf(llmtest.Act("exec", "command", command)))
 	ana := r.person(11)
 	r.say(ana, 11, "say hello")
-	r.stored("the call stands", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|planned")
-	r.until("a sign of it", func(v telegramtest.View) bool { return len(v.Sent(ana.ID)) > 0 })
-	r.say(ana, 11, "/stop")
-	r.stored("it ends", `SELECT state FROM runs`, "user_stopped")
-	r.stored("the call", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|cancelled")
-	box.ends(sandbox.Report{Done: true, Tier: sandbox.TierNS})
-	if len(box.ran) > 0 {
-		t.Errorf("ran %v", box.ran)
+	r.stored("the call stands and has not begun", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|planned")
+	if asked := r.rows(`SELECT id FROM approvals`); len(asked) > 0 || len(b.lines()) > 0 {
+		r.t.Errorf("asked %v, ran %v", asked, b.lines())
 	}
+	return ana
+}
+
+// A message right after the start finds a sandbox that is still being tried: its command waits, is asked about when it
+// can run, and runs; a stop ends the wait.
+func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
+	t.Parallel()
+	const ask = ", tools: {exec: ask}"
+	allow := own{agent: ", tools: {exec: allow}"}
+	const early = "replies: {typing_after: 20ms, placeholder_after: 20ms}"
+	box, waiting := newLateBox(), sync.WaitGroup{}
+	tests := map[string]func(*rig){
+		"proven, allowed": func(r *rig) {
+			ana := box.waits(r, "echo allowed")
+			waiting.Done()
+			r.said(ana, "hello from inside")
+		},
+		"proven, asked": func(r *rig) {
+			ana := box.waits(r, "echo asked")
+			waiting.Done()
+			q := r.question(ana)
+			r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Once"))
+			r.said(ana, "hello from inside")
+		},
+		"stopped": func(r *rig) {
+			ana := box.waits(r, "echo stopped")
+			r.until("a sign of it", func(v telegramtest.View) bool { return len(v.Sent(ana.ID)) > 0 })
+			r.say(ana, 11, "/stop")
+			r.stored("it ends", `SELECT state FROM runs`, "user_stopped")
+			r.stored("the call", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|cancelled")
+			waiting.Done()
+		},
+	}
+	waiting.Add(len(tests))
+	go func() {
+		waiting.Wait()
+		box.ends(sandbox.Report{Done: true, Tier: sandbox.TierNS})
+	}()
+	together(t, setup{opt: withSandbox(box), extra: early, agent: ask, own: map[string]own{"proven, allowed": allow, "stopped": allow}}, tests)
+	if ran := slices.Sorted(slices.Values(box.lines())); !slices.Equal(ran, []string{"echo allowed", "echo asked"}) {
+		t.Errorf("ran %q", ran)
+	}
+	refused := newLateBox()
+	together(t, setup{opt: withSandbox(refused), extra: quiet, agent: ask}, map[string]func(*rig){"refused": func(r *rig) {
+		ana := refused.waits(r, "echo refused")
+		refused.ends(sandbox.Report{Done: true, Tier: sandbox.TierNone, Reasons: []string{"the kernel gives no namespaces"}})
+		r.said(ana, "the kernel gives no namespaces")
+		if ran := refused.lines(); len(ran) > 0 {
+			r.t.Errorf("ran %q", ran)
+		}
+	}})
 }
