@@ -187,7 +187,7 @@ func lostWakeUp(s *seat) {
 	if _, _, err := s.g.store.Decide(verdict); err != nil {
 		s.t.Fatal(err)
 	}
-	over := time.After(20 * time.Second)
+	over := time.After(time.Minute)
 	for {
 		s.g.turns.Sweep(nil) // again, as the question is sent while its pass still ends
 		select {

@@ -58,7 +58,7 @@ func waitingCommandsAreBounded(s *seat) {
 	s.hear(s.says("7", "1", "one"))
 	s.next()
 	key, lanes := s.query(`SELECT key FROM sessions`)[0], s.g.turns.Lanes()
-	limit, look := time.After(20*time.Second), time.NewTicker(time.Millisecond)
+	limit, look := time.After(time.Minute), time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for !lanes.Reserve(key, "x") { // as a turn that is just beginning; the first one ends after its answer is out
 		select {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"parley/channels/discord/discordtest"
 )
@@ -23,7 +22,7 @@ func TestT10_DiscordsCommandsAndApprovals(t *testing.T) {
 		extra: fmt.Sprintf(`people: [{id: ana, role: owner, accounts: [{channel: dc, user: "%s"}]}]`, anaOnDiscord) + quiet})
 	see := func(t *testing.T, what string, cond func() bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
 		defer cancel()
 		if err := s.WaitFor(ctx, cond); err != nil {
 			t.Fatalf("%s: %v", what, err)

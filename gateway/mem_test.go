@@ -199,7 +199,7 @@ func (n *memNet) try(t *testing.T, list ...channels.Inbound) error {
 // until blocks until what was sent is as the condition wants it.
 func (n *memNet) until(t *testing.T, what string, cond func([]memPost) bool) []memPost {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waitLimit)
 	for {
 		n.mu.Lock()
 		posts, grew := slices.Clone(n.posts), n.grew

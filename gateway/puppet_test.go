@@ -121,7 +121,7 @@ func (p *puppet) next() string {
 	select {
 	case post := <-p.sent:
 		return post.Plain
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		p.t.Fatal("nothing was sent")
 		return ""
 	}

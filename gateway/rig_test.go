@@ -21,6 +21,9 @@ import (
 	"parley/tools/sandbox"
 )
 
+// waitLimit is how long a test waits for what must come: what has not come by then will not, on a machine of any load.
+const waitLimit = time.Minute
+
 // rig is a whole daemon as a value, between a fake Telegram and a scripted model.
 type rig struct {
 	t    *testing.T
@@ -151,7 +154,7 @@ func (r *rig) say(chat telegramtest.Chat, from int64, text string) int64 {
 // wait blocks until the chat has seen n messages of the bot whose last text is complete, and returns them.
 func (r *rig) wait(chat telegramtest.Chat, n int) []telegramtest.Message {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 	defer cancel()
 	got, err := r.tg.WaitSent(ctx, chat.ID, n)
 	if err != nil {
@@ -163,7 +166,7 @@ func (r *rig) wait(chat telegramtest.Chat, n int) []telegramtest.Message {
 // until blocks until the condition holds on the network's side.
 func (r *rig) until(what string, cond func(telegramtest.View) bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 	defer cancel()
 	if err := r.tg.WaitFor(ctx, cond); err != nil {
 		r.t.Fatalf("%s: %v", what, err)

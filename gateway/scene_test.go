@@ -99,7 +99,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(waitLimit):
 		t.Fatalf("%s: nothing came", what)
 		panic("unreachable")
 	}
@@ -124,7 +124,7 @@ func (r *rig) logged(text string, n int) {
 	if r.slot != nil {
 		n += strings.Count(r.slot.before, text)
 	}
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 	defer cancel()
 	if err := r.log.Wait(ctx, text, n); err != nil {
 		r.t.Fatal(err)
@@ -184,7 +184,7 @@ func (r *rig) stored(what, query string, want ...string) {
 	r.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waitLimit)
 	for {
 		got := r.rows(query)
 		if slices.Equal(got, want) {

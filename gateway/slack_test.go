@@ -40,7 +40,7 @@ func newSlackRig(t *testing.T, script llmtest.Script, extra string, channels ...
 // seen blocks until the condition holds on Slack's side.
 func (r *slackRig) seen(what string, cond func(slacktest.View) bool) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 	defer cancel()
 	if err := r.s.WaitFor(ctx, cond); err != nil {
 		r.t.Fatalf("%s: %v", what, err)
