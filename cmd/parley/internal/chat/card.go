@@ -141,7 +141,7 @@ func outcome(q printer.Permission) string {
 	case q.State == "approved" && q.Grant == "session":
 		text = "allowed in this session"
 	}
-	if q.Via != "" && !slices.Contains([]string{"cli", "api", "expiry", "message", "stop", "gateway"}, q.Via) {
+	if q.Via != "" && !slices.Contains([]string{"cli", "expiry", "message", "stop", "gateway"}, q.Via) {
 		text += ", on " + q.Via
 	}
 	if q.Reason != "" {
