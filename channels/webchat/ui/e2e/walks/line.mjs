@@ -42,6 +42,20 @@ export default {
     await until('after a reload', async () => await mine(page).count() === 3 && await answers(page).count() === 3)
   },
 
+  // What draws a conversation comes behind the composer, and is asked for again when it does not come.
+  async 'the page is cut off while it loads'(w) {
+    await w.start()
+    const signedIn = await w.signedIn()
+    const page = await w.page({ context: signedIn.context() })
+    let cut = true
+    await page.route(/\/assets\/conversation-view-/, route => (cut ? route.abort() : route.continue()))
+    await page.goto(w.base)
+    await send(page, 'Hello')
+    await page.getByRole('status', { name: 'Loading the conversation' }).waitFor()
+    cut = false
+    await answered(page, 'You said: Hello')
+  },
+
   async 'offline'(w) {
     await w.start()
     const page = await w.signedIn()
