@@ -61,8 +61,9 @@ export default {
     const page = await w.signedIn()
     await send(page, 'Hello')
     await answered(page, 'You said: Hello')
+    await w.kill() // first: Chromium keeps an open socket open when it is made offline, and may then leave its end unread
+    await page.getByText('What you write is kept, and sent later.').waitFor()
     await page.context().setOffline(true)
-    await w.kill() // the browser keeps an open socket open
     await page.getByText('You are offline.').waitFor()
     await page.getByText('Offline: what you send waits here').waitFor()
     await send(page, 'One from the train')
