@@ -111,6 +111,28 @@ func TestR05_ANetworkThatKnowsIsNotSentARepeat(t *testing.T) {
 	}
 }
 
+// R05: a repeat that the network refuses for good stays marked, so that whoever retries it repeats it marked.
+func TestR05_ADeadRepeatStaysMarked(t *testing.T) {
+	t.Parallel()
+	sends := 0
+	inBubble(t, func(n *memNet) {
+		n.lose = first(1, errCut)
+		n.send = func(channels.Post) error {
+			if sends++; sends == 2 {
+				return &channels.Error{Class: channels.PeerGone, Err: errors.New("gone")}
+			}
+			return nil
+		}
+	}, func(t *testing.T, w *world) {
+		w.answer("1", "one")
+		w.want("sent", w.wait(time.Hour), "one")
+		o, err := w.db.OutboundByKey("1")
+		if p := o.Parts[0]; err != nil || p.State != workspace.PartDead || p.Doubt != workspace.DoubtMarked {
+			t.Errorf("it is %s, %q, %v", p.State, p.Doubt, err)
+		}
+	})
+}
+
 // A question is asked twice rather than never, with its buttons and without a mark; a placeholder carries no answer.
 func TestQuestionsAndPlaceholdersAreRepeatedUnmarked(t *testing.T) {
 	t.Parallel()

@@ -185,7 +185,11 @@ func (d *Outbox) dead(r *room, o *workspace.Outbound, p *workspace.Part, err err
 		notice = undelivered(o)
 	}
 	move := store.Move{Part: *p}
-	if !errors.As(err, &move.Doubt) {
+	switch {
+	case errors.As(err, &move.Doubt):
+	case p.Doubt == workspace.DoubtMarked: // what it repeats may be there: a retry is marked too
+		move.Doubt = workspace.DoubtMarked
+	default:
 		move.Error = d.short(err)
 	}
 	out, storeErr := d.Store.Dead(move, notice)

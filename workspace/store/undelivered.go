@@ -113,8 +113,12 @@ func behind(parts []workspace.Part, dead int) []Span {
 }
 
 // repeated is the doubt of a part that goes out again: if it may have been sent, it says so. Where only its placeholder may have
-// been, it repeats nothing, and the placeholder is still to be edited.
+// been, it repeats nothing, and the placeholder is still to be edited. Of a dead first part without an id nobody knows any more whether
+// it had a placeholder: words of the network stand in place of the doubt.
 func repeated(p workspace.Part) workspace.Doubt {
+	if p.Doubt == "" && p.State == workspace.PartDead && p.N == 0 && p.RemoteID == "" && p.Blob == "" {
+		return workspace.DoubtPlaceholder
+	}
 	if p.Doubt == "" || p.Doubt == workspace.DoubtPlaceholder {
 		return p.Doubt
 	}
