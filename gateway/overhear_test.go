@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"strings"
-	"testing"
 
 	"parley/channels"
 )
@@ -30,51 +29,46 @@ func quotesOverARestart(r *rig) {
 	}
 }
 
-// What somebody took back, or put in other words, before it was quoted: neither memory nor the journal hands the old
-// words to a model.
-func TestT08_RemarkThatWasTakenBackIsNotQuoted(t *testing.T) {
-	t.Parallel()
-	for _, again := range []bool{false, true} { // with a start in between: from the journal
-		n := newMem()
-		r := memRig(t, n, setup{extra: quiet})
-		remark := func(id, text string) channels.Inbound {
-			in := inbound(channels.Group, "team", "ana", id, text)
-			n.offer(t, in)
-			return in
-		}
-		ask := func(id string) string {
-			t.Helper()
-			in := inbound(channels.Group, "team", "ben", id, "what did she say?")
-			in.Mentioned = true
-			before := len(n.have("team"))
-			n.offer(t, in)
-			n.wait(t, "team", before+1)
-			bodies := r.llm.Bodies()
-			return bodies[len(bodies)-1]
-		}
-		ask("1")
-		gone, other := remark("2", "my number is 555-1234"), remark("3", "the door code is 0000")
-		remark("4", "we meet at nine")
-		byModerator := deleted(gone)
-		byModerator.From = channels.Sender{User: "mallory"}
-		n.offer(t, byModerator, edited(other, "1", "there is a door code"))
-		if again {
-			r.halt()
-			r.start(n.with)
-		}
-		got := ask("5")
-		if strings.Contains(got, "555-1234") || strings.Contains(got, "0000") {
-			t.Errorf("after a start %t: what was taken back is quoted", again)
-		}
-		if strings.Count(got, "there is a door code") != 1 || strings.Count(got, "we meet at nine") != 1 {
-			t.Errorf("after a start %t: what was left is not quoted once", again)
-		}
-		if rows := r.rows(`SELECT count(*) FROM inputs WHERE text LIKE '%555-1234%'`); rows[0] != "0" {
-			t.Errorf("the words are still in %s inputs", rows[0])
-		}
-		got = ask("6")
-		if _, asked, _ := strings.Cut(got, "## Now"); strings.Contains(asked, "we meet at nine") {
-			t.Errorf("quoted again: %s", asked)
-		}
+// What somebody took back, or put in other words, before it was quoted: neither memory nor, after a restart, the journal
+// hands the old words to a model.
+func takenBackIsNotQuoted(r *rig, again bool) {
+	const group, ana, ben = -5001, 31, 32
+	n := r.mem
+	remark := func(id, text string) channels.Inbound {
+		in := r.wroteIn(group, ana, id, text)
+		in.Mentioned = false
+		n.offer(r.t, in)
+		return in
+	}
+	ask := func(id string) string {
+		r.t.Helper()
+		before := len(n.have(r.peer(group)))
+		n.offer(r.t, r.wroteIn(group, ben, id, "what did she say?"))
+		r.sent(group, before+1)
+		bodies := r.bodies()
+		return bodies[len(bodies)-1]
+	}
+	ask("1")
+	gone, other := remark("2", "my number is 555-1234"), remark("3", "the door code is 0000")
+	remark("4", "we meet at nine")
+	byModerator := deleted(gone)
+	byModerator.From = channels.Sender{User: "mallory"}
+	n.offer(r.t, byModerator, edited(other, "1", "there is a door code"))
+	if again {
+		r.restart()
+	}
+	got := ask("5")
+	if strings.Contains(got, "555-1234") || strings.Contains(got, "0000") {
+		r.t.Error("what was taken back is quoted")
+	}
+	if strings.Count(got, "there is a door code") != 1 || strings.Count(got, "we meet at nine") != 1 {
+		r.t.Error("what was left is not quoted once")
+	}
+	if rows := r.rows(`SELECT count(*) FROM inputs WHERE text LIKE '%555-1234%'`); rows[0] != "0" {
+		r.t.Errorf("the words are still in %s inputs", rows[0])
+	}
+	got = ask("6")
+	if _, asked, _ := strings.Cut(got, "## Now"); strings.Contains(asked, "we meet at nine") {
+		r.t.Errorf("quoted again: %s", asked)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels"
@@ -139,89 +138,6 @@ func goodConfigurationHolds(r *rig, h *hold) {
 	r.write(good)
 	r.g.Reload()
 	r.logged("configuration reloaded", reloaded+3)
-}
-
-// R10: what a clock that jumps does, on one daemon; each test puts it back.
-func TestR10_ClockJumps(t *testing.T) {
-	t.Parallel()
-	const year = 365 * 24 * time.Hour
-	c := &clock{}
-	tests := map[string]func(*rig){
-		"a retry does not wait for a clock that went back": func(r *rig) { retryDoesNotWait(r, c) },
-		"wrong from the start":                             func(r *rig) { clockIsWrongFromTheStart(r, c) },
-	}
-	for _, jump := range []time.Duration{time.Hour, -time.Hour, 10 * year, -10 * year} {
-		tests["it jumps by "+jump.String()] = func(r *rig) { jumpLosesNothing(r, c, jump) }
-	}
-	together(t, setup{inTurn: true, opt: c.in, extra: "sessions: {queue: {mode: followup}}" + quiet}, tests)
-}
-
-// R10: a clock that jumps changes neither order nor ids, loses nothing and holds nothing up, in a running gateway
-// and over a restart.
-func jumpLosesNothing(r *rig, c *clock, jump time.Duration) {
-	ana := r.person(11)
-	say := func(i int) {
-		r.t.Helper()
-		r.say(ana, 11, fmt.Sprintf("m%d", i)) // the network's clock stays as it is
-		if got := texts(r.wait(ana, i+1)); got[i] != fmt.Sprintf("echo: m%d", i) {
-			r.t.Fatalf("answer %d: %q", i, got)
-		}
-	}
-	say(0)
-	c.Move(jump)
-	say(1)
-	r.tg.Album(telegramtest.In{Chat: ana.ID, From: r.user(11), Text: "m2"}, telegramtest.File{Type: "photo", Data: []byte("a")})
-	r.wait(ana, 3)
-	r.restart(func() { c.Move(-jump) })
-	say(3)
-	c.Move(jump)
-	defer c.Move(-jump)
-	say(4)
-	got := r.rows(`SELECT state FROM inputs ORDER BY seq`)
-	if !slices.Equal(got, []string{"answered", "answered", "answered", "answered", "answered"}) {
-		r.t.Errorf("inputs %q", got)
-	}
-	if got := r.rows(`SELECT count(DISTINCT id) FROM inputs`); got[0] != "5" {
-		r.t.Errorf("%s ids, want 5", got[0])
-	}
-}
-
-// R10: what waits for a time that lies in the future only because the clock was set back is not waited for.
-func retryDoesNotWait(r *rig, c *clock) {
-	const back = 10 * 365 * 24 * time.Hour
-	ana := r.person(11)
-	r.tg.AddFault(telegramtest.Fault{Method: "sendMessage", Do: telegramtest.Reply, Status: 429, After: 30 * time.Second})
-	r.say(ana, 11, "hello")
-	r.stored("the refused part", `SELECT state, tries FROM parts`, "ready|1")
-	r.restart(func() {
-		r.tg.ClearFaults()
-		c.Move(-back)
-	})
-	defer c.Move(back)
-	ctx, cancel := context.WithTimeout(r.t.Context(), 15*time.Second)
-	defer cancel()
-	if got, err := r.tg.WaitSent(ctx, ana.ID, 1); err != nil || got[0].Text != "echo: hello" {
-		r.t.Errorf("%v: %q", err, texts(got))
-	}
-}
-
-// R10: a clock that is a year ahead sets the backlog aside, and says so; what comes live is answered all the same.
-func clockIsWrongFromTheStart(r *rig, c *clock) {
-	const ahead = 365 * 24 * time.Hour
-	r.restart(func() { c.Move(ahead) })
-	defer c.Move(-ahead - 10*time.Minute)
-	ana := r.person(11)
-	r.say(ana, 11, "right after the start") // it may have waited: nobody can tell
-	if got := r.wait(ana, 1)[0].Text; !strings.HasPrefix(got, "I was away; 1 message") {
-		r.t.Errorf("told %q", got)
-	}
-	r.logged("old messages and answers are set aside", 1)
-	c.Move(10 * time.Minute)
-	r.say(ana, 11, "hello")
-	if got := r.wait(ana, 2)[1].Text; got != "echo: hello" {
-		r.t.Errorf("what comes live is %q", got)
-	}
-	r.logged("clock seems to be wrong", 1)
 }
 
 // R07: near the memory ceiling nothing more is taken in, and nothing is acknowledged; below it all is answered.

@@ -17,14 +17,14 @@ import (
 // thread, handles of commands.
 type richNet struct {
 	*memNet
-	noStream bool // none may be opened
-	past     []channels.Inbound
-	grown    map[channels.MessageID]string
-	closed   []channels.MessageID
-	marks    []string
-	asked    int
-	opened   []channels.Post
-	handled  []channels.Post
+	plain   channels.PeerID // who is shown no stream
+	past    []channels.Inbound
+	grown   map[channels.MessageID]string
+	closed  []channels.MessageID
+	marks   []string
+	asked   int
+	opened  []channels.Post
+	handled []channels.Post
 }
 
 type richChannel struct {
@@ -45,13 +45,6 @@ func (n *richNet) with(o *gateway.Options) {
 		}})
 }
 
-func richRig(t *testing.T, n *richNet, s setup) *rig {
-	t.Helper()
-	s.opt = n.with
-	s.more = ", {name: mem, type: mem, access: {dm: open, groups: open, require_mention: false}}"
-	return newRig(t, s)
-}
-
 func (n *richNet) locked(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,7 +58,7 @@ func (c richChannel) Send(ctx context.Context, p channels.Post) (channels.Messag
 }
 
 func (c richChannel) Stream(ctx context.Context, p channels.Post) (channels.Stream, error) {
-	if c.n.noStream {
+	if p.To.Peer == c.n.plain {
 		return nil, &channels.Error{Class: channels.BadMessage, Err: errors.New("not here")}
 	}
 	c.n.locked(func() { c.n.opened = append(c.n.opened, p) })
@@ -107,101 +100,128 @@ func (c richChannel) History(_ context.Context, a channels.Address, most int) ([
 	return list, nil
 }
 
-// An answer on a network whose messages only grow: it is opened for who asked, grows by whole lines, is closed, and its
-// final text is an edit.
-func TestAnswerGrowsWhereMessagesCanOnlyGrow(t *testing.T) {
+// What a network brings that can do more than Telegram, on one daemon; the last two leave a turn running.
+func TestRichNetwork(t *testing.T) {
 	t.Parallel()
 	n := newRich()
-	text := "one line\nand a **second** one\nand a third that is cut"
-	r := richRig(t, n, setup{script: func(*llmtest.Request) llmtest.Reply {
-		return llmtest.Reply{Pieces: []string{text, " never"}, HangAfter: 2}
-	},
-		extra: "\nreplies: {typing_after: 1ms, placeholder_after: 1ms}"})
-	n.offer(t, dm("ana", "1", "tell me"))
-	grown := func() (all string) {
-		for _, s := range n.grown {
-			all += s
-		}
-		return all
+	n.plain = "ben"
+	r := newRig(t, setup{opt: n.with, more: ", {name: mem, type: mem, access: {dm: open, groups: open, require_mention: false}}",
+		extra: "people: [{id: ana, role: owner, accounts: [{channel: mem, user: ana}]}]\nreplies: {typing_after: 1ms, placeholder_after: 1ms}",
+		script: func(q *llmtest.Request) llmtest.Reply {
+			switch text := q.LastUser(); {
+			case strings.Contains(text, "tell me"):
+				return llmtest.Reply{Pieces: []string{growing, " never"}, HangAfter: 2}
+			case strings.Contains(text, "tell him"):
+				return llmtest.HangMid("one line\nand another")
+			}
+			return llmtest.Echo(q)
+		}})
+	r.haltAtEnd()
+	for _, part := range []struct {
+		name string
+		test func(*rig, *richNet)
+	}{
+		{"a thread is seeded once", threadIsSeededOnce},
+		{"a command is answered through its handle", commandThroughItsHandle},
+		{"an answer grows where messages can only grow", answerOnlyGrows},
+		{"an answer is edited where no stream may be opened", answerIsEdited},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			in := *r
+			in.t = t
+			part.test(&in, n)
+		})
 	}
-	n.until(t, "the answer to grow", func([]memPost) bool {
+}
+
+// growing is an answer whose last line is cut.
+const growing = "one line\nand a **second** one\nand a third that is cut"
+
+// An answer on a network whose messages only grow: it is opened for who asked, grows by whole lines, is closed, and its
+// final text is an edit.
+func answerOnlyGrows(r *rig, n *richNet) {
+	n.offer(r.t, dm("gina", "g1", "tell me"))
+	var opened channels.MessageID
+	n.until(r.t, "the answer to grow", func(list []memPost) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return strings.Contains(grown(), "second")
+		if of := of("gina", list); len(of) == 1 {
+			opened = of[0].ID
+		}
+		return strings.Contains(n.grown[opened], "second")
 	})
 	n.locked(func() {
-		if !strings.HasPrefix(text, grown()) {
-			t.Errorf("it grew to %q", grown())
+		if !strings.HasPrefix(growing, n.grown[opened]) {
+			r.t.Errorf("it grew to %q", n.grown[opened])
 		}
-		if p := n.opened[0]; p.For != "ana" || p.Text != "" {
-			t.Errorf("it was opened as %+v", p)
+		if p := n.opened[len(n.opened)-1]; p.For != "gina" || p.Text != "" {
+			r.t.Errorf("it was opened as %+v", p)
 		}
-		if len(n.marks) == 0 || n.marks[0] != "1 eyes" {
-			t.Errorf("the message is marked %q", n.marks)
+		if !slices.Contains(n.marks, "g1 eyes") {
+			r.t.Errorf("the messages are marked %q", n.marks)
 		}
 	})
-	n.offer(t, dm("ana", "2", "/stop"))
-	n.until(t, "the end", func(list []memPost) bool {
+	n.offer(r.t, dm("gina", "g2", "/stop"))
+	n.until(r.t, "the end", func(list []memPost) bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return len(n.closed) == 1 && slices.Contains(n.marks, "1 ") && strings.HasPrefix(list[0].Text, text) && strings.HasSuffix(list[0].Text, "(stopped)")
+		text := of("gina", list)[0].Text
+		return slices.Contains(n.closed, opened) && slices.Contains(n.marks, "g1 ") && strings.HasPrefix(text, growing) && strings.HasSuffix(text, "(stopped)")
 	})
-	r.haltAtEnd()
+	n.locked(func() {
+		if once := slices.Index(n.closed, opened); slices.Contains(n.closed[once+1:], opened) {
+			r.t.Error("it was closed twice")
+		}
+	})
 }
 
 // Where no stream may be opened, the answer is an ordinary message that is edited.
-func TestAnswerIsEditedWhereNoStreamMayBeOpened(t *testing.T) {
-	t.Parallel()
-	n := newRich()
-	n.noStream = true
-	richRig(t, n, setup{script: func(*llmtest.Request) llmtest.Reply { return llmtest.HangMid("one line\nand another") }, extra: "\nreplies: {placeholder_after: 1ms}"}).haltAtEnd()
-	n.offer(t, dm("ana", "1", "tell me"))
-	n.until(t, "the answer to be edited", func(list []memPost) bool { return len(list) == 1 && strings.HasPrefix(list[0].Text, "one line") })
+func answerIsEdited(r *rig, n *richNet) {
+	n.offer(r.t, dm("ben", "b1", "tell him"))
+	n.until(r.t, "the answer to be edited", func(list []memPost) bool {
+		got := of("ben", list)
+		return len(got) == 1 && strings.HasPrefix(got[0].Text, "one line")
+	})
 }
 
 // A thread's first turn quotes how it began and what was said last; no later turn asks again, nor does /new.
-func TestThreadIsSeededOnce(t *testing.T) {
-	t.Parallel()
-	n := newRich()
+func threadIsSeededOnce(r *rig, n *richNet) {
 	in := func(id, text string) channels.Inbound {
 		m := inbound(channels.Room, "team", "ana", id, text)
 		m.To.Thread, m.Mentioned = "5", true
 		return m
 	}
-	n.past = []channels.Inbound{in("5", "the root of it"), in("6", "what ben said"), in("7", "the question itself")}
-	r := richRig(t, n, setup{extra: quiet + "\npeople: [{id: ana, role: owner, accounts: [{channel: mem, user: ana}]}]"})
-	n.offer(t, in("7", "the question itself"))
-	n.wait(t, "team", 1)
+	n.locked(func() {
+		n.past = []channels.Inbound{in("5", "the root of it"), in("6", "what ben said"), in("7", "the question itself")}
+	})
+	for i, say := range []channels.Inbound{in("7", "the question itself"), in("8", "another"), in("9", "/new"), in("10", "and now")} {
+		n.offer(r.t, say)
+		n.until(r.t, "the answer to "+say.Text, func(list []memPost) bool {
+			got := of("team", list)
+			return len(got) == i+1 && (strings.HasPrefix(got[i].Text, "echo: ") || strings.Contains(got[i].Text, "fresh session"))
+		})
+	}
 	first := r.llm.Bodies()[0]
 	for text, times := range map[string]int{"the root of it": 1, "what ben said": 1, "the question itself": 1} {
 		if got := strings.Count(first, text); got != times {
-			t.Errorf("%q stands %d times in the prompt", text, got)
+			r.t.Errorf("%q stands %d times in the prompt", text, got)
 		}
 	}
-	n.offer(t, in("8", "another"))
-	n.wait(t, "team", 2)
-	n.offer(t, in("9", "/new"))
-	n.wait(t, "team", 3)
-	n.offer(t, in("10", "and now"))
-	n.wait(t, "team", 4)
 	n.locked(func() {
 		if n.asked != 1 {
-			t.Errorf("the network was asked %d times", n.asked)
+			r.t.Errorf("the network was asked %d times", n.asked)
 		}
 	})
 }
 
 // A native command is answered through its handle, privately in a room, and plainly when the handle has expired.
-func TestCommandIsAnsweredThroughItsHandle(t *testing.T) {
-	t.Parallel()
-	n := newRich()
-	richRig(t, n, setup{extra: quiet})
+func commandThroughItsHandle(r *rig, n *richNet) {
 	ask := func(kind channels.PeerKind, id string, h channels.ReplyHandle) channels.Post {
-		t.Helper()
+		r.t.Helper()
 		in := inbound(kind, "p"+id, "ana", id, "/whoami")
 		in.Handle = h
-		n.offer(t, in)
-		n.wait(t, "p"+id, 1)
+		n.offer(r.t, in)
+		n.wait(r.t, "p"+id, 1)
 		var got channels.Post
 		n.locked(func() { got = n.handled[len(n.handled)-1] })
 		return got
@@ -219,7 +239,7 @@ func TestCommandIsAnsweredThroughItsHandle(t *testing.T) {
 		{channels.Room, channels.ReplyHandle{}, "", false},
 	} {
 		if p := ask(c.kind, string(rune('a'+i)), c.handle); p.Handle.Secret != c.want || p.Private != c.private {
-			t.Errorf("%d: through %q, private %v", i, p.Handle.Secret, p.Private)
+			r.t.Errorf("%d: through %q, private %v", i, p.Handle.Secret, p.Private)
 		}
 	}
 }

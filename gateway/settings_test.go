@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"testing"
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/telegram/telegramtest"
@@ -49,24 +48,6 @@ const (
 	bigModel = `, {name: big, api: openai, base_url: "{{model}}", model: gpt-5-large}`
 	oldModel = `, {name: old, api: openai, base_url: "{{model}}", model: gpt-4}`
 )
-
-// What a chat's commands set and change, on one daemon.
-func TestCommandsOfAConversation(t *testing.T) {
-	t.Parallel()
-	together(t, setup{extra: quiet, models: bigModel + oldModel, agent: ", models: [big, old]"}, map[string]func(*rig){
-		"settings act and stay":       settingsActAndStay,
-		"new with a model and a text": newWithModelAndText,
-		"retry and undo":              retryAndUndo,
-		"T10_retry in a group":        retryInAGroup,
-		"send off":                    sendOff,
-		"activation":                  activation,
-		"queue options":               queueOptions,
-		"verbose":                     verbose,
-		"a chat switches sessions":    switchesSessions,
-		"T16_a chat is switched to what its person reaches": switchedOnlyToWhatItsPersonReaches,
-		"a long transcript is exported as file":             longExport,
-	})
-}
 
 func settingsActAndStay(r *rig) {
 	l := &listener{}

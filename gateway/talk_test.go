@@ -12,21 +12,33 @@ import (
 // What people write and what comes of it, on one daemon.
 func TestConversations(t *testing.T) {
 	t.Parallel()
-	together(t, setup{extra: quiet, own: map[string]own{"a model that fails for good": {}}}, map[string]func(*rig){
+	together(t, setup{extra: quiet, models: bigModel + oldModel, agent: ", models: [big, old]", own: map[string]own{"a model that fails for good": {}}}, map[string]func(*rig){
 		"an answer comes back to its chat":                answersComeBack,
 		"a group needs a mention, and the rest is quoted": groupNeedsAMention,
 		"the rest is quoted over a restart":               quotesOverARestart,
-		"commands answer":                                 commandsAnswer,
 		"a malformed call ends in an answer":              malformedCall,
 		"a panic in a tool is the call's failure":         toolPanics,
 		"the limit of steps ends with a summary":          stepLimit,
+		"a model that fails for good":                     modelFailsForGood,
 		"an edit never runs a command":                    editIsNoCommand,
 		"an edit that adds the mention is answered":       editAddsTheMention,
 		"a reply to a picture brings the picture":         replyBringsThePicture,
 		"a voice message without transcription":           voiceWithoutTranscription,
-		"a model that fails for good":                     modelFailsForGood,
 		"a paused run goes on after a restart":            pausedOverARestart,
 		"T11_an approval of a former owner is void":       approvedByAFormerOwner,
+
+		"commands answer":             commandsAnswer,
+		"settings act and stay":       settingsActAndStay,
+		"new with a model and a text": newWithModelAndText,
+		"retry and undo":              retryAndUndo,
+		"T10_retry in a group":        retryInAGroup,
+		"send off":                    sendOff,
+		"activation":                  activation,
+		"queue options":               queueOptions,
+		"verbose":                     verbose,
+		"a chat switches sessions":    switchesSessions,
+		"T16_a chat is switched to what its person reaches": switchedOnlyToWhatItsPersonReaches,
+		"a long transcript is exported as file":             longExport,
 	})
 }
 

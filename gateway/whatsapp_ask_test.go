@@ -4,10 +4,8 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"go.mau.fi/whatsmeow/types"
@@ -16,34 +14,40 @@ import (
 	"parley/channels/whatsapp/whatsapptest"
 )
 
-// T11: on WhatsApp, which shows no buttons, an owner answers a question by quoting it, and the call runs once.
-func TestT11_AQuestionIsAnsweredByQuotingItOnWhatsApp(t *testing.T) {
-	if slower > 1 {
-		t.Skip("whatsmeow itself races when a line ends under a send: `make race` runs OnWhatsApp without the detector")
-	}
-	t.Parallel()
-	whatsapptest.Quiet()
-	s := whatsapptest.Start(t, whatsapptest.Options{})
-	const phone = "4917700000001"
-	s.AddPerson(whatsapptest.Person{Phone: phone, LID: "170000000000001", Name: "Ana", ByPhone: true})
-	chat, root := types.NewJID(phone, types.DefaultUserServer), whatsapptest.Root()
-	script := func(r *llmtest.Request) llmtest.Reply {
-		if r.Round() > 0 {
-			return llmtest.Reply{Text: "looked: " + r.ToolResults()[0]}
+// whatsAppOwner is an owner who is asked before an agent looks around.
+type whatsAppOwner struct {
+	s     *whatsapptest.Server
+	phone string
+	chat  types.JID
+}
+
+func (o whatsAppOwner) config() string {
+	return fmt.Sprintf(`people: [{id: dora, role: owner, accounts: [{channel: wa, user: "%s"}]}]
+domains: [{name: looking, match: {tools: [list_dir]}, owner: {roles: [owner]}, requester_may_approve: true}]`, o.chat)
+}
+
+// script looks around when it is told to, and else does as another.
+func (o whatsAppOwner) script(other llmtest.Script) llmtest.Script {
+	return func(q *llmtest.Request) llmtest.Reply {
+		switch {
+		case !strings.Contains(q.LastUser(), "look around"):
+			return other(q)
+		case q.Round() > 0:
+			return llmtest.Reply{Text: "looked: " + q.ToolResults()[0]}
 		}
 		return llmtest.Reply{Calls: []llmtest.Call{{Name: "list_dir", Args: `{"path":"."}`}}}
 	}
-	r := newRig(t, setup{script: script, opt: linkedHere(t, s),
-		more:  fmt.Sprintf(`, {name: wa, type: whatsapp, api_url: "%s", root_key: "%s", access: {dm: open}}`, s.URL(), hex.EncodeToString(root[:])),
-		extra: quiet + fmt.Sprintf("\npeople: [{id: ana, role: owner, accounts: [{channel: wa, user: \"%s\"}]}]\ndomains: [{name: looking, match: {tools: [list_dir]}, owner: {roles: [owner]}, requester_may_approve: true}]", chat)})
-	r.logged("channel=wa state=ready", 1)
+}
+
+// answersByQuoting: T11: on WhatsApp, which shows no buttons, an owner answers a question by quoting it, and the call runs once.
+func (o whatsAppOwner) answersByQuoting(r *rig) {
 	find := func(what, text string) whatsapptest.Shown {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		r.t.Helper()
+		ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
 		defer cancel()
 		var got whatsapptest.Shown
-		if err := s.Wait(ctx, func() bool {
-			for _, m := range s.Sent(chat) {
+		if err := o.s.Wait(ctx, func() bool {
+			for _, m := range o.s.Sent(o.chat) {
 				if strings.Contains(m.Text, text) {
 					got = m
 					return true
@@ -51,19 +55,16 @@ func TestT11_AQuestionIsAnsweredByQuotingItOnWhatsApp(t *testing.T) {
 			}
 			return false
 		}); err != nil {
-			t.Fatalf("%s: %v; have %+v", what, err, s.Sent(chat))
+			r.t.Fatalf("%s: %v; have %+v", what, err, o.s.Sent(o.chat))
 		}
 		return got
 	}
-	s.Write(whatsapptest.In{From: phone, Text: "look around"})
+	o.s.Write(whatsapptest.In{From: o.phone, Text: "look around"})
 	q := find("the question", "list_dir")
 	r.stored("the question's receipt", "SELECT count(*) FROM parts WHERE remote_id LIKE '"+q.ID+"%'", "1") // people take longer than that
-	s.Write(whatsapptest.In{From: phone, Text: "yes", ReplyTo: q.ID})
+	o.s.Write(whatsapptest.In{From: o.phone, Text: "yes", ReplyTo: q.ID})
 	find("the answer", "looked:")
 	if rows := r.rows("SELECT state, via FROM approvals"); len(rows) != 1 || !strings.HasPrefix(rows[0], "consumed|") {
-		t.Errorf("approvals: %q", rows)
-	}
-	if c := s.Complaints(); len(c) > 0 {
-		t.Errorf("the network complains: %q", c)
+		r.t.Errorf("approvals: %q", rows)
 	}
 }

@@ -49,8 +49,8 @@ func linkedHere(t *testing.T, s *whatsapptest.Server) func(*gateway.Options) {
 }
 
 // R03, T08: on WhatsApp, too, what people edit and delete takes effect; whichever of their two addresses they come by, and
-// also where it is the number before and the LID after.
-func TestR03_T08_EditsAndDeletesTakeEffectOnWhatsApp(t *testing.T) {
+// also where it is the number before and the LID after. T11: and it shows no buttons, but a question can be quoted.
+func TestR03_T08_T11_OnWhatsApp(t *testing.T) {
 	if slower > 1 {
 		t.Skip("whatsmeow itself races when a line ends under a send: `make race` runs OnWhatsApp without the detector")
 	}
@@ -61,6 +61,7 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnWhatsApp(t *testing.T) {
 		{Phone: "4917700000001", LID: "170000000000001", Name: "Ana", ByPhone: true},
 		{Phone: "4917700000002", LID: "170000000000002", Name: "Ben"},
 		{Phone: "4917700000003", LID: "170000000000003", Name: "Cid", ByPhone: true},
+		{Phone: "4917700000004", LID: "170000000000004", Name: "Dora", ByPhone: true},
 	}
 	for _, p := range people {
 		s.AddPerson(p)
@@ -73,8 +74,9 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnWhatsApp(t *testing.T) {
 	ts, root := newTalks(5), whatsapptest.Root()
 	gates := withTools(ts.tool())
 	linked := linkedHere(t, s)
-	ts.rig = newRig(t, setup{script: ts.script, opt: func(o *gateway.Options) { gates(o); linked(o) },
-		extra: "sessions: {queue: {mode: followup}}" + quiet,
+	owner := whatsAppOwner{s, people[3].Phone, people[3].PN()}
+	ts.rig = newRig(t, setup{script: owner.script(ts.script), opt: func(o *gateway.Options) { gates(o); linked(o) },
+		extra: "sessions: {queue: {mode: followup}}\n" + owner.config() + quiet,
 		more: fmt.Sprintf(`, {name: wa, type: whatsapp, api_url: "%s", root_key: "%s", access: {dm: open, groups: open, require_mention: true}}`,
 			s.URL(), hex.EncodeToString(root[:]))})
 	ts.logged("channel=wa state=ready", 1)
@@ -120,6 +122,11 @@ func TestR03_T08_EditsAndDeletesTakeEffectOnWhatsApp(t *testing.T) {
 		conversation("group by LID", people[0], byLID, false),
 		conversation("group by number", people[1], byNumber, false),
 	}
+	t.Run("T11_a question is answered by quoting it", func(t *testing.T) {
+		in := *ts.rig
+		in.t = t
+		owner.answersByQuoting(&in)
+	})
 	for n, k := range ts.list {
 		t.Run(k.name, func(t *testing.T) { ts.play(t, n) })
 	}

@@ -9,15 +9,13 @@ import (
 	"parley/cmd/parley/internal/cli"
 )
 
-// Permission is what an event tells of a question.
-type Permission struct {
-	ID     string   `json:"id"`
+// permission is what an event tells of a question.
+type permission struct {
 	Short  string   `json:"short"`
 	Tool   string   `json:"tool"`
 	Domain string   `json:"domain"`
 	State  string   `json:"state"`
 	Text   string   `json:"text"`
-	Grant  string   `json:"grant"`
 	Grants []string `json:"grants"`
 	By     string   `json:"decided_by"`
 	Via    string   `json:"via"`
@@ -25,16 +23,14 @@ type Permission struct {
 }
 
 // permission shows a question whole, with how to answer it, and later what it came to.
-func (p *Printer) permission(kind string, q Permission) {
+func (p *Printer) permission(kind string, q permission) {
 	if kind == "permission.requested" {
 		owner := ""
 		if q.Domain != "" {
 			owner = " It belongs to " + cli.Visible(q.Domain) + "."
 		}
-		short := cli.Visible(q.Short)
-		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\nIt waits for an answer: /approve %s %s in another chat, or %s",
-			cli.Visible(q.Tool), owner, cli.VisibleText(q.Text), short, strings.Join(append(q.Grants, "deny"), "|"),
-			cli.Hinted("parley approval approve "+short)))
+		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\n/approve %s %s", cli.Visible(q.Tool), owner, cli.VisibleText(q.Text),
+			cli.Visible(q.Short), strings.Join(append(q.Grants, "deny"), "|")))
 		return
 	}
 	text := fmt.Sprintf("approval %s: %s", cli.Visible(q.Short), cli.Visible(q.State))
