@@ -57,18 +57,6 @@ func channelTest(a *cli.App) *cobra.Command {
 		}}
 }
 
-// login is an attempt to link a channel, as the gateway tells it.
-type login struct {
-	Channel string    `json:"channel"`
-	State   string    `json:"state"`
-	Step    int       `json:"step"`
-	QR      string    `json:"qr,omitempty"`
-	Code    string    `json:"code,omitempty"`
-	Note    string    `json:"note,omitempty"`
-	Expires time.Time `json:"expires,omitzero"`
-	Error   string    `json:"error,omitempty"`
-}
-
 // channelLogin shows the codes that the running gateway gets, until one was used.
 func channelLogin(a *cli.App) *cobra.Command {
 	var phone string
@@ -77,21 +65,17 @@ func channelLogin(a *cli.App) *cobra.Command {
 			"The running\ngateway does it; interrupting this command gives up.",
 		Example: "  parley channel login wa\n  parley channel login wa --phone +4915123456789",
 		RunE: func(c *cobra.Command, args []string) error {
-			path := "/v1/channels/" + url.PathEscape(args[0]) + "/login"
 			cl, err := a.Client()
 			if err != nil {
 				return err
 			}
 			defer cl.Close()
-			var l login
-			body := map[string]string{}
-			if phone != "" {
-				body["phone"] = phone
-			}
-			if err := cl.Post(c.Context(), path, body, &l); err != nil {
+			which := operator.ByChannel{Name: args[0]}
+			l, err := operator.LoginChannel.Ask(c.Context(), cl, operator.LoginIn{ByChannel: which, Phone: phone})
+			if err != nil {
 				return cli.Hint(err)
 			}
-			l, err = followLogin(c.Context(), a, cl, path, l)
+			l, err = followLogin(c.Context(), a, cl, which, l)
 			if err != nil {
 				return err
 			}
@@ -109,20 +93,22 @@ func channelLogin(a *cli.App) *cobra.Command {
 }
 
 // followLogin shows every step until the attempt has ended, and gives it up when this command is interrupted.
-func followLogin(ctx context.Context, a *cli.App, cl *client.Client, path string, l login) (login, error) {
+func followLogin(ctx context.Context, a *cli.App, cl *client.Client, which operator.ByChannel, l operator.Login) (operator.Login, error) {
+	path := "/v1/channels/" + url.PathEscape(which.Name) + "/login?after="
 	for {
 		showStep(a, l)
 		if l.State != "waiting" {
 			return l, nil
 		}
-		var next login
-		if err := cl.Get(ctx, path+"?after="+strconv.Itoa(l.Step), &next); err != nil {
+		var next operator.Login
+		if err := cl.Get(ctx, path+strconv.Itoa(l.Step), &next); err != nil {
 			if ctx.Err() == nil {
 				return l, cli.Hint(err)
 			}
 			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()
-			return l, errors.Join(ctx.Err(), cl.Delete(late, path))
+			_, err := operator.CancelLogin.Ask(late, cl, which)
+			return l, errors.Join(ctx.Err(), err)
 		}
 		if next.Step == l.Step && next.State == l.State {
 			continue
@@ -132,7 +118,7 @@ func followLogin(ctx context.Context, a *cli.App, cl *client.Client, path string
 }
 
 // showStep prints a code. A QR code is drawn with half blocks: 70 columns and 36 lines.
-func showStep(a *cli.App, l login) {
+func showStep(a *cli.App, l operator.Login) {
 	if a.JSON || l.State != "waiting" || l.QR == "" && l.Code == "" {
 		return
 	}
@@ -143,8 +129,8 @@ func showStep(a *cli.App, l login) {
 		fmt.Fprintf(a.Out, "The code: %s\n", cli.Visible(l.Code))
 	}
 	fmt.Fprintln(a.Out, cli.Visible(l.Note))
-	if l.Code != "" && !l.Expires.IsZero() {
-		fmt.Fprintf(a.Out, "It holds until %s.\n", l.Expires.Local().Format("15:04:05"))
+	if ends, err := time.Parse(time.RFC3339, l.Expires); err == nil && l.Code != "" {
+		fmt.Fprintf(a.Out, "It holds until %s.\n", ends.Local().Format("15:04:05"))
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"parley/cmd/parley/internal/cli"
 	"parley/gateway/client"
+	"parley/gateway/control/operator"
+	"parley/gateway/spec"
 )
 
 func logsCommand(a *cli.App) *cobra.Command {
@@ -25,7 +27,7 @@ func logsCommand(a *cli.App) *cobra.Command {
 				return err
 			}
 			defer cl.Close()
-			l, err := cl.Logs(c.Context(), client.Query{"level": level}.Page(limit, ""))
+			l, err := operator.ListLog.Ask(c.Context(), cl, operator.LogIn{Level: level, Page: spec.Page{Limit: limit}})
 			if err != nil {
 				return cli.Hint(err)
 			}
@@ -42,7 +44,9 @@ func logsCommand(a *cli.App) *cobra.Command {
 			if !follow {
 				return nil
 			}
-			return cli.Hint(cl.FollowLogs(c.Context(), level, after, func(x client.LogItem) error { return logItem(a, x) }))
+			return cli.Hint(cl.FollowLogs(c.Context(), level, after, func(x client.LogItem) error {
+				return logItem(a, operator.LogItem(x))
+			}))
 		}}
 	c.Flags().IntVar(&limit, "limit", 100, "the newest `many`, 1 to 500")
 	c.Flags().StringVar(&level, "level", "info", "least `level`: debug, info, warn or error")
@@ -51,7 +55,7 @@ func logsCommand(a *cli.App) *cobra.Command {
 }
 
 // logItem prints one line of the log.
-func logItem(a *cli.App, x client.LogItem) error {
+func logItem(a *cli.App, x operator.LogItem) error {
 	if a.JSON {
 		return a.LineJSON(x)
 	}

@@ -7,17 +7,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 )
 
 // FollowLogs hands over the lines of the daemon's log after line after, each as it comes, until the gateway stops, which
 // is not an error, or each returns one; ErrEnough ends it well. 0 begins with the newest lines.
 func (c *Client) FollowLogs(ctx context.Context, level string, after int64, each func(LogItem) error) error {
-	q := Query{"level": level}
-	if after > 0 {
-		q["after"] = strconv.FormatInt(after, 10)
+	q := url.Values{}
+	if level != "" {
+		q.Set("level", level)
 	}
-	res, err := c.request(ctx, http.MethodGet, q.path("/v1/logs/events"), http.Header{"Accept": {"text/event-stream"}}, nil)
+	if after > 0 {
+		q.Set("after", strconv.FormatInt(after, 10))
+	}
+	res, err := c.request(ctx, http.MethodGet, "/v1/logs/events?"+q.Encode(), http.Header{"Accept": {"text/event-stream"}}, nil)
 	if err != nil {
 		return err
 	}
