@@ -33,7 +33,9 @@ cmd/echobot               ->
 cmd/parley                -> cmd/parley/internal/* gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 cmd/parley/internal/cli   -> gateway gateway/client gateway/control gateway/control/* configs channels/all
 cmd/parley/internal/printer -> cmd/parley/internal/cli gateway/client
-cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/*
+cmd/parley/internal/help  -> cmd/parley/internal/cli
+cmd/parley/internal/markdown -> cmd/parley/internal/cli channels/markup workspace
+cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/markdown cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/* gateway/spec workspace
 cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs channels/all
 cmd/parley/internal/service -> cmd/parley/internal/cli configs
 cmd/parley/internal/onboard -> cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/daemon gateway gateway/client configs channels/all
@@ -174,7 +176,7 @@ func fits(pattern, pkg string) bool {
 func TestArrowsBite(t *testing.T) {
 	t.Parallel()
 	for _, edge := range []string{
-		"cmd/parley workspace/store", "cmd/parley/internal/cli cmd/parley/internal/chat", "cmd/parley/internal/chat cmd/parley/internal/onboard", "cmd/parley/internal/daemon cmd/parley/internal/chat", "cmd/parley/internal/service gateway", "cmd/parley/internal/onboard workspace/store", "cmd/house cmd/parley/internal/cli", "cmd/echobot channels", "configs workspace", "channels workspace", "channels/telegram routes", "channels/telegram channels/slack",
+		"cmd/parley workspace/store", "cmd/parley/internal/cli cmd/parley/internal/chat", "cmd/parley/internal/markdown cmd/parley/internal/chat", "cmd/parley/internal/help gateway", "cmd/parley/internal/chat cmd/parley/internal/onboard", "cmd/parley/internal/daemon cmd/parley/internal/chat", "cmd/parley/internal/service gateway", "cmd/parley/internal/onboard workspace/store", "cmd/house cmd/parley/internal/cli", "cmd/echobot channels", "configs workspace", "channels workspace", "channels/telegram routes", "channels/telegram channels/slack",
 		"channels/telegram channels/all", "channels/telegram/telegramtest channels/telegram", "routes agentloop", "workspace routes", "workspace/store workspace/memory", "workspace/store workspace/archive",
 		"workspace/store/engine workspace/store", "workspace/storetest workspace/store/engine", "gateway/transport workspace/store/engine", "gateway/control workspace/store/engine", "gateway workspace/store/engine",
 		"tools channels", "tools/builtin agentloop", "agentloop channels", "agentloop routes", "agentloop agentloop/lane", "agentloop/lane workspace/store", "agentloop/llm/openai agentloop/llm/anthropic",
@@ -221,6 +223,7 @@ var named = map[string]string{
 	"workspace/store/migrations/0001_line.sql":     "frozen",
 	"workspace/store/migrations/0004_backfill.sql": "rows that were stored before networks said it of themselves",
 	"cmd/echobot/main.go":                          "a flag; the bot is for Telegram alone",
+	"cmd/parley/internal/help/examples.go":         "the command that prints the page's link",
 	"cmd/parley/internal/onboard/network.go":       "what the wizard tells of each network",
 	"cmd/parley/webchat.go":                        "the command that prints the page's link",
 }

@@ -29,6 +29,14 @@ func Parse(md string) *Doc {
 	return d
 }
 
+// Tree is md as its tree, for a surface that draws by itself; nil: it is to be shown as it stands.
+func Tree(md []byte) ast.Node {
+	if tooWild(string(md)) {
+		return nil
+	}
+	return newParser().Parse(text.NewReader(md))
+}
+
 // newParser is CommonMark without raw HTML and without reference definitions (both are text here), plus
 // tables, strikethrough, bare links and task lists. The priorities are goldmark's own.
 func newParser() parser.Parser {

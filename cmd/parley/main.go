@@ -15,6 +15,7 @@ import (
 	"parley/cmd/parley/internal/chat"
 	"parley/cmd/parley/internal/cli"
 	"parley/cmd/parley/internal/daemon"
+	"parley/cmd/parley/internal/help"
 	"parley/cmd/parley/internal/onboard"
 	"parley/cmd/parley/internal/service"
 	"parley/tools/sandbox"
@@ -39,9 +40,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	p := &program{app: cli.App{In: in, Out: out, Errs: errs, Version: version}}
 	root := p.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		err = p.lost
+	c, err := root.ExecuteContextC(ctx)
+	if err == nil && p.lost != nil {
+		c, err = p.where, p.lost
 	}
 	var misused *cli.MisuseError
 	switch {
@@ -50,8 +51,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	case errors.Is(err, cli.ErrSaid):
 		return failed
 	}
-	fmt.Fprintln(errs, "parley: "+cli.Visible(err.Error()))
-	if errors.As(err, &misused) || !p.started {
+	fmt.Fprintln(errs, "parley: "+cli.Visible(cli.Hinted(err.Error())))
+	switch {
+	case !p.started:
+		fmt.Fprintln(errs, help.See(c))
+		return misuse
+	case errors.As(err, &misused):
 		return misuse
 	}
 	return failed
@@ -60,8 +65,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 // program is one start of the command line.
 type program struct {
 	app     cli.App
-	started bool  // a command was found and its line understood
-	lost    error // help was asked for of what does not exist
+	started bool           // a command was found and its line understood
+	lost    error          // help was asked for of what does not exist
+	where   *cobra.Command // below this
 }
 
 // root is the whole command line.
@@ -70,7 +76,12 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{Use: "parley", Short: "Durable AI agents in the chats you already use", Version: version,
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(*cobra.Command, []string) error { p.started = true; return nil },
-		// no Args: then cobra says of an unknown command what may be meant
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return help.Unknown(c, args[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -89,19 +100,18 @@ func (p *program) root() *cobra.Command {
 	if explain, _, err := root.Find([]string{"agent", "policy", "explain"}); err == nil {
 		takeShellLine(explain)
 	}
-	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if words := c.Flags().Args(); c.HasSubCommands() && len(words) > 0 {
-			p.lost = cli.Misuse(fmt.Errorf("unknown command %q for %q", words[0], c.CommandPath()))
+			p.where, p.lost = c, cli.Misuse(help.Unknown(c, words[0]))
 			return
 		}
-		help(c, args)
+		help.Show(c)
 	})
 	root.SetHelpCommand(&cobra.Command{Use: "help [COMMAND]", Short: "Say how a command is used",
 		RunE: func(_ *cobra.Command, words []string) error {
 			c, rest, err := root.Find(words)
-			if err == nil && c.HasSubCommands() && len(rest) > 0 {
-				err = fmt.Errorf("unknown command %q for %q", rest[0], c.CommandPath())
+			if c != nil && c.HasSubCommands() && len(rest) > 0 {
+				err = help.Unknown(c, rest[0])
 			}
 			if err != nil {
 				return cli.Misuse(err)
@@ -109,5 +119,7 @@ func (p *program) root() *cobra.Command {
 			c.InitDefaultHelpFlag()
 			return c.Help()
 		}})
+	root.InitDefaultCompletionCmd()
+	help.Arrange(root)
 	return root
 }

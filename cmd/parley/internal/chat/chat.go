@@ -32,7 +32,8 @@ func Command(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "chat", Short: "Talk to a running gateway", Args: cobra.NoArgs,
 		Long: "Talk to a running gateway, in a terminal or line by line from a pipe. What begins with / is a command: /help lists " +
 			"them, Tab completes, /quit leaves. In a terminal Alt-Enter (or Ctrl-J) begins a new line, a paste stays one message, " +
-			"up and down go through what was said before, and what you send during an answer is handed to it. Ctrl-C stops the " +
+			"up and down go through what was said before, and what you send during an answer is handed to it. A question of the agent " +
+			"is answered by y, n, e (deny and say why) or the arrows and Enter; on a pipe by /approve in another chat. Ctrl-C stops the " +
 			"running turn; twice, or at an empty prompt, it leaves."}
 	c.Flags().StringVar(&talk.session, "session", "main", "`name` of the session, or a whole session key")
 	c.Flags().StringVar(&talk.agent, "agent", "", "`id` of the agent (default: the default agent)")
@@ -53,6 +54,7 @@ type conversation struct {
 	*cli.App
 	client         *client.Client
 	session, agent string
+	follows        string // the key of the session that a terminal watches; empty: it is not begun yet
 	signals        chan os.Signal
 }
 
@@ -117,8 +119,7 @@ func (t *conversation) greet(ctx context.Context) error {
 	}
 	for _, m := range st.Models {
 		if m.Offline {
-			fmt.Fprintln(t.Errs, "note: no model is configured, so the built-in responder answers. Run parley onboard to add one, "+
-				"or see docs/models.md.")
+			fmt.Fprintln(t.Errs, cli.Hinted("note: no model is configured, so the built-in responder answers. To add one: parley onboard"))
 		}
 	}
 	if st.Health != "ok" {
@@ -134,9 +135,11 @@ func (t *conversation) inTerminal(ctx context.Context, in *os.File) error {
 		word = t.agent + "/" + word
 	}
 	w := &watcher{client: t.client, key: word}
-	if err := w.begin(ctx); err != nil {
+	key, err := w.begin(ctx)
+	if err != nil {
 		return err
 	}
+	t.follows = key
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	v := newView(ctx, t, openHistory(historyFile()))
@@ -146,7 +149,7 @@ func (t *conversation) inTerminal(ctx context.Context, in *os.File) error {
 		defer close(done)
 		w.run(ctx, p.Send)
 	}()
-	_, err := p.Run()
+	_, err = p.Run()
 	cancel()
 	<-done
 	if errors.Is(err, tea.ErrInterrupted) || errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
@@ -163,15 +166,15 @@ type watcher struct {
 	after   int64  // sequence of the newest stored event
 }
 
-// begin leaves out what was said before.
-func (w *watcher) begin(ctx context.Context) error {
+// begin leaves out what was said before, and returns the whole key of the session.
+func (w *watcher) begin(ctx context.Context) (key string, err error) {
 	ses, err := session.Show.Ask(ctx, w.client, session.BySession{Session: control.SessionWord(w.key)})
 	var p *client.Problem
 	if errors.As(err, &p) && p.Status == http.StatusNotFound {
-		return nil // nothing was said in it yet
+		return "", nil // nothing was said in it yet
 	}
 	w.session, w.after = ses.SessionID, ses.Sequence
-	return err
+	return ses.Key, err
 }
 
 // run hands over what happens until ctx ends.

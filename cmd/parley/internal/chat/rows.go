@@ -8,21 +8,18 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"parley/cmd/parley/internal/cli"
-	"parley/workspace/lazy"
+	"parley/cmd/parley/internal/markdown"
 )
 
-// rows breaks text into rows of a terminal. What is whole is done and stays as it is; the last row may still grow. It is
-// an io.Writer of notes, and by prose one of answers.
+// rows is what goes up the screen: notes, broken into rows, and answers, drawn as Markdown. What is done stays as it is. It is an
+// io.Writer of notes, which come in whole lines, and by prose one of answers, which come in pieces.
 type rows struct {
-	width int
-	done  []string
-	tail  string
-	fence bool // within a block of code
-	going bool // tail goes on with a line whose first rows are done
-	plain bool // without styles
+	width  int
+	done   []string
+	answer markdown.Stream
 }
 
-// prose is rows for answers: what is Markdown in them stands out.
+// prose is rows for answers.
 type prose struct{ *rows }
 
 // tabStop is how wide a tab is drawn: a terminal would draw it by its own stops, which a prompt before it moves.
@@ -30,61 +27,50 @@ const tabStop = "    "
 
 // Write never fails.
 func (r *rows) Write(p []byte) (int, error) {
-	return r.write(p, func(row string, _ bool) string { return row })
-}
-
-// Write never fails.
-func (r prose) Write(p []byte) (int, error) { return r.write(p, r.style) }
-
-func (r *rows) write(p []byte, style func(row string, first bool) string) (int, error) {
-	parts := strings.Split(r.tail+strings.ReplaceAll(string(p), "\t", tabStop), "\n")
-	last := len(parts) - 1
-	for i, line := range parts {
-		list := r.wrap(line)
-		keep := 0
-		if i == last {
-			keep = 1 // its last row may grow
-		}
-		for _, row := range list[:len(list)-keep] {
-			r.done = append(r.done, style(row, !r.going))
-			r.going = true
-		}
-		if i < last {
-			r.going = false
-			continue
-		}
-		r.tail = line
-		if len(list) > 1 { // with the blanks at its end, which a row does not show: a word may follow them
-			r.tail = line[strings.LastIndex(line, list[len(list)-1]):]
-		}
+	r.done = append(r.done, r.answer.End()...)
+	for line := range strings.SplitSeq(strings.TrimSuffix(untabbed(p), "\n"), "\n") {
+		r.done = append(r.done, r.wrap(line)...)
 	}
 	return len(p), nil
 }
 
-var (
-	boldText = lazy.Regexp(`\*\*([^*\s](?:[^*]*[^*\s])?)\*\*`)
-	codeText = lazy.Regexp("`([^`]+)`")
-	heading  = lazy.Regexp(`^#{1,6} `)
-)
-
-// style makes a row of Markdown stand out; what it does not know stays as it was written.
-func (r prose) style(row string, first bool) string {
-	if r.plain {
-		return row
-	}
-	switch {
-	case first && strings.HasPrefix(strings.TrimSpace(row), "```"):
-		r.fence = !r.fence
-		return cli.Paint(r.rows, cli.Dim, row)
-	case r.fence:
-		return cli.Paint(r.rows, cli.Cyan, row)
-	case first && heading().MatchString(row):
-		return cli.Paint(r.rows, cli.Bold, row)
-	}
-	row = codeText().ReplaceAllStringFunc(row, func(s string) string { return cli.Paint(r.rows, cli.Cyan, strings.Trim(s, "`")) })
-	return boldText().ReplaceAllStringFunc(row, func(s string) string { return cli.Paint(r.rows, cli.Bold, strings.Trim(s, "*")) })
+// Write never fails.
+func (r prose) Write(p []byte) (int, error) {
+	r.done = append(r.done, r.answer.Add(untabbed(p))...)
+	return len(p), nil
 }
 
+func untabbed(p []byte) string { return strings.ReplaceAll(string(p), "\t", tabStop) }
+
+// whole adds rows that the terminal breaks, and nobody else: what is copied from them is what was written.
+func (r *rows) whole(text string, s cli.Style) {
+	r.done = append(r.done, r.answer.End()...)
+	for line := range strings.SplitSeq(untabbed([]byte(text)), "\n") {
+		r.done = append(r.done, cli.Paint(r, s, line))
+	}
+}
+
+// endAnswer says that what comes next is another answer.
+func (r *rows) endAnswer() { r.done = append(r.done, r.answer.Reset()...) }
+
+// growing is the end of an answer that may still change, at most so many rows of it.
+func (r *rows) growing(most int) []string {
+	var list []string
+	for _, row := range r.answer.Rest() {
+		list = append(list, r.hard(row)...)
+	}
+	return list[max(0, len(list)-most):]
+}
+
+// resize begins to break rows at another width. What has grown so far stays as it is.
+func (r *rows) resize(width int) {
+	if width != r.width && r.width > 0 {
+		r.done = append(r.done, r.answer.End()...)
+	}
+	r.width, r.answer.Width = width, width
+}
+
+// wrap breaks a line between words.
 func (r *rows) wrap(line string) []string {
 	if r.width < 1 || ansi.StringWidth(line) <= r.width {
 		return []string{line}
@@ -94,9 +80,17 @@ func (r *rows) wrap(line string) []string {
 		if ansi.StringWidth(row) > r.width { // a blank beside the break may be one too many
 			row = strings.TrimRight(row, " ")
 		}
-		list = append(list, strings.Split(ansi.Hardwrap(row, r.width, true), "\n")...)
+		list = append(list, r.hard(row)...)
 	}
 	return list
+}
+
+// hard breaks a row wherever the screen ends.
+func (r *rows) hard(row string) []string {
+	if r.width < 1 || ansi.StringWidth(row) <= r.width {
+		return []string{row}
+	}
+	return strings.Split(ansi.Hardwrap(row, r.width, true), "\n")
 }
 
 // Styled says that what is written stands out by styles, as on the terminal that the rows are for.

@@ -4,15 +4,11 @@ package chat
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
-	"charm.land/bubbles/v2/key"
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -43,12 +39,15 @@ type view struct {
 	rows  *rows
 	print printer.Printer
 	menu  []offer // what Tab would complete to
-	width int
+	asked questions
 
-	turn turn
-	now  time.Time
-	away bool // the gateway does not answer
-	out  outgoing
+	width, height int
+
+	turn  turn
+	now   time.Time
+	clock func() time.Time
+	away  bool // the gateway does not answer
+	out   outgoing
 
 	ticking  bool
 	leaving  bool
@@ -90,41 +89,28 @@ type (
 )
 
 func newView(ctx context.Context, t *conversation, past *history) *view {
-	v := &view{talk: t, ctx: ctx, past: past, rows: &rows{plain: os.Getenv("NO_COLOR") != ""}, out: outgoing{mine: map[string]bool{}},
-		now: time.Now()}
+	v := &view{talk: t, ctx: ctx, past: past, rows: &rows{}, out: outgoing{mine: map[string]bool{}}, now: time.Now(), clock: time.Now}
+	v.rows.answer.Plain = !cli.Colourful(v.rows)
 	v.print = printer.Printer{Out: prose{v.rows}, Errs: v.rows}
-	e := textarea.New()
-	e.ShowLineNumbers, e.DynamicHeight, e.MinHeight, e.MaxHeight, e.MaxContentHeight, e.CharLimit = false, true, 1, promptMost,
-		linesMost, cli.MaxTyped
-	e.SetPromptFunc(ansi.StringWidth(promptMark), func(p textarea.PromptInfo) string {
-		if p.LineNumber == 0 {
-			return promptMark
-		}
-		return moreMark
-	})
-	e.SetVirtualCursor(false)
-	e.SetStyles(textarea.Styles{})
-	e.KeyMap.InsertNewline = key.NewBinding(key.WithKeys("alt+enter", "shift+enter", "ctrl+j"))
-	e.KeyMap.DeleteCharacterForward = key.NewBinding(key.WithKeys("delete")) // ctrl+d also leaves
-	e.Focus()
-	v.edit = e
+	v.edit = newEdit(promptMark)
 	return v
 }
 
-// Init begins nothing: the events come from outside.
-func (v *view) Init() tea.Cmd { return nil }
+// Init looks for questions that were asked before; other events come from outside.
+func (v *view) Init() tea.Cmd { return v.openQuestions() }
 
 // Update takes one message.
 func (v *view) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	var cmd tea.Cmd
 	switch m := msg.(type) {
 	case tea.WindowSizeMsg:
-		v.width, v.rows.width = m.Width, m.Width
+		v.width, v.height = m.Width, m.Height
+		v.rows.resize(m.Width)
 		v.edit.SetWidth(m.Width)
 	case tea.KeyPressMsg:
 		cmd = v.key(m)
 	case eventMsg:
-		v.event(m.Event)
+		cmd = v.event(m.Event)
 	case awayMsg:
 		v.away = m.err != nil
 	case brokenMsg:
@@ -137,6 +123,10 @@ func (v *view) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case doubtMsg:
 		v.doubt(m)
+	case cardMsg:
+		v.card(m)
+	case decidedMsg:
+		v.decided(m)
 	case tickMsg:
 		v.now, v.ticking = time.Time(m), false
 	case printedMsg:
@@ -174,202 +164,46 @@ func (v *view) after() tea.Cmd {
 
 func (v *view) busy() bool { return v.turn.run != "" || len(v.out.mine) > 0 || len(v.out.queue) > 0 }
 
-// key handles one key press.
-func (v *view) key(k tea.KeyPressMsg) tea.Cmd {
-	switch k.String() {
-	case "ctrl+c":
-		return v.interrupt()
-	case "ctrl+d":
-		if v.edit.Value() == "" {
-			v.leaving = true
-			return nil
-		}
-		k = tea.KeyPressMsg{Code: tea.KeyDelete}
-	case "ctrl+z":
-		return tea.Suspend
-	case "ctrl+l":
-		return tea.ClearScreen
-	case "enter":
-		v.submit()
-		return nil
-	case "tab":
-		v.complete()
-		return nil
-	case "up", "ctrl+p":
-		if v.edit.Line() == 0 && v.edit.LineInfo().RowOffset == 0 {
-			v.recall(v.past.back(v.edit.Value()))
-			return nil
-		}
-	case "down", "ctrl+n":
-		if info := v.edit.LineInfo(); v.edit.Line() == v.edit.LineCount()-1 && info.RowOffset >= info.Height-1 {
-			v.recall(v.past.forth())
-			return nil
-		}
-	}
-	var cmd tea.Cmd
-	v.edit, cmd = v.edit.Update(k)
-	v.offer()
-	return cmd
-}
-
-// paste takes many lines as they are. What is too long to be typed is not cut without a word.
-func (v *view) paste(m tea.PasteMsg) {
-	m.Content = strings.ReplaceAll(m.Content, "\r\n", "\n")
-	before := v.edit.Length()
-	v.edit, _ = v.edit.Update(m) // a paste asks for nothing more
-	v.offer()
-	if came := v.edit.Length() - before; came < len([]rune(strings.TrimRight(m.Content, "\n"))) {
-		v.print.Note(cli.Yellow, "(the paste is longer than a message may be, so its end is missing)")
-	}
-}
-
-func (v *view) recall(line string, ok bool) {
-	if ok {
-		v.edit.SetValue(line)
-		v.edit.MoveToEnd()
-		v.offer()
-	}
-}
-
-// interrupt is Ctrl-C: it drops what is typed, else stops the turn, and the second time leaves.
-func (v *view) interrupt() tea.Cmd {
-	switch {
-	case v.edit.Value() != "":
-		v.edit.Reset()
-		v.offer()
-		return nil
-	case !v.busy() || v.turn.stopping:
-		v.leaving = true
-		return nil
-	}
-	id := v.turn.run
-	for input := range v.out.mine {
-		if id == "" {
-			id = input
-		}
-	}
-	if id == "" { // it is not journalled yet
-		v.leaving = true
-		return nil
-	}
-	v.turn.stopping = true
-	return func() tea.Msg { return stoppedMsg{v.talk.stop(v.ctx, id)} }
-}
-
-// submit takes what is typed.
-func (v *view) submit() {
-	text := strings.TrimSpace(v.edit.Value())
-	if text == "" {
-		return
-	}
-	v.past.add(strings.TrimRight(v.edit.Value(), "\n"))
-	v.edit.Reset()
-	v.offer()
-	if text == "/quit" || text == "/exit" {
-		v.leaving = true
-		return
-	}
-	v.print.EndLine()
-	if v.spoken {
-		fmt.Fprintln(v.rows)
-	}
-	v.spoken = true
-	for i, line := range strings.Split(cli.Visible(text), "\n") {
-		mark := moreMark
-		if i == 0 {
-			mark = promptMark
-		}
-		fmt.Fprintln(v.rows, cli.Paint(v.rows, cli.Bold, mark+line))
-	}
-	v.out.said = append(v.out.said, text)
-	v.out.queue = append(v.out.queue, client.Message{Agent: v.talk.agent, Session: v.talk.session, Text: text, Key: rand.Text()})
-}
-
-// send journals a message. It may take as long as the gateway is away: the key makes a second try harmless.
-func (v *view) send(m client.Message) tea.Cmd {
-	return func() tea.Msg {
-		for {
-			got, err := v.talk.client.Send(v.ctx, m)
-			if err == nil || v.ctx.Err() != nil || errors.As(err, new(*client.Problem)) {
-				return sentMsg{m.Text, got, err}
-			}
-			if err := v.talk.client.Wait(v.ctx, cli.ComeBack); err != nil && !errors.Is(err, client.ErrUnreachable) {
-				return sentMsg{m.Text, got, err}
-			}
-		}
-	}
-}
-
-func (v *view) sent(m sentMsg) tea.Cmd {
-	v.out.sending, v.out.queue = false, v.out.queue[1:]
-	if m.err != nil {
-		v.forget(m.text)
-		v.print.Note(cli.Red, cli.Hint(m.err).Error())
-		return nil
-	}
-	if v.forget(m.text) { // else its event came first
-		v.out.mine[m.got.InputID] = true
-	}
-	return v.ask(m.got.InputID)
-}
-
-// forget drops a text whose input is known now; false says that its event had done so.
-func (v *view) forget(text string) bool {
-	for i, s := range v.out.said {
-		if s == text {
-			v.out.said = append(v.out.said[:i], v.out.said[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
-// ask looks after a while what became of a message, in case that no event tells.
-func (v *view) ask(input string) tea.Cmd {
-	return tea.Tick(doubtAfter, func(time.Time) tea.Msg {
-		var run struct{ State, Text string }
-		if err := v.talk.client.Get(v.ctx, "/v1/runs/"+input, &run); err != nil || !printer.Over(run.State) {
-			return doubtMsg{input: input}
-		}
-		return doubtMsg{input, run.State, run.Text}
-	})
-}
-
-func (v *view) doubt(m doubtMsg) {
-	if m.state != "" && v.out.mine[m.input] {
-		delete(v.out.mine, m.input)
-		if m.text != "" {
-			v.print.Note(cli.Dim, m.text)
-		}
-	}
-}
-
 // event takes one event of the session.
-func (v *view) event(e client.Event) {
+func (v *view) event(e client.Event) tea.Cmd {
 	v.away = false
+	whole := e.Type == "turn.ended" // whatever grew is as long as it will be
 	switch e.Type {
 	case "session.started":
-		return
+		return nil
 	case "session.ended":
 		v.print = v.print.Next()
-		return
+		return nil
 	case "turn.started":
-		v.turn = turn{run: e.RunID, since: time.Now()}
-		v.rows.fence = false
+		v.turn = turn{run: e.RunID, since: v.clock()}
 		v.now = v.turn.since
+	case "permission.requested", "permission.resolved":
+		var q printer.Permission
+		if json.Unmarshal(e.Data, &q) == nil {
+			return v.question(e.Type, q)
+		}
 	case "item.started", "item.completed":
 		var it printer.Item
 		if json.Unmarshal(e.Data, &it) == nil && v.item(e, it) {
-			return
+			return nil
+		}
+		whole = e.Type == "item.completed" && (it.Item.Role == "assistant" || it.Item.Type == "system")
+		v.rows.answer.Code = nil
+		if it.Item.Type == "system" {
+			v.rows.answer.Code = cli.Hinted // it is the gateway's own words
 		}
 	}
 	if err := v.print.See(e); err != nil {
 		v.print.Note(cli.Red, "an event cannot be read: "+err.Error())
 	}
+	if whole {
+		v.rows.endAnswer()
+	}
 	if e.Type == "turn.ended" {
 		v.turn = turn{}
 		clear(v.out.mine)
 	}
+	return nil
 }
 
 // item notes what an item means for what is waited for, and says whether that is all of it.
@@ -404,8 +238,8 @@ func (v *view) item(e client.Event, it printer.Item) (known bool) {
 
 // status is the row that says what is being done.
 func (v *view) status() string {
-	if !v.busy() && !v.away {
-		return ""
+	if !v.busy() && !v.away || len(v.asked.list) > 0 && !v.turn.stopping && !v.away {
+		return "" // a question says by itself that it is waited for
 	}
 	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	text := "waiting"
@@ -418,7 +252,7 @@ func (v *view) status() string {
 		text = tools
 	case v.turn.doing != "":
 		text = v.turn.doing
-	case v.rows.tail != "" || v.print.Writing():
+	case v.print.Writing():
 		text = "writing"
 	case v.turn.run != "":
 		text = "working"
@@ -438,24 +272,28 @@ func (v *view) status() string {
 
 // View draws what is below the scrolled text.
 func (v *view) View() tea.View {
-	var above []string
-	if v.rows.tail != "" {
-		above = append(above, v.rows.tail)
-	}
+	var below []string
 	if s := v.status(); s != "" {
-		above = append(above, s)
+		below = append(below, s)
 	}
 	if v.leaving {
-		return tea.NewView(strings.Join(above, "\n"))
+		return tea.NewView(strings.Join(append(v.rows.growing(v.height), below...), "\n"))
 	}
-	all := append(above, v.edit.View())
+	below = append(below, v.cardRows()...)
+	edit := &v.edit
+	if v.asked.why != nil {
+		edit = v.asked.why
+	}
+	menu := make([]string, 0, len(v.menu))
 	for _, o := range v.menu {
-		all = append(all, cli.Paint(v.rows, cli.Dim,
+		menu = append(menu, cli.Paint(v.rows, cli.Dim,
 			ansi.Truncate(strings.TrimRight(fmt.Sprintf("  %-13s %s", o.line, o.help), " "), max(1, v.width-1), "…")))
 	}
-	out := tea.NewView(strings.Join(all, "\n"))
-	if c := v.edit.Cursor(); c != nil {
-		c.Y += len(above)
+	all := append(v.rows.growing(max(1, v.height-len(below)-edit.Height()-len(menu))), below...)
+	above := len(all)
+	out := tea.NewView(strings.Join(append(append(all, edit.View()), menu...), "\n"))
+	if c := edit.Cursor(); c != nil && (!v.asked.focus || v.asked.why != nil) {
+		c.Y += above
 		out.Cursor = c
 	}
 	return out

@@ -47,7 +47,7 @@ func (s *screen) keys(list ...string) {
 	s.Helper()
 	special := map[string]tea.KeyPressMsg{"enter": {Code: tea.KeyEnter}, "alt+enter": {Code: tea.KeyEnter, Mod: tea.ModAlt}, "tab": {Code: tea.KeyTab},
 		"up": {Code: tea.KeyUp}, "down": {Code: tea.KeyDown}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd}, "left": {Code: tea.KeyLeft},
-		"delete": {Code: tea.KeyDelete}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}}
+		"delete": {Code: tea.KeyDelete}, "esc": {Code: tea.KeyEscape}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "ctrl+d": {Code: 'd', Mod: tea.ModCtrl}}
 	for _, k := range list {
 		if m, ok := special[k]; ok {
 			s.tell(m)
@@ -205,7 +205,7 @@ func TestChatShowsCardsInOrder(t *testing.T) {
 	s.event("item.completed", "R", `{"item":{"id":"x","type":"tool_result","role":"tool","parts":[{"type":"tool_result","call_id":"c","text":"<outside-text>\na.txt\nb.txt\n</outside-text>"}]}}`)
 	s.event("item.completed", "R", `{"item":{"id":"R:2","type":"message","role":"assistant","parts":[{"type":"text","text":"All done."}]}}`)
 	s.event("turn.ended", "R", `{"state":"completed"}`)
-	s.shows("› look", "I look. ", "· list_dir notes  0 ms  a.txt (1 line", "All done.")
+	s.shows("› look", "I look.", "· list_dir notes  0 ms  a.txt (1 line", "All done.")
 	text := ansi.Strip(strings.Join(s.above, "\n"))
 	if strings.Count(text, "I look.") != 1 || strings.Count(text, "All done.") != 1 || strings.Index(text, "list_dir") > strings.Index(text, "All done.") {
 		t.Errorf("twice or out of order:\n%s", text)
@@ -268,44 +268,53 @@ func TestChatSaysWhenTheGatewayIsAway(t *testing.T) {
 	}
 }
 
-// Rows are what the text says, however it comes in pieces.
-func TestRowsDoNotDependOnThePieces(t *testing.T) {
+// Notes are broken into rows that fit, and hold what was said.
+func TestNotesFitTheScreen(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab cé 日-\n.")), 0, 120, -1).Draw(t, "text")
-		width := rapid.IntRange(4, 30).Draw(t, "width")
-		pieces := &rows{width: width}
-		for rest := []rune(text); len(rest) > 0; {
-			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
-			if _, err := pieces.Write([]byte(string(rest[:n]))); err != nil {
-				t.Fatal(err)
-			}
-			rest = rest[n:]
+		text := rapid.StringOfN(rapid.RuneFrom([]rune("ab cé 日-\n.")), 1, 120, -1).Draw(t, "text")
+		r := &rows{width: rapid.IntRange(4, 30).Draw(t, "width")}
+		if _, err := r.Write([]byte(text + "\n")); err != nil {
+			t.Fatal(err)
 		}
-		all := append(pieces.take(), pieces.tail)
-		for _, row := range all[:len(all)-1] {
-			if ansi.StringWidth(row) > width {
-				t.Fatalf("row %q is wider than %d", row, width)
+		for _, row := range r.done {
+			if ansi.StringWidth(row) > r.width {
+				t.Fatalf("row %q is wider than %d", row, r.width)
 			}
 		}
 		bare := strings.NewReplacer(" ", "", "\n", "")
-		if got, want := bare.Replace(strings.Join(all, "")), bare.Replace(text); got != want {
+		if got, want := bare.Replace(strings.Join(r.take(), "")), bare.Replace(text); got != want {
 			t.Fatalf("rows hold %q, want %q", got, want)
 		}
 	})
 }
 
-func TestAnswersStandOutAsMarkdown(t *testing.T) {
+// An answer is drawn as it grows: what is final goes up once, the rest stands below until it is.
+func TestAnswerIsDrawnWhileItGrows(t *testing.T) {
 	t.Parallel()
-	r := &rows{width: 30}
-	for _, piece := range []string{"# Hea", "d\na **bo", "ld** word and `co", "de` 2 ** 3 ** 4\n```go\nx := `a` **b**\n```\nend"} {
-		if _, err := (prose{r}).Write([]byte(piece)); err != nil {
-			t.Fatal(err)
-		}
+	s := newScreen(t)
+	s.event("turn.started", "R", `{}`)
+	at := 0
+	grow := func(piece string) {
+		data, _ := json.Marshal(map[string]any{"item_id": "R:1", "text": piece, "offset": at})
+		at += len(piece)
+		s.event("item.delta", "R", string(data))
 	}
-	got := strings.Join(append(r.take(), r.tail), "|")
-	want := "\x1b[1m# Head\x1b[0m|a \x1b[1mbold\x1b[0m word and \x1b[36mcode\x1b[0m 2|** 3 ** 4|\x1b[2m```go\x1b[0m|\x1b[36mx := `a` **b**\x1b[0m|\x1b[2m```\x1b[0m|end"
-	if cli.Colourful(r) && got != want {
-		t.Errorf("got  %q\nwant %q", got, want)
+	for _, piece := range []string{"# Plan\nFirst **b", "old** and\n\n|a|b|\n|-|-|\n|1|", "2|\n", "\n```sh\nmake install PREFIX=/opt/a/very/long/way/that/does/not/fit\n"} {
+		grow(piece)
+	}
+	s.shows("Plan", "First bold and", " a │ b", "───┼───", " 1 │ 2", "\nmake install PREFIX=/opt/a/very/long/way/that/does/not/fit")
+	if text := strings.Join(s.above, "\n"); strings.Contains(text, "```") || strings.Contains(text, "**") {
+		t.Errorf("marks of Markdown are shown:\n%s", text)
+	}
+	s.tell(tea.WindowSizeMsg{Width: 30, Height: 20})
+	grow("x=1")
+	if got := s.View().Content; !strings.Contains(got, "x=1") {
+		t.Errorf("the row that grows is not shown: %q", got)
+	}
+	s.event("turn.ended", "R", `{"state":"user_stopped"}`)
+	text := ansi.Strip(strings.Join(s.above, "\n"))
+	if !strings.Contains(text, "x=1\n(stopped)") || strings.Count(text, "Plan") != 1 || strings.Count(text, "x=1") != 1 {
+		t.Errorf("the end is wrong:\n%s", text)
 	}
 }

@@ -19,6 +19,22 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// How wide text is set: as wide as the terminal, as long as that reads well.
+const (
+	usualColumns  = 80
+	widestColumns = 120
+)
+
+// Columns is how wide text for w is set.
+func Columns(w any) int {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			return min(n, widestColumns)
+		}
+	}
+	return usualColumns
+}
+
 // A style is how words stand out on a terminal, as an SGR parameter (ECMA-48 §8.3.117).
 type Style string
 

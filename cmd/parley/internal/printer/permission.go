@@ -9,13 +9,15 @@ import (
 	"parley/cmd/parley/internal/cli"
 )
 
-// permission is what an event tells of a question.
-type permission struct {
+// Permission is what an event tells of a question.
+type Permission struct {
+	ID     string   `json:"id"`
 	Short  string   `json:"short"`
 	Tool   string   `json:"tool"`
 	Domain string   `json:"domain"`
 	State  string   `json:"state"`
 	Text   string   `json:"text"`
+	Grant  string   `json:"grant"`
 	Grants []string `json:"grants"`
 	By     string   `json:"decided_by"`
 	Via    string   `json:"via"`
@@ -23,14 +25,16 @@ type permission struct {
 }
 
 // permission shows a question whole, with how to answer it, and later what it came to.
-func (p *Printer) permission(kind string, q permission) {
+func (p *Printer) permission(kind string, q Permission) {
 	if kind == "permission.requested" {
 		owner := ""
 		if q.Domain != "" {
 			owner = " It belongs to " + cli.Visible(q.Domain) + "."
 		}
-		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\n/approve %s %s", cli.Visible(q.Tool), owner, cli.VisibleText(q.Text),
-			cli.Visible(q.Short), strings.Join(append(q.Grants, "deny"), "|")))
+		short := cli.Visible(q.Short)
+		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\nIt waits for an answer: /approve %s %s in another chat, or %s",
+			cli.Visible(q.Tool), owner, cli.VisibleText(q.Text), short, strings.Join(append(q.Grants, "deny"), "|"),
+			cli.Hinted("parley approval approve "+short)))
 		return
 	}
 	text := fmt.Sprintf("approval %s: %s", cli.Visible(q.Short), cli.Visible(q.State))

@@ -81,7 +81,7 @@ func (p *Printer) See(e client.Event) error {
 		p.Failed = true
 		p.Note(cli.Red, d.Message)
 	case "permission.requested", "permission.resolved":
-		var q permission
+		var q Permission
 		if err := json.Unmarshal(e.Data, &q); err != nil {
 			return err
 		}

@@ -42,13 +42,28 @@ export default {
     await until('after a reload', async () => await mine(page).count() === 3 && await answers(page).count() === 3)
   },
 
+  // What draws a conversation comes behind the composer, and is asked for again when it does not come.
+  async 'the page is cut off while it loads'(w) {
+    await w.start()
+    const signedIn = await w.signedIn()
+    const page = await w.page({ context: signedIn.context() })
+    let cut = true
+    await page.route(/\/assets\/conversation-view-/, route => (cut ? route.abort() : route.continue()))
+    await page.goto(w.base)
+    await send(page, 'Hello')
+    await page.getByRole('status', { name: 'Loading the conversation' }).waitFor()
+    cut = false
+    await answered(page, 'You said: Hello')
+  },
+
   async 'offline'(w) {
     await w.start()
     const page = await w.signedIn()
     await send(page, 'Hello')
     await answered(page, 'You said: Hello')
+    await w.kill() // first: Chromium keeps an open socket open when it is made offline, and may then leave its end unread
+    await page.getByText('What you write is kept, and sent later.').waitFor()
     await page.context().setOffline(true)
-    await w.kill() // the browser keeps an open socket open
     await page.getByText('You are offline.').waitFor()
     await page.getByText('Offline: what you send waits here').waitFor()
     await send(page, 'One from the train')
