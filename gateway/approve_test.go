@@ -66,13 +66,6 @@ people:
   - {id: ben, name: Ben, role: member, accounts: [{channel: tg, user: "12"}]}
 `
 
-// actRig is a daemon whose model acts, for Ana and Ben.
-func actRig(t *testing.T, act actTool, extra string) *rig {
-	t.Helper()
-	r := newRig(t, setup{script: acts("rm -rf /tmp/x"), opt: withTools(act), extra: actors + quiet + "\n" + extra})
-	return r
-}
-
 func (r *rig) client() *client.Client {
 	r.t.Helper()
 	token, err := os.ReadFile(filepath.Join(r.dir, "data", "token"))
