@@ -38,9 +38,12 @@ func withSandbox(b sandbox.Backend) func(*gateway.Options) {
 	return func(o *gateway.Options) { o.Sandbox = b }
 }
 
+// owner is the configured name of 11, an owner of the slot.
+func (r *rig) owner() string { return "ana" + r.n() }
+
 // ownFolder is where a slot's owner has their files, of an agent.
 func (r *rig) ownFolder(agent string) string {
-	return filepath.Join(r.dir, "data/agents", agent, "work/owner-ana"+r.n())
+	return filepath.Join(r.dir, "data/agents", agent, "work/owner-"+r.owner())
 }
 
 // What an agent does for whom, in a sandbox that runs commands, on one daemon.

@@ -6,47 +6,67 @@ import (
 	"slices"
 	"testing"
 
+	"parley/agentloop/llm/llmtest"
 	"parley/workspace"
 	"parley/workspace/store"
 )
 
-// Commands that ran and commands that were refused stand in the audit log, with who asked for them; its chain holds.
-func TestAuditTellsOfCommands(t *testing.T) {
-	t.Parallel()
-	w := newObedientWorld(t, noAsking)
-	owner, guest := victory{trialWorld: w, chat: w.person(7)}, victory{trialWorld: w, chat: w.person(8)}
-	owner.ask(7, plainly(7, ""), `CALL exec {"command":"make `+stolenKey+`"}`)
-	guest.ask(8, plainly(8, ""), `CALL exec {"command":"make it"}`)
-	type row struct {
-		Kind, Actor string
-		What        struct{ State, Args, Reason, Run, Ended string }
-	}
-	var rows []row
-	for _, body := range w.rows(`SELECT body FROM audit ORDER BY n`) {
-		var r row
-		if err := json.Unmarshal([]byte(body), &r); err != nil {
-			t.Fatalf("%s: %v", body, err)
+// auditRow is a row of the audit log.
+type auditRow struct {
+	Kind, Actor string
+	What        struct{ State, Args, Reason, Run, Ended string }
+}
+
+// audited are all rows of the audit log, in order.
+func (r *rig) audited() (rows []auditRow) {
+	r.t.Helper()
+	for _, body := range r.rows(`SELECT body FROM audit ORDER BY n`) {
+		var row auditRow
+		if err := json.Unmarshal([]byte(body), &row); err != nil {
+			r.t.Fatalf("%s: %v", body, err)
 		}
-		rows = append(rows, r)
+		rows = append(rows, row)
 	}
+	return rows
+}
+
+// Commands that ran and commands that were refused stand in the audit log, with who asked for them.
+func commandsAreAudited(r *rig) {
+	r.answers(llmtest.TurnOf(llmtest.Act("exec", "command", "echo sk-test-canary")))
+	ana, bob := r.person(11), r.person(13)
+	r.say(ana, 11, "do it")
+	r.said(ana, "hello from inside")
+	r.say(bob, 13, "do it")
+	r.said(bob, "Refused: ")
+	runs := r.rows(`SELECT id FROM runs`)
+	own := slices.DeleteFunc(r.audited(), func(a auditRow) bool { return !slices.Contains(runs, a.What.Run) })
 	var kinds []string
-	for _, r := range rows {
-		kinds = append(kinds, r.Kind)
+	for _, a := range own {
+		kinds = append(kinds, a.Kind)
 	}
-	if want := []string{workspace.AuditConfigLoaded, workspace.AuditExecStarted, workspace.AuditExecEnded, workspace.AuditExecRefused}; !slices.Equal(kinds, want) {
-		t.Fatalf("rows %q, want %q", kinds, want)
+	if want := []string{workspace.AuditExecStarted, workspace.AuditExecEnded, workspace.AuditExecRefused}; !slices.Equal(kinds, want) {
+		r.t.Fatalf("rows %q, want %q", kinds, want)
 	}
-	if r := rows[1]; r.Actor != "ana" || r.What.Args != `{"command":"make [secret]"}` || r.What.Run == "" {
-		t.Errorf("start: %+v", r)
+	if a := own[0]; a.Actor != r.owner() || a.What.Args != `{"command":"echo [secret]"}` {
+		r.t.Errorf("start: %+v", a)
 	}
-	if r := rows[2]; r.Actor != "ana" || r.What.State != "done" || r.What.Ended == "" {
-		t.Errorf("end: %+v", r)
+	if a := own[1]; a.Actor != r.owner() || a.What.State != "done" || a.What.Ended == "" {
+		r.t.Errorf("end: %+v", a)
 	}
-	if r := rows[3]; r.Actor == "ana" || r.Actor == "" || r.What.Reason != "built-in: exec:owner" {
-		t.Errorf("refusal: %+v", r)
+	if a := own[2]; a.Actor == r.owner() || a.Actor == "" || a.What.Reason != "built-in: exec:owner" {
+		r.t.Errorf("refusal: %+v", a)
 	}
-	w.stop()
-	if r, err := store.VerifyAuditDir(t.Context(), filepath.Join(w.dir, "data"), nil); err != nil || r.Bad != nil || r.Rows != 4 {
-		t.Errorf("%+v %v", r, err)
+}
+
+// auditHolds wants the log to begin with the configuration, and its chain to hold in what a daemon leaves.
+func auditHolds(t *testing.T, r *rig) {
+	t.Helper()
+	r.stop()
+	rows := r.audited()
+	if len(rows) == 0 || rows[0].Kind != workspace.AuditConfigLoaded {
+		t.Errorf("the log begins with %+v", rows)
+	}
+	if got, err := store.VerifyAuditDir(t.Context(), filepath.Join(r.dir, "data"), nil); err != nil || got.Bad != nil || int(got.Rows) != len(rows) {
+		t.Errorf("%+v %v of %d rows", got, err, len(rows))
 	}
 }

@@ -77,7 +77,7 @@ func (b *lateBox) waits(r *rig, command string) telegramtest.Chat {
 }
 
 // A message right after the start finds a sandbox that is still being tried: its command waits, is asked about when it
-// can run, and runs; a stop ends the wait.
+// can run, and runs; a stop ends the wait. What ran and what did not stands in the audit log.
 func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 	t.Parallel()
 	const ask = ", tools: {exec: ask}"
@@ -105,16 +105,19 @@ func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 			r.stored("the call", `SELECT tool, state FROM steps WHERE kind = 'tool'`, "exec|cancelled")
 			waiting.Done()
 		},
+		"audited": commandsAreAudited,
 	}
-	waiting.Add(len(tests))
+	waiting.Add(len(tests) - 1)
 	go func() {
 		waiting.Wait()
 		box.ends(sandbox.Report{Done: true, Tier: sandbox.TierNS})
 	}()
-	together(t, setup{opt: withSandbox(box), extra: early, agent: ask, own: map[string]own{"proven, allowed": allow, "stopped": allow}}, tests)
-	if ran := slices.Sorted(slices.Values(box.lines())); !slices.Equal(ran, []string{"echo allowed", "echo asked"}) {
+	daemon := together(t, setup{opt: withSandbox(box), extra: early, agent: ask,
+		own: map[string]own{"proven, allowed": allow, "stopped": allow, "audited": {agent: allow.agent, chats: []int64{13}}}}, tests)
+	if ran := slices.Sorted(slices.Values(box.lines())); !slices.Equal(ran, []string{"echo [secret]", "echo allowed", "echo asked"}) {
 		t.Errorf("ran %q", ran)
 	}
+	auditHolds(t, daemon)
 	refused := newLateBox()
 	together(t, setup{opt: withSandbox(refused), extra: quiet, agent: ask}, map[string]func(*rig){"refused": func(r *rig) {
 		ana := refused.waits(r, "echo refused")
