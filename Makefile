@@ -2,6 +2,7 @@
 GO       ?= go
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FLAGS    := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+PREFIX   ?= $(HOME)/.local
 PKG      ?= ./...
 FUZZTIME ?= 10s
 KILLS    ?= 20
@@ -12,7 +13,7 @@ ROUNDS   ?= 5
 QUIET    := $(addprefix -gcflags=,$(addsuffix =-race=false,go.mau.fi/whatsmeow/socket go.mau.fi/util/exsync modernc.org/sqlite/lib))
 LINTER   := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: help build run check full race storms lint fuzz crash bench house ids escapes ui shots fresh
+.PHONY: help build install run check full race storms lint fuzz crash bench house ids escapes ui shots fresh
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,9 +21,19 @@ help: ## list the targets
 build: ## make bin/parley, one static binary
 	CGO_ENABLED=0 $(GO) build $(FLAGS) -o bin/parley ./cmd/parley
 
+install: build ## put parley into PREFIX/bin (~/.local/bin), and say whether the shell finds it there
+	@mkdir -p "$(PREFIX)/bin" && install -m 755 bin/parley "$(PREFIX)/bin/parley" && echo "Installed: $(PREFIX)/bin/parley"
+	@found=$$(command -v parley || true); case "$$found" in \
+		"$(PREFIX)/bin/parley") echo "It is on your PATH. Next: parley onboard";; \
+		"") echo "$(PREFIX)/bin is not on your PATH. Add it, here and in ~/.profile:"; echo '  export PATH="$(PREFIX)/bin:$$PATH"'; \
+			echo "Next: parley onboard";; \
+		*) echo "Your PATH leads to another one first: $$found. Next: $(PREFIX)/bin/parley onboard";; esac
+
 run: build ## start the gateway; in a terminal also a chat with it, and both end together
-	@if [ -t 0 ] && [ -t 1 ]; then set -m; bin/parley gateway 2>bin/gateway.log & gateway=$$!; set +m; \
+	@if [ -t 0 ] && [ -t 1 ]; then umask 077; set -m; bin/parley gateway >bin/gateway.out 2>bin/gateway.log & gateway=$$!; set +m; \
 		trap 'kill $$gateway 2>/dev/null; wait $$gateway' EXIT; trap : INT; trap exit HUP TERM; \
+		until grep -qs WebChat: bin/gateway.out; do sleep 0.1; kill -0 $$gateway 2>/dev/null || \
+			{ grep '^parley:' bin/gateway.log || tail -n 5 bin/gateway.log; exit 1; }; done; cat bin/gateway.out; \
 		bin/parley chat || { tail -n 5 bin/gateway.log; exit 1; }; \
 	else exec bin/parley gateway; fi
 

@@ -30,7 +30,7 @@ func channelCommand(a *cli.App) *cobra.Command {
 				fmt.Fprintf(a.Out, "%s (%s) is %s since %s\n", cli.Visible(ch.Name), ch.Network, ch.State, cli.Ago(ch.Since))
 				for _, line := range [][2]string{{"account", ch.Account}, {"cause", ch.Cause}, {"to do", ch.Hint}} {
 					if line[1] != "" {
-						fmt.Fprintf(a.Out, "%s: %s\n", line[0], cli.Visible(line[1]))
+						fmt.Fprintf(a.Out, "%s: %s\n", line[0], cli.Visible(cli.Hinted(line[1])))
 					}
 				}
 				return nil
@@ -85,7 +85,8 @@ func channelLogin(a *cli.App) *cobra.Command {
 			if l.State != "linked" {
 				return fmt.Errorf("%s is not linked: %s", args[0], cli.Visible(l.Error))
 			}
-			_, err = fmt.Fprintf(a.Out, "%s is linked. %s\nHow it is: parley channel status %s\n", args[0], cli.Visible(l.Note), args[0])
+			_, err = fmt.Fprintf(a.Out, "%s is linked. %s\nHow it is: %s channel status %s\n", args[0], cli.Visible(l.Note),
+				cli.Program(), args[0])
 			return err
 		}}
 	c.Flags().StringVar(&phone, "phone", "", "the account's phone `number` with country code: show a code to type instead of one to scan")
@@ -128,7 +129,7 @@ func showStep(a *cli.App, l operator.Login) {
 	} else {
 		fmt.Fprintf(a.Out, "The code: %s\n", cli.Visible(l.Code))
 	}
-	fmt.Fprintln(a.Out, cli.Visible(l.Note))
+	fmt.Fprintln(a.Out, cli.Visible(cli.Hinted(l.Note)))
 	if ends, err := time.Parse(time.RFC3339, l.Expires); err == nil && l.Code != "" {
 		fmt.Fprintf(a.Out, "It holds until %s.\n", ends.Local().Format("15:04:05"))
 	}

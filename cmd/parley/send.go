@@ -102,7 +102,7 @@ func answer(a *cli.App, got client.Answer, wait int) error {
 			return err
 		}
 	case got.State == "" && wait > 0:
-		fmt.Fprintf(a.Errs, "no answer yet; it goes on as %s (parley run show %s)\n", cli.Short(got.InputID), got.InputID)
+		fmt.Fprintf(a.Errs, "no answer yet; it goes on as %s (%s run show %s)\n", cli.Short(got.InputID), cli.Program(), got.InputID)
 	case got.State == "":
 		fmt.Fprintln(a.Out, got.InputID)
 	case failed:

@@ -132,7 +132,7 @@ func do(a *cli.App, c *cobra.Command, v control.Any, s spec.Verb, in any) error 
 func print(a *cli.App, s spec.Shown) error {
 	var err error
 	if s.Line != "" || s.Heads == nil && s.Rows == nil && s.Text == "" {
-		_, err = fmt.Fprintln(a.Out, cli.Visible(s.Line))
+		_, err = fmt.Fprintln(a.Out, cli.Visible(cli.Hinted(s.Line)))
 	}
 	rows, wide := [][]string{}, 8
 	for _, row := range s.Rows {

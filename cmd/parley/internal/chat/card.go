@@ -153,7 +153,7 @@ func outcome(q printer.Permission) string {
 // card shows questions and lets the first be answered.
 func (v *view) card(m cardMsg) {
 	if m.err != nil {
-		v.print.Note(cli.Red, cli.Hint(m.err).Error())
+		v.print.Note(cli.Red, cli.Hinted(cli.Hint(m.err).Error()))
 		return
 	}
 	for _, ap := range m.list {
@@ -341,7 +341,7 @@ func (v *view) decided(m decidedMsg) {
 		v.drop(m.id)
 		return
 	}
-	v.print.Note(cli.Red, cli.Hint(m.err).Error())
+	v.print.Note(cli.Red, cli.Hinted(cli.Hint(m.err).Error()))
 	var p *client.Problem
 	if errors.As(m.err, &p) && p.Status < http.StatusInternalServerError && p.Status != http.StatusTooManyRequests {
 		v.drop(m.id) // somebody else answered, or its time is over

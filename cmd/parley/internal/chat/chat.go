@@ -54,6 +54,7 @@ type conversation struct {
 	*cli.App
 	client         *client.Client
 	session, agent string
+	offline        bool   // the built-in responder answers, whose words are this program's own
 	follows        string // the key of the session that a terminal watches; empty: it is not begun yet
 	signals        chan os.Signal
 }
@@ -99,7 +100,7 @@ func (t *conversation) run(ctx context.Context) error {
 		case errors.Is(err, client.ErrUnreachable):
 			return err
 		case err != nil:
-			fmt.Fprintln(t.Errs, "parley: "+cli.Visible(err.Error()))
+			fmt.Fprintln(t.Errs, "parley: "+cli.Visible(cli.Hinted(err.Error())))
 		}
 	}
 }
@@ -119,6 +120,7 @@ func (t *conversation) greet(ctx context.Context) error {
 	}
 	for _, m := range st.Models {
 		if m.Offline {
+			t.offline = true
 			fmt.Fprintln(t.Errs, cli.Hinted("note: no model is configured, so the built-in responder answers. To add one: parley onboard"))
 		}
 	}
@@ -297,7 +299,7 @@ func (t *conversation) interrupts(ctx context.Context, cancel context.CancelCaus
 		}
 		fmt.Fprintln(t.Errs, "\n(stopping; once more leaves)")
 		if err := t.stop(ctx, input); err != nil {
-			fmt.Fprintln(t.Errs, "parley: "+cli.Visible(err.Error()))
+			fmt.Fprintln(t.Errs, "parley: "+cli.Visible(cli.Hinted(err.Error())))
 		}
 	}
 }

@@ -189,8 +189,8 @@ func (v *view) event(e client.Event) tea.Cmd {
 		}
 		whole = e.Type == "item.completed" && (it.Item.Role == "assistant" || it.Item.Type == "system")
 		v.rows.answer.Code = nil
-		if it.Item.Type == "system" {
-			v.rows.answer.Code = cli.Hinted // it is the gateway's own words
+		if it.Item.Type == "system" || v.talk.offline { // it is the gateway's own words
+			v.rows.answer.Code = cli.Hinted
 		}
 	}
 	if err := v.print.See(e); err != nil {

@@ -60,9 +60,11 @@ var command = lazy.Regexp("(^|[\\s\"'`(:])parley (agent|approval|audit|backup|ch
 	"gateway|help|logs|onboard|outbound|pairing|people|restore|route|run|send|service|session|status|stop|usage|version|webchat|--)")
 
 // Hinted is a text with each command of this program as it works when it is typed: every hint passes here.
-func Hinted(text string) string {
-	if Program() == Name || !strings.Contains(text, Name+" ") {
+func Hinted(text string) string { return hinted(text, Program()) }
+
+func hinted(text, program string) string {
+	if program == Name || !strings.Contains(text, Name+" ") {
 		return text
 	}
-	return command().ReplaceAllStringFunc(text, func(s string) string { return strings.Replace(s, Name+" ", Program()+" ", 1) })
+	return command().ReplaceAllStringFunc(text, func(s string) string { return strings.Replace(s, Name+" ", program+" ", 1) })
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -85,6 +86,9 @@ func Hint(err error) error {
 	switch {
 	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w; start it with: parley gateway", err)
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: another program listens there already, perhaps a gateway of yours. Stop it, or have this one listen "+
+			"elsewhere: gateway.listen, or PARLEY_GATEWAY_LISTEN=127.0.0.1:8421", err)
 	case errors.As(err, &p) && p.Status == http.StatusUnauthorized:
 		return errors.New("the gateway that answers there does not take this token, so it is probably another one, with another " +
 			"data directory: name yours with --data-dir or --config, or have yours listen elsewhere (gateway.listen, or " +

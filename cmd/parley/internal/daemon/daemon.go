@@ -73,12 +73,12 @@ func serve(ctx context.Context, a *cli.App, to Log, onLoss gateway.LossOption) e
 		select {
 		case err := <-started:
 			if err != nil {
-				return err
+				return cli.Hint(err)
 			}
 			started = nil
-			fmt.Fprintf(a.Out, "Parley is ready: %s (talk to it with: parley chat)\n", g.URL())
+			fmt.Fprintf(a.Out, "Parley is ready: %s (talk to it with: %s chat)\n", g.URL(), cli.Program())
 			if intoJournal(a.Out, os.Getenv("JOURNAL_STREAM")) {
-				fmt.Fprintf(a.Out, "WebChat: %s (parley webchat prints a link to sign in with)\n", g.URL())
+				fmt.Fprintf(a.Out, "WebChat: %s (%s webchat prints a link to sign in with)\n", g.URL(), cli.Program())
 			} else {
 				fmt.Fprintf(a.Out, "WebChat: %s\n", g.SignInURL())
 			}

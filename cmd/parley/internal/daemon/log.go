@@ -59,6 +59,9 @@ func (r *redactor) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindString:
+		if a.Key == "hint" {
+			v = slog.StringValue(cli.Hinted(v.String()))
+		}
 		v = slog.StringValue(r.text(v.String()))
 	case slog.KindGroup:
 		var list []slog.Attr

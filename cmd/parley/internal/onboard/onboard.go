@@ -171,7 +171,7 @@ func spent(t gateway.Trial) string {
 func (o *onboard) begin(ctx context.Context) error {
 	o.Config = o.file
 	if _, ok := o.Terminal(); !ok || o.ask == nil || o.noChat {
-		fmt.Fprintf(o.Out, "Next: parley gateway%s, and beside it: parley chat\n", o.named())
+		fmt.Fprintf(o.Out, "Next: %[1]s gateway%[2]s, and beside it: %[1]s chat\n", cli.Program(), o.named())
 		o.pairingHint()
 		return nil
 	}
@@ -214,14 +214,14 @@ func (o *onboard) host(ctx context.Context) (err error) {
 	defer file.Close()
 	g, _ := daemon.New(src, o.Version, daemon.Log{To: file}, gateway.OnLoss(false, false))
 	if err := g.Start(ctx); err != nil {
-		return fmt.Errorf("start the gateway: %w", err)
+		return fmt.Errorf("start the gateway: %w", cli.Hint(err))
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), daemon.Drain)
 		defer cancel()
 		err = errors.Join(err, g.Stop(ctx))
-		fmt.Fprintf(o.Out, "The gateway stopped with this chat. Start it again: parley gateway%s, or have it always run: parley "+
-			"service install%s\n", o.named(), o.named())
+		fmt.Fprintf(o.Out, "The gateway stopped with this chat. Start it again: %[1]s gateway%[2]s\nOr have it always run: %[1]s "+
+			"service install%[2]s\n", cli.Program(), o.named())
 	}()
 	fmt.Fprintf(o.Out, "The gateway runs at %s as long as this chat; its log is %s\n", g.URL(), name)
 	fmt.Fprintf(o.Out, "In a browser: %s\n", g.SignInURL())
@@ -277,12 +277,12 @@ func (o *onboard) inForce(ctx context.Context, cl *client.Client) bool {
 func (o *onboard) pairingHint() {
 	for _, j := range o.joins {
 		if j.after != "" {
-			fmt.Fprintln(o.Out, j.after)
+			fmt.Fprintln(o.Out, cli.Hinted(j.after))
 		}
 	}
 	if len(o.joins) > 0 {
-		fmt.Fprintln(o.Out, "Write to it there: it answers with a code. Then, beside the running gateway: parley pairing approve "+
-			"CODE --as owner")
+		fmt.Fprintln(o.Out, cli.Hinted("Write to it there: it answers with a code. Then, beside the running gateway: parley pairing "+
+			"approve CODE --as owner"))
 	}
 }
 
