@@ -268,6 +268,7 @@ type LoginStep struct {
 type Finding struct {
 	OK   bool   `json:"ok"`
 	Warn bool   `json:"warn,omitempty"` // it works, and is probably not what was meant
+	Todo bool   `json:"todo,omitempty"` // nothing is wrong, and something is to be done before Parley is of use
 	What string `json:"what"`
 	Hint string `json:"hint,omitempty"` // what to do
 }

@@ -33,7 +33,9 @@ const checkWithin = 10 * time.Second
 // one holds the data directory; then the store is left to it. It leaves nothing behind.
 func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	c := opt.Source.Current()
-	list := append(checkFolder(c), checkToken(c))
+	you := snapshot.Owner(c)
+	list := []Finding{good("you are person %s, an %s: so the command line and the API take you", you.Person, you.Role)}
+	list = append(append(list, checkFolder(c)...), checkToken(c))
 	for _, w := range Warnings(c) {
 		list = append(list, Finding{OK: true, Warn: true, What: w.Error()})
 	}
@@ -252,7 +254,7 @@ func (g *Gateway) checkModels(ctx context.Context, c *configs.Config) []Finding 
 		list = append(list, good("looked for a model: %s %s", l.Where, l.Why))
 	}
 	if d.Model.API == "offline" {
-		return append(list, Finding{OK: true, What: "no model is configured or found; the built-in responder answers",
+		return append(list, Finding{OK: true, Todo: true, What: "no model is configured or found; the built-in responder answers",
 			Hint: "Run parley onboard, set ANTHROPIC_API_KEY or OPENAI_API_KEY, or start a local server."})
 	}
 	list = append(list, good("no model is configured; %s (%s) is used, found by %s", d.Model.Name, d.Model.Model, d.Model.Found))

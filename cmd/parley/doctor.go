@@ -21,8 +21,8 @@ import (
 
 func doctorCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "doctor", Short: "Look for what is wrong, with or without a running gateway", Args: cobra.NoArgs,
-		Long: "Examine the configuration, the data directory, the token, the store, channels and models. Exit code 1 says that " +
-			"something is wrong."}
+		Long: "Examine the configuration, the data directory, the token, the store, channels and models, and say who you are. What is " +
+			"marked todo is for you to do, and the last line counts that. Exit code 1 says that something is wrong."}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		src, conf, err := a.Load()
 		if err != nil {
@@ -55,7 +55,7 @@ func askGateway(ctx context.Context, a *cli.App, conf *configs.Config) (running 
 	st, err := cli.Status(ctx, cl, "")
 	switch {
 	case errors.Is(err, client.ErrUnreachable):
-		return false, []gateway.Finding{{OK: true, What: "no gateway runs at " + conf.Gateway.Listen,
+		return false, []gateway.Finding{{OK: true, Todo: true, What: "no gateway runs at " + conf.Gateway.Listen,
 			Hint: "Start it with: parley gateway"}}
 	case err != nil:
 		return true, []gateway.Finding{{What: "gateway at " + cl.Base() + ": " + err.Error(),
@@ -76,10 +76,13 @@ func askGateway(ctx context.Context, a *cli.App, conf *configs.Config) (running 
 
 // diagnose prints the findings; a bad one fails the command.
 func diagnose(a *cli.App, list []gateway.Finding) error {
-	wrong := 0
+	wrong, todo := 0, 0
 	for _, f := range list {
-		if !f.OK {
+		switch {
+		case !f.OK:
 			wrong++
+		case f.Todo:
+			todo++
 		}
 	}
 	if a.JSON {
@@ -91,21 +94,39 @@ func diagnose(a *cli.App, list []gateway.Finding) error {
 		}
 	} else {
 		for _, f := range list {
-			mark := cli.Paint(a.Out, cli.Green, "ok   ")
-			if f.Warn {
-				mark = cli.Paint(a.Out, cli.Yellow, "warn ")
-			}
-			if !f.OK {
-				mark = cli.Paint(a.Out, cli.Red, "WRONG")
-			}
-			fmt.Fprintf(a.Out, "%s %s\n", mark, cli.Visible(f.What))
+			fmt.Fprintf(a.Out, "%s %s\n", mark(a, f), cli.Visible(f.What))
 			if f.Hint != "" {
-				fmt.Fprintf(a.Out, "      %s\n", cli.Visible(f.Hint))
+				fmt.Fprintf(a.Out, "      %s\n", cli.Visible(cli.Hinted(f.Hint)))
 			}
 		}
+		fmt.Fprintln(a.Out, things(wrong+todo))
 	}
 	if wrong > 0 {
 		return cli.ErrSaid
 	}
 	return nil
+}
+
+// mark is what a finding begins with.
+func mark(a *cli.App, f gateway.Finding) string {
+	switch {
+	case !f.OK:
+		return cli.Paint(a.Out, cli.Red, "WRONG")
+	case f.Todo:
+		return cli.Paint(a.Out, cli.Yellow, "todo ")
+	case f.Warn:
+		return cli.Paint(a.Out, cli.Yellow, "warn ")
+	}
+	return cli.Paint(a.Out, cli.Green, "ok   ")
+}
+
+// things are how many are left for whoever asked.
+func things(n int) string {
+	switch n {
+	case 0:
+		return "nothing to do"
+	case 1:
+		return "1 thing to do"
+	}
+	return fmt.Sprintf("%d things to do", n)
 }

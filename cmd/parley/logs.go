@@ -69,6 +69,9 @@ func logItem(a *cli.App, x operator.LogItem) error {
 	line := fmt.Sprintf("%s %s %s", x.Time.Local().Format(time.DateTime), cli.Paint(a.Out, s, fmt.Sprintf("%-5s", x.Level)),
 		cli.Visible(x.Message))
 	for _, name := range slices.Sorted(maps.Keys(x.Attrs)) {
+		if x.Attrs[name] == "" {
+			continue
+		}
 		line += " " + cli.Paint(a.Out, cli.Dim, cli.Visible(name)+"=") + cli.Visible(x.Attrs[name])
 	}
 	_, err := fmt.Fprintln(a.Out, line)

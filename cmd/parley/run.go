@@ -29,7 +29,7 @@ type shownEvent struct {
 	Data     any       `json:"data"`
 }
 
-// sentence is an event on one line.
+// sentence is an event in words.
 func sentence(e shownEvent) string {
 	data, _ := e.Data.(map[string]any)
 	it, ok := data["item"].(map[string]any)
@@ -51,10 +51,14 @@ func sentence(e shownEvent) string {
 	for _, p := range parts {
 		part, _ := p.(map[string]any)
 		for _, name := range []string{"name", "args", "text"} {
-			if s, _ := part[name].(string); s != "" {
-				line += " " + strings.ReplaceAll(s, "\n", " ")
-			} else if args, ok := part[name].(map[string]any); ok {
-				line += fmt.Sprint(" ", args)
+			switch v := part[name].(type) {
+			case nil:
+			case string:
+				if v != "" {
+					line += " " + v
+				}
+			default: // as the model wrote it
+				line += " " + cli.OneLineJSON(v)
 			}
 		}
 	}
@@ -182,7 +186,8 @@ func stopCommand(a *cli.App) *cobra.Command {
 		if a.JSON {
 			return a.ShowJSON(got)
 		}
-		_, err = fmt.Fprintln(a.Out, cli.Visible(fmt.Sprint(got["text"])))
+		text, _ := got["text"].(string)
+		_, err = fmt.Fprintln(a.Out, cli.Visible(text))
 		return err
 	}
 	return a.JSONFlag(c)

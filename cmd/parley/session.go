@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,8 +49,10 @@ func showSession(a *cli.App) *cobra.Command {
 			path := fmt.Sprintf("/v1/sessions/%s/entries?limit=%d&after=%s", url.PathEscape(args[0]), limit, url.QueryEscape(after))
 			return cli.Fetch(c.Context(), a, path, func(l cli.List[shownEvent]) error {
 				for _, e := range l.Items {
-					if _, err := fmt.Fprintf(a.Out, "%4d %s %s\n", e.Sequence, e.Time.Local().Format(time.DateTime),
-						cli.Visible(sentence(e))); err != nil {
+					begin := fmt.Sprintf("%4d %s ", e.Sequence, e.Time.Local().Format(time.DateTime))
+					text := strings.TrimRight(cli.Visible(sentence(e)), "\n")
+					text = strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", len(begin)))
+					if _, err := fmt.Fprintln(a.Out, begin+text); err != nil {
 						return err
 					}
 				}

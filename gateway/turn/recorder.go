@@ -10,6 +10,7 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
+	"parley/agentloop/llm"
 	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/live"
@@ -134,6 +135,10 @@ func (r *recorder) stored() {
 // Trouble notes what the model fails with where a restart, a further try, and who looks at the run find it.
 func (r *recorder) Trouble(t *workspace.Trouble) {
 	r.turn.Trouble = t
+	if t != nil {
+		r.ts.Log.Warn("model failed", "run", r.run.ID, "session", r.key.String(), "model", t.Model, "failures", t.Failures,
+			"err", llm.Progress(*t))
+	}
 	r.ts.Store.Trouble(r.run.ID, t, r.stored)
 }
 
