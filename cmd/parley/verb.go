@@ -70,7 +70,7 @@ func verbCommand(a *cli.App, v control.Any, s spec.Verb, line string) *cobra.Com
 	names, _, _ := strings.Cut(line, " ")
 	words := strings.Split(names, "|")
 	c := &cobra.Command{Use: words[0] + strings.TrimPrefix(line, names), Aliases: words[1:], Short: s.Help, Long: s.Long,
-		Example: s.Example, Args: cobra.NoArgs}
+		Args: cobra.NoArgs}
 	l := &commandLine{app: a, spec: s, texts: map[string]func() string{}, switches: map[string]*bool{}}
 	for _, m := range placeholder.FindAllStringSubmatch(line, -1) {
 		upper := strings.ToUpper(m[0])

@@ -33,7 +33,6 @@ type Verb[C Noun, In, Out any] struct {
 	// CLI is such as "pairing approve <code>": each <name> is the next path or body field that it names, [name] one that may
 	// be left out, and given by its flag. Empty: no command is rendered.
 	CLI     string
-	Example string // lines of the command, for its help
 	Confirm string // what a terminal asks before it is done, such as "Delete session {key}?"; empty: nothing
 	// Chat is its slash command, such as "session rename <name>"; several are parted by commas. What stands in <> or [] is for the
 	// only field, or for the one that has this word as its name or in its tag chat. Empty: none.
@@ -80,7 +79,7 @@ func (v Verb[C, In, Out]) Spec() spec.Verb {
 	method, path, _ := strings.Cut(v.HTTP, " ")
 	in := reflect.TypeFor[In]()
 	return spec.Verb{Name: v.Name, Help: v.Help, Long: v.Long, Method: method, Path: path, Status: cmp.Or(v.Status, http.StatusOK),
-		Group: v.Group, CLI: v.CLI, Example: v.Example, Confirm: v.Confirm, Unkept: v.Unkept, Soon: v.Soon, MCP: v.MCP,
+		Group: v.Group, CLI: v.CLI, Confirm: v.Confirm, Unkept: v.Unkept, Soon: v.Soon, MCP: v.MCP,
 		Chat: v.Chat, Order: v.Order, Typed: v.Parse != nil, Fields: spec.FieldsOf(in), In: in, Out: reflect.TypeFor[Out]()}
 }
 

@@ -14,7 +14,6 @@ type Verb struct {
 	Method, Path     string // both empty: HTTP has it not
 	Status           int    // of a good answer
 	Group, CLI       string // CLI empty: the command line has it not, or a command of its own
-	Example          string // lines of its command
 	MCP              string // the name of its tool; empty: it has none
 	Unkept           bool   // its answer is not kept for a client's key
 	Soon             bool   // its answer is kept for a client's key when the store takes it

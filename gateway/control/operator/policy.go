@@ -59,8 +59,6 @@ var ExplainPolicy = control.Verb[*Operator, PolicyProbe, PolicyExplained]{
 	Name: "policy.explain", Help: "Say what tool policy would do with a call", Rights: rights.Owners,
 	Long: "Say what tool policy would say of each tool of AGENT, or layer by layer of one call of TOOL. Nothing is run, asked or stored.",
 	HTTP: "POST /v1/agents/{id}/policy/explain", Group: "agents", Unkept: true, CLI: "agent policy explain <agent> [tool]",
-	Example: "  parley agent policy explain assistant --role guest --channel tg\n" +
-		"  parley agent policy explain assistant exec --person ana --command \"git status\"",
 	Do: func(_ context.Context, c *Operator, _ control.Call, p PolicyProbe) (PolicyExplained, error) {
 		agent, ok := c.Snapshot().Agents[p.Agent]
 		if !ok {

@@ -105,7 +105,6 @@ type Explained struct {
 var ExplainRoute = control.Verb[*Operator, Probe, Explained]{
 	Name: "route.explain", Help: "Say what gate and routes would do with a message", Rights: rights.Owners,
 	HTTP: "POST /v1/routes/explain", Group: "routes", Unkept: true, CLI: "route explain <channel> [peer]",
-	Example: "  parley route explain tg 123\n  parley route explain tg -- -1001 --kind group --user 123 --mentioned",
 	Do: func(_ context.Context, c *Operator, _ control.Call, p Probe) (Explained, error) {
 		p.Kind = cmp.Or(p.Kind, channels.DM)
 		if p.Kind != channels.DM && p.Kind != channels.Group && p.Kind != channels.Room {

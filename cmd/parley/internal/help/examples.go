@@ -44,7 +44,7 @@ var examples = map[string]string{
 	"people list":         "people list",
 	"people show":         "people show ana",
 	"restore":             "restore ~/parley-backup.tar.gz\nrestore ~/parley-backup.tar.gz --data-dir /tmp/look",
-	"route explain":       "route explain tg\nroute explain slack C0123456789",
+	"route explain":       "route explain tg 123\nroute explain tg --peer -1001 --kind group --user 123 --mentioned",
 	"route list":          "route list",
 	"run follow":          "run follow 4KX9QZ",
 	"run list":            "run list --state failed",
