@@ -28,8 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // net is a network that shows typing and edits messages, and notes both.
 type net struct {
-	mu   sync.Mutex
-	seen []string
+	mu    sync.Mutex
+	seen  []string
+	edits []time.Time
 }
 
 func (n *net) note(s string) {
@@ -67,6 +68,9 @@ func (n *net) ShowTyping(context.Context, channels.Address) error {
 
 func (n *net) Edit(_ context.Context, id channels.MessageID, p channels.Post) error {
 	n.note(string(id) + ": " + p.Plain)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.edits = append(n.edits, time.Now())
 	return nil
 }
 
@@ -188,6 +192,27 @@ func TestAnAnswerGrowsAtThePaceOfItsNetwork(t *testing.T) {
 		p.Rest("it is paused")
 		if got := edits(n); !slices.Equal(got, []string{"7: one two three\n\n(it is paused)"}) {
 			t.Errorf("suspended: %q", got)
+		}
+	})
+}
+
+// However fast words come, edits are as far apart as the network wants them.
+func TestEditsAreAPeriodApart(t *testing.T) {
+	t.Parallel()
+	inBubble(t, open, func(t *testing.T, n *net, p *Progress) {
+		<-time.After(3 * time.Second)
+		for range 60 {
+			p.See(agentloop.Event{Type: agentloop.EventText, Text: "word "})
+			<-time.After(100 * time.Millisecond)
+		}
+		p.Stop()
+		for i, at := range n.edits[1:] {
+			if gap := at.Sub(n.edits[i]); gap != time.Second {
+				t.Errorf("edits %d and %d are %v apart", i, i+1, gap)
+			}
+		}
+		if len(n.edits) < 6 {
+			t.Errorf("%d edits in 6 s", len(n.edits))
 		}
 	})
 }
