@@ -112,7 +112,8 @@ func doubtKept(t *testing.T, s *store.Store) {
 		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtTwice, "")}, workspace.DoubtTwice, "", workspace.DoubtMarked, true},
 		{[]store.Move{to(workspace.PartDead, "", "sent once more, marked")}, "", "sent once more, marked.", workspace.DoubtPlaceholder, true},
 		{[]store.Move{sending, to(workspace.PartDead, "", "forbidden")}, "", "forbidden", workspace.DoubtPlaceholder, true},
-		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtMarked, "")}, workspace.DoubtMarked, "", workspace.DoubtMarked, true},
+		{[]store.Move{sending, unknown, to(workspace.PartDead, workspace.DoubtMarked, "")},
+			workspace.DoubtMarked, "", workspace.DoubtMarked, true},
 	} {
 		key := fmt.Sprint("doubt", i)
 		out, err := s.Outbound(Notice(key, room, "hello"))
