@@ -136,8 +136,11 @@ func (r *recorder) stored() {
 func (r *recorder) Trouble(t *workspace.Trouble) {
 	r.turn.Trouble = t
 	if t != nil {
-		r.ts.Log.Warn("model failed", "run", r.run.ID, "session", r.key.String(), "model", t.Model, "failures", t.Failures,
-			"err", llm.Progress(*t))
+		said := llm.Problem(*t)
+		if t.Wait > 0 || t.Next != "" {
+			said = llm.Progress(*t)
+		}
+		r.ts.Log.Warn("model failed", "run", r.run.ID, "session", r.key.String(), "model", t.Model, "failures", t.Failures, "err", said)
 	}
 	r.ts.Store.Trouble(r.run.ID, t, r.stored)
 }

@@ -262,6 +262,8 @@ export type Finding = {
   ok: boolean
   /** it works, and is probably not what was meant */
   warn?: boolean
+  /** nothing is wrong, and something is to be done before Parley is of use */
+  todo?: boolean
   what: string
   /** what to do */
   hint?: string
