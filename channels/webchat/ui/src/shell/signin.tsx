@@ -10,6 +10,11 @@ import { Note } from '../ui/states'
 
 const command = 'parley webchat'
 
+// NotFound is for who built the program and did not install it. Its path is not shown here: strangers see this page.
+function NotFound() {
+  return <p className="soft">If the shell says “command not found”, begin with the program’s path, such as <code>bin/parley</code>, or install it with <code>make install</code>.</p>
+}
+
 // SignIn is what somebody sees who is not signed in: with a code from the link one click, without one how to get a link.
 export function SignIn() {
   const code = useAtom(invitation)
@@ -35,7 +40,8 @@ export function SignIn() {
         ? <><p className="soft">This browser will stay signed in for 30 days. Only do this on a computer that is yours.</p>
           <Button kind="primary" autoFocus busy={state.busy} onClick={() => { void enter() }}>Sign in</Button></>
         : <><p className="soft">On the machine where Parley runs, ask for a new link and open it here:</p>
-          <p className="signin-command"><code>{command}</code><Copy text={command} label="Copy the command" /></p></>}
+          <p className="signin-command"><code>{command}</code><Copy text={command} label="Copy the command" /></p>
+          <NotFound /></>}
     </div></main>
   )
 }
@@ -49,6 +55,7 @@ export function Away() {
       <h1>Parley does not answer</h1>
       <p className="soft">It may be restarting. This page tries again every two seconds and goes on by itself. If it stays like this, start it with:</p>
       <p className="signin-command"><code>parley gateway</code><Copy text="parley gateway" label="Copy the command" /></p>
+      <NotFound />
       <Button onClick={() => { void who() }}>Try now</Button>
     </div></main>
   )
