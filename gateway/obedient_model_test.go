@@ -24,7 +24,8 @@ type obedient struct {
 	loops  map[string]int // how often it went round, by code
 }
 
-const loopEnough = 40
+// loopEnough is how often it goes round, at most: more often than the 20 steps let it.
+const loopEnough = 25
 
 func newObedient() *obedient { return &obedient{lesson: map[string]string{}, loops: map[string]int{}} }
 

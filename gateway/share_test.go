@@ -31,7 +31,7 @@ type shared struct {
 	alive  int           // tests that have not ended
 	asking int           // … of them, those that wait for a restart
 	while  []func()      // what they do while the daemon is down
-	now    *slot         // of the test that runs, if they run in turn
+	now    *slot         // of the test whose turn it is, if they run in turn
 	up     chan struct{} // closed by the next restart
 	host   *rig
 }
@@ -54,12 +54,39 @@ type own struct {
 	chats         []int64 // whose messages go to it, besides those of everybody's people and group
 }
 
-// together runs tests at the same time on one daemon, or in turn, which leaves the network's faults, the clock and the log to each.
-// In each slot 1 and 11 are owners and 12 is a member; {{name of a test}} in the configuration is its slot's number. It returns the daemon, which all have left.
+// together runs tests at the same time on one daemon, or in turn, which leaves the network's faults, the clock and the log to
+// each. In each slot 1 and 11 are owners and 12 is a member; {{name of a test}} in the configuration is its slot's number.
+// It returns the daemon, which all have left.
 func together(t *testing.T, s setup, tests map[string]func(*rig)) *rig {
 	t.Helper()
-	sh := &shared{setup: s, slots: map[int64]*slot{}, up: make(chan struct{})}
 	names := slices.Sorted(maps.Keys(tests))
+	sh := newShared(t, s, names)
+	run := func(name string, r rig) {
+		defer sh.ended()
+		t.Run(name, func(t *testing.T) {
+			r.t = t
+			tests[name](&r)
+		})
+	}
+	var running sync.WaitGroup
+	for i, name := range names {
+		r := *sh.host
+		r.slot = sh.slots[int64(i+1)*slotSize]
+		if s.inTurn {
+			sh.turnTo(r.slot)
+			run(name, r)
+			continue
+		}
+		running.Go(func() { run(name, r) })
+	}
+	running.Wait()
+	return sh.host
+}
+
+// newShared starts a daemon with a slot for each of the tests.
+func newShared(t *testing.T, s setup, names []string) *shared {
+	t.Helper()
+	sh := &shared{setup: s, slots: map[int64]*slot{}, alive: len(names), up: make(chan struct{})}
 	for i, name := range names {
 		base := int64(i+1) * slotSize
 		s.extra = strings.ReplaceAll(s.extra, "{{"+name+"}}", strconv.Itoa(i+1))
@@ -74,29 +101,14 @@ func together(t *testing.T, s setup, tests map[string]func(*rig)) *rig {
 		s.extra += "\nroutes:\n" + s.routes
 	}
 	sh.host = newRig(t, s)
-	run := func(name string, r rig) {
-		defer sh.ended()
-		t.Run(name, func(t *testing.T) {
-			r.t = t
-			tests[name](&r)
-		})
-	}
-	if !s.inTurn {
-		sh.alive = len(tests)
-	}
-	var running sync.WaitGroup
-	for i, name := range names {
-		r := *sh.host
-		r.slot = sh.slots[int64(i+1)*slotSize]
-		if s.inTurn {
-			sh.alive, sh.now, r.slot.before = 1, r.slot, r.log.String()
-			run(name, r)
-			continue
-		}
-		running.Go(func() { run(name, r) })
-	}
-	running.Wait()
-	return sh.host
+	return sh
+}
+
+// turnTo leaves the daemon to one test.
+func (s *shared) turnTo(at *slot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alive, s.now, at.before = 1, at, s.host.log.String()
 }
 
 // add configures a slot's own model and agent.
@@ -226,20 +238,21 @@ func (s *shared) of(pattern *regexp.Regexp, text string) *slot {
 	return s.slots[id/slotSize*slotSize]
 }
 
-// reply answers by the script of whose person asks.
+// reply answers by the script of whose person asks, or of whose model is asked.
 func (s *shared) reply(q *llmtest.Request) llmtest.Reply {
-	at := s.of(askedBy, string(q.Body))
+	s.mu.Lock()
+	at := s.now
+	if own := s.of(askedBy, string(q.Body)); own != nil {
+		at = own
+	}
 	if m := ownKey.FindStringSubmatch(strings.TrimPrefix(q.Header.Get("Authorization"), "Bearer ") + q.Header.Get("X-Api-Key")); m != nil {
 		n, _ := strconv.ParseInt(m[1], 10, 64) // digits
 		at = s.slots[n*slotSize]
 	}
 	if at == nil {
-		at = s.now
-	}
-	if at == nil {
+		s.mu.Unlock()
 		return llmtest.Reply{Status: 400, ErrorBody: `{"error":{"message":"nobody's"}}`}
 	}
-	s.mu.Lock()
 	at.asked = append(at.asked, string(q.Body))
 	own := *q
 	own.N = len(at.asked)
