@@ -269,12 +269,6 @@ func deleted(in channels.Inbound) channels.Inbound {
 	return in
 }
 
-// memRig is a rig with the network beside Telegram.
-func memRig(t *testing.T, n *memNet, s setup) *rig {
-	t.Helper()
-	return newRig(t, n.beside(s))
-}
-
 // beside adds the network to what a test sets up.
 func (n *memNet) beside(s setup) setup {
 	change := s.opt

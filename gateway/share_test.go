@@ -317,14 +317,6 @@ func (r *rig) boss(role workspace.Role) string {
 	return fmt.Sprintf("{id: boss%s, name: P%d, role: %s,", r.n(), r.id(1), role)
 }
 
-// logs is what was logged, in a slot that runs in turn since it began.
-func (r *rig) logs() string {
-	if r.slot == nil {
-		return r.log.String()
-	}
-	return r.log.String()[len(r.slot.before):]
-}
-
 // group is a group chat.
 func (r *rig) group() telegramtest.Chat {
 	return r.tg.AddChat(telegramtest.Chat{ID: r.id(-5001), Kind: telegramtest.Group, Title: "team"})
