@@ -48,7 +48,7 @@ func (s second) say(chat, from, text string) string {
 	s.t.Helper()
 	before := len(s.Sent(chat))
 	s.Write(discordtest.In{Channel: chat, From: from, Text: text})
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitLimit)
 	defer cancel()
 	if err := s.WaitFor(ctx, func() bool { return len(s.Sent(chat)) > before }); err != nil {
 		s.t.Fatalf("no answer to %q: %v", text, err)

@@ -165,7 +165,7 @@ func carriers() []carrier {
 			h := v.hold(v.code)
 			select {
 			case <-h.called:
-			case <-time.After(20 * time.Second):
+			case <-time.After(waitLimit):
 				v.t.Errorf("%s: the turn never began", v.code)
 			}
 			update := v.tg.EditIn(v.chat.ID, id, fmt.Sprintf(`CALL hold {"code":%q} and %s`, v.code, text))

@@ -96,7 +96,7 @@ func answeredAfterALeftRun(t *testing.T, g *Gateway, p *puppet, log *stage.Log) 
 	}
 	left := leaveRun(t, g, p)
 	p.hear(p.says("7", "2", "two"))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := log.Wait(ctx, "turn cannot begin", 1); err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func (r *rig) queued(n int) {
 	r.stored(fmt.Sprintf("%d queued", n), `SELECT count(*) FROM inputs WHERE state = 'queued'`, fmt.Sprint(n))
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(waitLimit)
 	for !r.offered() {
 		select {
 		case <-tick.C:

@@ -136,7 +136,7 @@ func channelComesAndGoes(r *slackRig) {
 	}
 	seen := func(what string, cond func(telegramtest.View) bool) {
 		r.t.Helper()
-		ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 		defer cancel()
 		if err := two.WaitFor(ctx, cond); err != nil {
 			r.t.Fatalf("%s: %v; %q", what, err, texts(two.View().Sent(ben.ID)))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.mau.fi/whatsmeow/types"
 
@@ -43,7 +42,7 @@ func (o whatsAppOwner) script(other llmtest.Script) llmtest.Script {
 func (o whatsAppOwner) answersByQuoting(r *rig) {
 	find := func(what, text string) whatsapptest.Shown {
 		r.t.Helper()
-		ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(r.t.Context(), waitLimit)
 		defer cancel()
 		var got whatsapptest.Shown
 		if err := o.s.Wait(ctx, func() bool {
