@@ -58,7 +58,7 @@ func TestNoFailureIsSilent(t *testing.T) {
 			}
 		}
 	}
-	together(t, setup{extra: "sessions: {turn_timeout: 3s}\nreplies: {placeholder_after: 30s}\napprovals: {expire: 10s}", own: models}, tests)
+	together(t, setup{extra: "sessions: {turn_timeout: 6s}\nreplies: {placeholder_after: 30s}\napprovals: {expire: 10s}", own: models}, tests)
 }
 
 // A call that cannot be read is told to the model, which may do better; one that never does goes round in circles, and is ended.
