@@ -129,18 +129,8 @@ func TestTimePasses(t *testing.T) {
 	})
 }
 
-// While a turn runs, messages of a page wait behind it.
-func TestMessagesThatWait(t *testing.T) {
-	t.Parallel()
-	r := start(t, setup{yaml: "sessions: {queue: {mode: followup, cap: 2, overflow: new}}"})
-	r.tell([]part{
-		{"NoticesReachThePageAndRepliesComeOnce", noticesReachThePageAndRepliesComeOnce},
-		{"PageEditsDeletesAndIsRefused", pageEditsDeletesAndIsRefused},
-	})
-}
-
-// What must be kept from strangers, and from a disk that is full.
-func TestStrangersAndAFullDisk(t *testing.T) {
+// While a turn runs, messages of a page wait behind it. And what must be kept from strangers, and from a disk that is full.
+func TestWaitingStrangersAndAFullDisk(t *testing.T) {
 	t.Parallel()
 	kept := filepath.Join(t.TempDir(), "kept.txt")
 	if err := os.WriteFile(kept, []byte("x"), 0o600); err != nil {
@@ -150,8 +140,11 @@ func TestStrangersAndAFullDisk(t *testing.T) {
 	factory := net.factory()
 	factory.New = func(string, any, channels.Deps) (channels.Channel, error) { return mounted{net}, nil }
 	r := start(t, setup{nets: []channels.Factory{factory}, yaml: "gateway: {listen: \"127.0.0.1:0\", allowed_hosts: [parley.example.org]}\nsandbox: {disk_floor: 100TB}\nchannels: [{name: net, type: strangers}]\n" +
-		"agents: [{id: assistant, name: Assistant, folders: [{path: " + filepath.Dir(kept) + ", as: proj, mode: rw}]}]"})
+		"agents: [{id: assistant, name: Assistant, folders: [{path: " + filepath.Dir(kept) + ", as: proj, mode: rw}]}]\n" +
+		"sessions: {queue: {mode: followup, cap: 2, overflow: new}}"})
 	r.tell([]part{
+		{"NoticesReachThePageAndRepliesComeOnce", noticesReachThePageAndRepliesComeOnce},
+		{"PageEditsDeletesAndIsRefused", pageEditsDeletesAndIsRefused},
 		{"E65_FilesBelowTheFloor", func(t *testing.T, r *rig) { filesBelowTheFloor(t, r, kept) }},
 		{"T26_StreamsArePersonsTogether", streamsArePersonsTogether},
 		{"T05_ANetworksCallsReachItsChannelAlone", aNetworksCallsReachItsChannelAlone},
