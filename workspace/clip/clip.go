@@ -35,7 +35,7 @@ func First(s string, n int) string {
 
 // Bytes is the beginning of s in at most n bytes.
 func Bytes(s string, n int) string {
-	if len(s) <= n {
+	if n = max(n, 0); len(s) <= n {
 		return s
 	}
 	from := runeStart(s, n-lookBack)

@@ -64,6 +64,7 @@ func TestWhatIsCutIsABeginningThatFits(t *testing.T) {
 
 func FuzzCut(f *testing.F) {
 	f.Add("a👩‍👩‍👧‍👦b\xff", 5)
+	f.Add("", -27)
 	f.Fuzz(func(t *testing.T, s string, n int) {
 		n = min(n, 1<<20)
 		if b := Bytes(s, n); len(b) > max(n, 0) || !strings.HasPrefix(s, b) {
