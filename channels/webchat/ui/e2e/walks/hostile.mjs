@@ -98,7 +98,10 @@ export default {
     const two = await w.page({ context: one.context() })
     await two.goto(one.url())
     for (const page of [one, two]) await questions(page).getByRole('button', allow).and(page.locator(':enabled')).waitFor()
-    await Promise.all([one, two].map(p => p.evaluate(() => { [...document.querySelectorAll('.ask button')].find(b => b.textContent === 'Allow once').click() })))
+    // Both at one moment by the clock. Where one is late all the same, the question is over there.
+    await Promise.all([one, two].map(p => p.evaluate(at => new Promise(ok => {
+      setTimeout(() => { ok([...document.querySelectorAll('.ask button')].find(b => b.textContent === 'Allow once')?.click()) }, at - Date.now())
+    }), Date.now() + 500)))
     for (const page of [one, two]) {
       await questions(page).waitFor({ state: 'detached' })
       await answered(page, 'Done.')
