@@ -77,8 +77,10 @@ func newEstate(t testing.TB) estate {
 		t.Fatalf("%v: %s", err, out)
 	}
 	e := estate{TB: t, home: filepath.Join(base, "home"), dir: filepath.Join(base, "proj"), canary: filepath.Join(base, "CANARY")}
-	// a worktree and its repository know each other by absolute names; so does a work folder its separate repository
-	if out, err := e.sh(`cd "$1" && git worktree repair wt && echo "gitdir: $1/gitdata" >sep/.git && rm -f "$2"`, e.dir, e.canary); err != nil {
+	// a worktree and its repository know each other by absolute names; so does a work folder its separate repository. git's own
+	// repair would change the template too, which others copy at the same time
+	if out, err := e.sh(`cd "$1" && echo "$1/wt/.git" >.git/worktrees/wt/gitdir && echo "gitdir: $1/.git/worktrees/wt" >wt/.git &&
+		echo "gitdir: $1/gitdata" >sep/.git && rm -f "$2" && git -C wt rev-parse --git-dir >/dev/null`, e.dir, e.canary); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return e
