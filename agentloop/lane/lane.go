@@ -351,7 +351,10 @@ func (ls *Lanes) after(l *lane, t *Turn) (next *Turn, held bool) {
 	if t.stash == nil || ls.shut {
 		return nil, false
 	}
-	inputs := append(slices.Clone(t.Inputs), l.takeFor(t, ls.now(), false)...)
+	inputs := slices.Clone(t.Inputs)
+	if t.ended == nil { // what came behind a stop has a turn of its own
+		inputs = append(inputs, l.takeFor(t, ls.now(), false)...)
+	}
 	next = ls.newTurn(l, nil, inputs)
 	next.Interrupted, next.needsSlot = t.stash, true
 	if next.ended = t.ended; next.ended != nil { // a stop came after the interrupt: what was interrupted is not taken up
