@@ -591,3 +591,30 @@ func TestStopOutranksARestart(t *testing.T) {
 		want(t, w, `took ""`, "ended: stopped by a person")
 	})
 }
+
+func TestWhatComesBehindAStopHasATurnOfItsOwn(t *testing.T) {
+	w := &worker{}
+	w.do = func(turn *lane.Turn) {
+		if turn.Interrupted != nil {
+			w.note("%s: %v", texts(turn.Inputs), context.Cause(turn.Context()))
+			return
+		}
+		if texts(turn.Inputs) != "a" {
+			w.note("%s", texts(turn.Inputs))
+			return
+		}
+		<-turn.Context().Done()
+		<-w.gone
+		turn.Stash("the old end")
+	}
+	bubble(t, 8, w, settings(lane.Interrupt), func(t *testing.T, ls *lane.Lanes) {
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		ls.Offer("k", in(2, "b"))
+		ls.Cancel("k", agentloop.ErrStopped, func(workspace.Input) bool { return true })
+		ls.Remove("k", 2)
+		ls.Offer("k", in(3, "c"))
+		close(w.gone)
+		want(t, w, "a: stopped by a person", "c")
+	})
+}
