@@ -1,7 +1,6 @@
 package markup
 
 import (
-	"bytes"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -319,23 +318,12 @@ func (b *builder) unescape(from, to int, m *mark) {
 	b.raw(done, to, m)
 }
 
-// entity reads a character reference at the begin of s: its length, 0 if there is none, and what it stands
-// for. A line feed written that way must not begin a line, so it is a space.
+// entity is a reference in a text: a line feed written that way must not begin a line, so it is a space.
 func entity(s []byte) (size int, seen string) {
-	end := bytes.IndexByte(s[:min(len(s), 40)], ';')
-	if end < 2 {
-		return 0, ""
-	}
-	ref := s[:end+1]
-	v := util.ResolveEntityNames(util.ResolveNumericReferences(ref))
-	if bytes.Equal(v, ref) {
-		return 0, ""
-	}
-	seen = string(v)
-	if seen == "\n" || seen == "\r" || seen == "\t" {
+	if size, seen = Reference(s); seen == "\n" || seen == "\r" || seen == "\t" {
 		seen = " "
 	}
-	return end + 1, seen
+	return size, seen
 }
 
 func (b *builder) codeSpan(n ast.Node, m *mark) {

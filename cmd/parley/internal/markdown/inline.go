@@ -3,7 +3,6 @@
 package markdown
 
 import (
-	"bytes"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -11,6 +10,7 @@ import (
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/util"
 
+	"parley/channels/markup"
 	"parley/cmd/parley/internal/cli"
 	"parley/workspace"
 )
@@ -264,17 +264,17 @@ func unescape(s string) string {
 		return s
 	}
 	var b strings.Builder
+	src := []byte(s)
 	for i := 0; i < len(s); i++ {
-		switch end := strings.IndexByte(s[i:], ';'); {
-		case s[i] == '\\' && i+1 < len(s) && util.IsPunct(s[i+1]):
-			i++
-			b.WriteByte(s[i])
-			continue
-		case s[i] == '&' && end > 1 && end < 40:
-			ref := []byte(s[i : i+end+1])
-			if v := util.ResolveEntityNames(util.ResolveNumericReferences(ref)); !bytes.Equal(v, ref) {
-				b.Write(v)
-				i += end
+		switch s[i] {
+		case '\\':
+			if i+1 < len(s) && util.IsPunct(s[i+1]) {
+				i++
+			}
+		case '&':
+			if size, seen := markup.Reference(src[i:]); size > 0 {
+				b.WriteString(seen)
+				i += size - 1
 				continue
 			}
 		}
