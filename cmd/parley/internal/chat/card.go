@@ -14,7 +14,6 @@ import (
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
 
 	"parley/cmd/parley/internal/cli"
 	"parley/cmd/parley/internal/printer"
@@ -153,7 +152,7 @@ func outcome(q printer.Permission) string {
 // card shows questions and lets the first be answered.
 func (v *view) card(m cardMsg) {
 	if m.err != nil {
-		v.print.Note(cli.Red, cli.Hinted(cli.Hint(m.err).Error()))
+		v.trouble(m.err)
 		return
 	}
 	for _, ap := range m.list {
@@ -341,7 +340,7 @@ func (v *view) decided(m decidedMsg) {
 		v.drop(m.id)
 		return
 	}
-	v.print.Note(cli.Red, cli.Hinted(cli.Hint(m.err).Error()))
+	v.trouble(m.err)
 	var p *client.Problem
 	if errors.As(m.err, &p) && p.Status < http.StatusInternalServerError && p.Status != http.StatusTooManyRequests {
 		v.drop(m.id) // somebody else answered, or its time is over
@@ -354,12 +353,6 @@ func (v *view) cardRows() []string {
 	if len(q.list) == 0 {
 		return nil
 	}
-	row := func(s cli.Style, text string) string {
-		if v.width > 0 {
-			text = ansi.Truncate(text, v.width-1, "…")
-		}
-		return cli.Paint(v.rows, s, text)
-	}
 	ap := q.list[0]
 	which := fmt.Sprintf("%s asks (%s)", cli.Visible(ap.Tool), cli.Visible(ap.Short))
 	if n := len(q.list); n > 1 {
@@ -367,19 +360,19 @@ func (v *view) cardRows() []string {
 	}
 	switch {
 	case q.sending:
-		return []string{row(cli.Yellow, which+": answering…")}
+		return []string{v.row(cli.Yellow, which+": answering…")}
 	case q.why != nil:
-		return []string{row(cli.Yellow, which+": why not? Enter denies it with that, Esc goes back")}
+		return []string{v.row(cli.Yellow, which+": why not? Enter denies it with that, Esc goes back")}
 	case !q.focus:
-		return []string{row(cli.Yellow, which+": it waits for you, Tab answers it")}
+		return []string{v.row(cli.Yellow, which+": it waits for you, Tab answers it")}
 	}
-	rows := []string{row(cli.Yellow, fmt.Sprintf("%s, until %s", which, ap.Expires.Local().Format("15:04")))}
+	rows := []string{v.row(cli.Yellow, fmt.Sprintf("%s, until %s", which, ap.Expires.Local().Format("15:04")))}
 	for i, c := range q.choices() {
 		mark, s := "  ", cli.Dim
 		if i == q.at {
 			mark, s = promptMark, cli.Bold
 		}
-		rows = append(rows, row(s, strings.TrimRight(fmt.Sprintf("%s%-32s %s", mark, c.label, c.key), " ")))
+		rows = append(rows, v.row(s, strings.TrimRight(fmt.Sprintf("%s%-32s %s", mark, c.label, c.key), " ")))
 	}
 	foot := "↑ ↓ and Enter, or the letter. Esc goes to the message."
 	switch {
@@ -388,5 +381,5 @@ func (v *view) cardRows() []string {
 	case q.hint != "":
 		foot = q.hint
 	}
-	return append(rows, row(cli.Dim, foot))
+	return append(rows, v.row(cli.Dim, foot))
 }

@@ -32,7 +32,7 @@ func (v *view) sent(m sentMsg) tea.Cmd {
 	v.out.sending, v.out.queue = false, v.out.queue[1:]
 	if m.err != nil {
 		v.forget(m.text)
-		v.print.Note(cli.Red, cli.Hinted(cli.Hint(m.err).Error()))
+		v.trouble(m.err)
 		return nil
 	}
 	if v.forget(m.text) { // else its event came first

@@ -264,11 +264,19 @@ func (v *view) status() string {
 	if v.turn.run != "" {
 		text += fmt.Sprintf("  %d s", int(max(0, v.now.Sub(v.turn.since)).Seconds()))
 	}
+	return v.row(cli.Dim, text)
+}
+
+// row is one row below the scrolled text, no wider than the terminal.
+func (v *view) row(s cli.Style, text string) string {
 	if v.width > 0 {
 		text = ansi.Truncate(text, v.width-1, "…")
 	}
-	return cli.Paint(v.rows, cli.Dim, text)
+	return cli.Paint(v.rows, s, text)
 }
+
+// trouble says what went wrong, and what to do.
+func (v *view) trouble(err error) { v.print.Note(cli.Red, cli.Hinted(cli.Hint(err).Error())) }
 
 // View draws what is below the scrolled text.
 func (v *view) View() tea.View {

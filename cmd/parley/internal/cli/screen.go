@@ -79,15 +79,15 @@ func (a *App) OrShow(v any, err error) error {
 // OneLineJSON is a value as JSON on one line.
 func OneLineJSON(v any) string {
 	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // what came as JSON always goes
+	_ = lineJSON(&b, v) // what came as JSON always goes
 	return strings.TrimSpace(b.String())
 }
 
 // LineJSON prints a value as JSON on one line.
-func (a *App) LineJSON(v any) error {
-	e := json.NewEncoder(a.Out)
+func (a *App) LineJSON(v any) error { return lineJSON(a.Out, v) }
+
+func lineJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
