@@ -39,14 +39,17 @@ type rig struct {
 }
 
 func TestMain(m *testing.M) {
-	sandbox.Init()                                           // this binary is started again for each command
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { // a stopped gateway has left no goroutine
+	sandbox.Init()                                                         // this binary is started again for each command
+	goleak.VerifyTestMain(m, append(stuck, goleak.Cleanup(func(code int) { // a stopped gateway has left no goroutine
 		if testing.Verbose() {
 			fmt.Println(gateway.Starts.String())
 		}
 		os.Exit(code)
-	}))
+	}))...)
 }
+
+// stuck are goroutines of libraries that nothing can free.
+var stuck []goleak.Option
 
 // setup is what a test changes of the rig; extra is YAML that is appended, in which {{model}} is the model server.
 type setup struct {

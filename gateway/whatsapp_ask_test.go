@@ -8,10 +8,13 @@ import (
 	"strings"
 
 	"go.mau.fi/whatsmeow/types"
+	"go.uber.org/goleak"
 
 	"parley/agentloop/llm/llmtest"
 	"parley/channels/whatsapp/whatsapptest"
 )
+
+func init() { stuck = append(stuck, goleak.IgnoreAnyFunction(whatsapptest.Stuck)) }
 
 // whatsAppOwner is an owner who is asked before an agent looks around.
 type whatsAppOwner struct {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	whatsapptest.Quiet()
 	whatsmeow.KeepAliveIntervalMin, whatsmeow.KeepAliveIntervalMax = time.Second, 2*time.Second
 	whatsmeow.KeepAliveResponseDeadline = 2 * time.Second
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction(whatsapptest.Stuck))
 }
 
 func TestSuite(t *testing.T) { channeltest.Run(t, harness{device()}) }
