@@ -89,7 +89,7 @@ func cutsLongAnswers(r *rig) {
 
 // An answer waits for its memory where it becomes a long one, and is not taken for a silent server; a short one does not wait.
 func waitsOnlyWhenLong(r *rig) {
-	const idle = 50 * time.Millisecond
+	const idle = 2 * time.Second // a machine under load is silent for longer than a moment
 	sized := func(pieces int) llm.Model {
 		body := r.Wire.head + strings.Repeat(r.Wire.text(strings.Repeat("x", 400)), pieces) + r.Wire.done
 		_, m := r.serve(Sequence(Reply{Raw: []string{body}}), func(o *Options) { o.MaxOutput, o.Idle = 10_000, idle })
@@ -122,7 +122,7 @@ func waitsOnlyWhenLong(r *rig) {
 	select {
 	case e := <-long:
 		r.Fatalf("a long one did not wait: %d bytes, %v", e.n, e.err)
-	case <-time.After(5 * idle): // longer than a server may be silent
+	case <-time.After(idle + idle/2): // longer than a server may be silent
 	}
 	other.Release()
 	if e := <-long; e.err != nil || e.n != 100_000 {
