@@ -219,8 +219,8 @@ func timesOut(r *rig) {
 }
 
 func waitsForSlowStreams(r *rig) {
-	_, m := r.serve(Sequence(Reply{Pieces: strings.Split(strings.Repeat("x", 20), ""), TokenDelay: 50 * time.Millisecond}),
-		func(o *Options) { o.FirstByte, o.Idle = 500*time.Millisecond, 500*time.Millisecond })
+	_, m := r.serve(Sequence(Reply{Pieces: strings.Split(strings.Repeat("x", 20), ""), TokenDelay: 150 * time.Millisecond}),
+		func(o *Options) { o.FirstByte, o.Idle = 2*time.Second, 2*time.Second })
 	if resp, err := m.Stream(r.Context(), Ask("hi"), nil); err != nil || len(resp.Content[0].Text) != 20 {
 		r.Errorf("%+v, %v", resp, err)
 	}
