@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
@@ -169,6 +170,9 @@ func (s *session) hand(ctx context.Context, chat types.JID, id string, m *waE2E.
 	}
 	if err := s.v.put(ctx, chat, id, m, s.c.clock.Now()); err != nil {
 		s.c.log.Warn("sent message cannot be stored", "err", mask(err.Error()))
+	} else if chat.Server == types.GroupServer { // for each device that asks again it writes into what it keeps, without a lock
+		//lint:ignore SA1019 only so it forgets the message, and asks sentBefore for one of its own
+		defer s.cli.DangerousInternals().AddRecentMessage(chat, id, nil, nil)
 	}
 	err := errMoved
 	for try := 0; errors.Is(err, errMoved) && try < movedMost; try++ {
@@ -184,13 +188,9 @@ func (s *session) hand(ctx context.Context, chat types.JID, id string, m *waE2E.
 }
 
 // units counts a text as Traits says.
-func units(text string) int {
-	n := 0
+func units(text string) (n int) {
 	for _, r := range text {
-		if r > 0xFFFF {
-			n++
-		}
-		n++
+		n += utf16.RuneLen(r)
 	}
 	return n
 }

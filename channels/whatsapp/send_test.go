@@ -203,9 +203,9 @@ func TestR01_QuestionForAMessageOutlivesTheLine(t *testing.T) {
 				all := r.net.Chat(ana.Phone, chat)
 				return all[slices.IndexFunc(all, func(m whatsapptest.Shown) bool { return m.ID == string(id) })]
 			}
-			r.net.LoseNext(1) // the answer
+			r.net.LoseNext(string(id)) // the answer
 			r.net.Release(nil)
-			r.sees("the loss of the answer", func() bool { return len(r.net.Waiting()) == 0 && r.net.ToLose() == 0 })
+			r.sees("the loss of the answer", func() bool { return len(r.net.Waiting()) == 0 && r.net.LostNext() })
 			if !shown().Waiting {
 				t.Fatalf("%v: the answer was not lost: %+v", to, shown())
 			}

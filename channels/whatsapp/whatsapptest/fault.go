@@ -12,7 +12,7 @@ import (
 // faults are what a test makes the network do. Under the server's lock.
 type faults struct {
 	refuse       []int
-	lose         int
+	lose         string
 	swallow      int
 	garble       int
 	peer         []PeerFault
@@ -59,14 +59,14 @@ func (s *Server) RefuseNext(codes ...int) {
 	s.set(func(f *faults) { f.refuse = append(f.refuse, codes...) })
 }
 
-// LoseNext has the next n messages vanish on their way: nobody sees them, and no acknowledgement comes.
-func (s *Server) LoseNext(n int) { s.set(func(f *faults) { f.lose += n }) }
+// LoseNext has the next stanza with a message's id vanish on its way: nobody sees it, and no acknowledgement comes.
+func (s *Server) LoseNext(id string) { s.set(func(f *faults) { f.lose = id }) }
 
-// ToLose counts the messages that are still to vanish (LoseNext).
-func (s *Server) ToLose() int {
+// LostNext says whether it has vanished (LoseNext).
+func (s *Server) LostNext() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.faults.lose
+	return s.faults.lose == ""
 }
 
 // SwallowNext has the next n messages delivered and never acknowledged.

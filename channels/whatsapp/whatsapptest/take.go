@@ -38,8 +38,8 @@ func (s *Server) takeMessage(c *conn, n *waBinary.Node) {
 		return
 	}
 	f := &s.faults
-	if f.lose > 0 {
-		f.lose--
+	if f.lose == id {
+		f.lose = ""
 		return
 	}
 	if len(f.refuse) > 0 {
