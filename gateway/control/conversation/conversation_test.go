@@ -81,3 +81,40 @@ func TestMessageRefusesWhatCannotBe(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What is chosen for a session is the chooser's own to choose, holds as it was said, and is left where it is not known.
+func TestChoosingAModel(t *testing.T) {
+	t.Parallel()
+	w := controltest.New(t)
+	w.Accept(t, "first", "boss", workspace.InputQueued, false)
+	here := conversation.InSession{Session: control.SessionWord(w.Key.String())}
+	http := func(who workspace.PersonID, role workspace.Role) control.Call {
+		return control.Call{Actor: workspace.Actor{Person: who, Role: role}}
+	}
+	boss, ana := http("boss", workspace.Owner), http("ana", workspace.Member)
+	for _, c := range []struct {
+		call control.Call
+		in   conversation.ChooseIn
+		err  error
+		want string
+	}{
+		{boss, conversation.ChooseIn{InSession: here, Think: "high"}, nil, "high"},
+		{boss, conversation.ChooseIn{InSession: here, Model: "nowhere", Think: "low"}, workspace.ErrNotFound, "high"},
+		{boss, conversation.ChooseIn{InSession: here, Think: "harder"}, workspace.ErrInvalid, "high"},
+		{ana, conversation.ChooseIn{InSession: here, Think: "low"}, workspace.ErrNotFound, "high"},
+		{http("eve", workspace.Guest), conversation.ChooseIn{InSession: here, Think: "low"}, workspace.ErrDenied, "high"},
+		{boss, conversation.ChooseIn{InSession: here, Model: "default"}, nil, "high"},
+		{boss, conversation.ChooseIn{InSession: here, Think: "default"}, nil, ""},
+	} {
+		v, err := conversation.Choose.Call(t.Context(), w.Conversations, c.call, c.in)
+		if !errors.Is(err, c.err) || err == nil && (!v.Running || !v.May || v.Think != c.want) {
+			t.Errorf("%s chooses %+v: %+v, %v", c.call.Actor.Person, c.in, v, err)
+		}
+		if ses, err := w.Store.SessionByKey(w.Key); err != nil || ses.Overrides.Think != c.want {
+			t.Errorf("after %+v it thinks %q, %v", c.in, ses.Overrides.Think, err)
+		}
+	}
+	if _, err := conversation.SessionModels.Call(t.Context(), w.Conversations, ana, here); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("another's session shows its models: %v", err)
+	}
+}

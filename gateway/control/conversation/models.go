@@ -11,37 +11,40 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/spec"
 	"parley/workspace"
-	"parley/workspace/clip"
 )
 
 // ModelChoice is a model that a session may be switched to.
 type ModelChoice struct {
-	N       int // its number in the list, from 1
-	Name    string
-	Model   string
-	Current bool
-	Default bool
-	Window  int // tokens
-	Thinks  llm.Knowledge
-	Offline bool
-	Down    bool
-	Error   string // owners only
+	N       int           `json:"n"`                 // its number in the list, from 1
+	Name    string        `json:"name"`              // as the configuration calls it
+	Model   string        `json:"model"`             // as its provider calls it
+	Current bool          `json:"current"`           // it is asked first
+	Default bool          `json:"default"`           // the agent's own
+	Window  int           `json:"context_window"`    // tokens; 0: unknown
+	Thinks  llm.Knowledge `json:"thinks,omitempty"`  // whether it is told how hard to think: yes, no; left out: its server decides
+	Offline bool          `json:"offline,omitempty"` // the built-in responder
+	Down    bool          `json:"down,omitempty"`    // it has failed, and is passed over for a moment
+	Error   string        `json:"error,omitempty"`   // its last failure; owners only
 }
 
 // ModelView is the session's model and what else there is.
 type ModelView struct {
-	Choices  []ModelChoice
-	Chain    []string // in the order in which they are asked
-	Override string
-	Gone     bool // the override is configured no more: it is passed over
-	Changed  bool
-	Detailed bool
+	Choices  []ModelChoice `json:"items"`
+	Chain    []string      `json:"chain"`            // in the order in which they are asked
+	Override string        `json:"chosen,omitempty"` // that somebody chose for this session; left out: the agent's own is asked
+	Gone     bool          `json:"gone,omitempty"`   // the chosen one is configured no more: it is passed over
+	Think    string        `json:"think,omitempty"`  // how hard it thinks; left out: the model's own
+	Efforts  []string      `json:"efforts"`          // what think may be; empty: the model has no such thing
+	May      bool          `json:"may_change"`       // the caller may choose
+	Running  bool          `json:"running"`          // a turn runs: what is changed holds from the next
+	Changed  bool          `json:"-"`
+	Detailed bool          `json:"-"`
 }
 
 // choices are the models of an agent: its own, then those that it may be switched to.
 func (c *Conversations) choices(call control.Call, id workspace.AgentID, over workspace.Overrides) ModelView {
 	agent, _ := c.Find.Agent(id)
-	v := ModelView{Override: over.Model, Gone: over.Model != ""}
+	v := ModelView{Override: over.Model, Gone: over.Model != "", Think: over.Think, Efforts: []string{}}
 	health := map[string]llm.ModelHealth{}
 	for _, h := range c.Snapshot().Models.Health() {
 		health[h.Name] = h
@@ -72,8 +75,16 @@ func (c *Conversations) choices(call control.Call, id workspace.AgentID, over wo
 			v.Chain = append(v.Chain, name)
 		}
 	}
+	for _, m := range v.Choices {
+		if len(v.Chain) > 0 && m.Name == v.Chain[0] && !m.Offline && m.Thinks != llm.No {
+			v.Efforts = efforts
+		}
+	}
 	return v
 }
+
+// efforts are how hard a model may be told to think.
+var efforts = []string{"off", "minimal", "low", "medium", "high", "xhigh"}
 
 // primary is what is known of the model that a session asks first.
 func (c *Conversations) primary(id workspace.AgentID, over workspace.Overrides) llm.Info {
@@ -126,16 +137,9 @@ var SetModel = control.Verb[*Conversations, ModelIn, ModelView]{
 		if err != nil {
 			return ModelView{}, err
 		}
-		name := ""
-		if !strings.EqualFold(in.Model, "default") {
-			found, ok := find(c.choices(call, call.Session.Agent, over).Choices, in.Model, true)
-			if !ok {
-				return ModelView{}, workspace.Say(workspace.ErrNotFound, "There is no model %q for this agent. /models lists them.",
-					clip.Runes(in.Model, 80))
-			}
-			if name = found.Name; found.Default {
-				name = ""
-			}
+		name, err := c.named(call, over, in.Model)
+		if err != nil {
+			return ModelView{}, err
 		}
 		over.Model = name
 		v := c.choices(call, call.Session.Agent, over)
@@ -147,7 +151,7 @@ var SetModel = control.Verb[*Conversations, ModelIn, ModelView]{
 func (v ModelView) say() string {
 	var b strings.Builder
 	switch {
-	case v.Changed:
+	case v.Changed && len(v.Chain) > 0:
 		fmt.Fprintf(&b, "From now on this session asks **%s**.", v.Chain[0])
 		if len(v.Chain) > 1 {
 			fmt.Fprintf(&b, " If it does not answer: %s.", strings.Join(v.Chain[1:], ", "))

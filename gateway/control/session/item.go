@@ -41,7 +41,9 @@ type Item struct {
 	Created  time.Time          `json:"created"`
 	Updated  time.Time          `json:"updated"`
 	Running  bool               `json:"running"`
-	Waiting  int                `json:"waiting"` // messages behind the running turn
+	Waiting  int                `json:"waiting"`         // messages behind the running turn
+	Model    string             `json:"model,omitempty"` // that it asks first
+	Think    string             `json:"think,omitempty"` // how hard it thinks; left out: the model's own
 	Usage    control.Usage      `json:"usage"`
 }
 
@@ -111,6 +113,12 @@ func (c *Sessions) item(h store.Head) (Item, error) {
 		return it, err
 	}
 	it.Usage = control.UsageOf(used)
+	it.Think = ses.Overrides.Think
+	if agent := c.Find.Snapshot().Agents[k.Agent]; agent != nil {
+		if chain := agent.Chain(ses.Overrides); len(chain) > 0 {
+			it.Model = chain[0]
+		}
+	}
 	lane := c.Lanes.Lane(it.Key)
 	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
 	for _, ch := range c.Channels.Views() {

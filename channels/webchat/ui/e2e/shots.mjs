@@ -1,5 +1,5 @@
 // node shots.mjs [NAME…]: the pictures that somebody has to look at, each at 360 and 1440 px, light and dark, into
-// PARLEY_SHOTS; and one sheet of the four for each scene.
+// PARLEY_SHOTS; and one sheet of the four for each scene. PARLEY_SHOOT names some of them too, parted by commas; 1 is all.
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { open } from './chromium.mjs'
@@ -118,6 +118,22 @@ const scenes = {
     await page.getByRole('region', { name: /^Conversation/ }).evaluate(b => { b.scrollTop = b.scrollHeight - 3000 })
     await page.getByRole('button', { name: 'To the end' }).waitFor()
   },
+  async 'model picker'(w, page) {
+    await enter(w, page)
+    await send(page, 'Good morning')
+    await answered(page, 'Good morning')
+    await page.getByRole('button', { name: /^Model:/ }).click()
+    await page.getByRole('menuitemradio', { name: /thinker/ }).click()
+    await page.getByRole('button', { name: 'Model: thinker' }).click()
+    await page.getByRole('menuitemradio', { name: /^High$/ }).click()
+    await page.getByRole('button', { name: /^Model: thinker.*high/ }).click()
+    await page.getByRole('menuitemradio', { name: /thinker/ }).waitFor()
+  },
+  async 'new chat with two agents'(w, page) {
+    await enter(w, page)
+    await page.getByRole('button', { name: 'Agent: Assistant' }).click()
+    await page.getByRole('menuitemradio', { name: /Research/ }).waitFor()
+  },
   async 'a stranger asks'(w, page) {
     await enter(w, page)
     w.telegram.write(777, 'Ada Lovelace', 'Let me in')
@@ -146,21 +162,31 @@ async function enter(w, page) {
   await composer(page).waitFor()
 }
 
+// configs are what scenes need beside a model.
+const two = `
+  - {name: large, api: offline}
+  - {name: thinker, base_url: "http://127.0.0.1:9/v1", model: gpt-5}
+agents:
+  - {id: assistant, name: Assistant, default: true, model: main, fallbacks: [large], models: [thinker]}
+  - {id: research, name: Research, model: large, models: [main]}`
+const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two }
+const only = process.argv.length > 2 ? process.argv.slice(2) : (process.env.PARLEY_SHOOT ?? '1') === '1' ? Object.keys(scenes) : process.env.PARLEY_SHOOT.split(',')
+
 const browser = await open()
 await mkdir(dir, { recursive: true })
 for (const [name, scene] of Object.entries(scenes)) {
-  if (process.argv.length > 2 && !process.argv.slice(2).includes(name)) continue
+  if (!only.includes(name)) continue
   const files = []
   for (const look of looks) {
     const w = new World(browser, name)
     w.telegram = await new Telegram().start()
     await w.start({
-      config: name === 'a stranger asks' || name === 'page channels' ? `channels:\n  - {name: tg, type: telegram, token: "${w.telegram.token}", api_url: "${w.telegram.url}"}` : '',
+      config: name === 'a stranger asks' || name === 'page channels' ? `channels:\n  - {name: tg, type: telegram, token: "${w.telegram.token}", api_url: "${w.telegram.url}"}` : configs[name] ?? '',
       data: /thousand/.test(name) ? process.env.PARLEY_LONG : undefined,
     })
     const page = await w.page({ ...look, hasTouch: look.width === 360, isMobile: look.width === 360 })
     const file = path.join(dir, `${name.replaceAll(' ', '-')}-${look.width}-${look.colorScheme}.png`)
-    await scene(w, page, look)
+    await scene(w, page, look).catch(async err => { await page.screenshot({ path: file }); throw err })
     await page.evaluate(() => new Promise(ok => { requestAnimationFrame(() => { requestAnimationFrame(ok) }) }))
     await page.screenshot({ path: file })
     files.push(file)

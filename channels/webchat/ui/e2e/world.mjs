@@ -61,12 +61,12 @@ export class World {
     this.port = 0
   }
 
-  // start runs the gateway. config is YAML beside what every walk has, model further keys of its model; data is a folder to begin with.
+  // start runs the gateway. config is YAML beside what every walk has, or what makes it of the model's address; model further keys of its model; data is a folder to begin with.
   async start({ config = '', model = '', data } = {}) {
     await this.model.start()
     this.dir = await mkdtemp(path.join(tmpdir(), 'parley-walk-'))
     if (data) await cp(data, path.join(this.dir, 'data'), { recursive: true })
-    this.config = config
+    this.config = typeof config === 'function' ? config(this.model.url) : config
     this.modelKeys = model
     await this.run()
   }

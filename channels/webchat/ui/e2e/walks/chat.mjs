@@ -60,6 +60,72 @@ export default {
     check((await page.title()).includes('Tell me everything'), `the title is ${await page.title()}`)
   },
 
+  async 'agent, model and thinking are chosen'(w) {
+    w.model.script = async (ask, say) => {
+      say(`${ask.body.model} ${ask.body.reasoning_effort ?? 'by itself'}`)
+      if (ask.text === 'Slowly') await ask.gone
+    }
+    await w.start({ config: url => `
+  - {name: small, base_url: "${url}", model: gpt-5-mini}
+agents:
+  - {id: assistant, name: Assistant, default: true, model: main, models: [small]}
+  - {id: research, name: Research, model: small, models: [main]}` })
+    const page = await w.signedIn()
+    const other = await w.page({ context: page.context() })
+    await other.goto(w.base)
+    const model = (p, name) => p.getByRole('button', { name: `Model: ${name}` })
+    const pick = async (p, name, item) => { await model(p, name).click(); await p.getByRole('menuitemradio', { name: item }).click() }
+
+    // A new chat goes to whom it says, with what was chosen before its first message.
+    await page.getByRole('button', { name: 'Agent: Assistant' }).click()
+    await page.getByRole('menuitemradio', { name: /Research/ }).click()
+    await page.getByText('Research answers here').waitFor()
+    await pick(page, 'small', /^main/)
+    await model(page, 'main').waitFor()
+    await send(page, 'Hello')
+    const research = page.getByRole('article', { name: /^Research/ })
+    await research.getByText('test-model by itself').waitFor()
+    await model(page, 'main').waitFor()
+
+    // By the keyboard alone; every page shows it, and the next message is asked with it.
+    await other.goto(page.url())
+    await model(other, 'main').waitFor()
+    await model(page, 'main').focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('menuitemradio', { name: /^small/ }).waitFor()
+    await page.getByText('main was chosen for this chat.').waitFor()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('Enter')
+    await model(page, 'small').waitFor()
+    await model(other, 'small').waitFor()
+    await pick(other, 'small', /^High$/)
+    await model(page, 'small high').waitFor()
+    await send(page, 'And now')
+    await research.getByText('gpt-5-mini high').waitFor()
+
+    // What is changed while an answer is written holds from the next message, and the page says so.
+    await send(page, 'Slowly')
+    await until('it is asked', () => w.model.bodies.some(b => JSON.stringify(b.messages).includes('Slowly')))
+    await model(page, 'small high').click()
+    await page.getByText('A change holds from the next message.').waitFor()
+    await page.getByRole('menuitemradio', { name: /^main/ }).click()
+    await page.getByText('This holds from the next message.').waitFor()
+    await model(page, 'main').waitFor()
+    await stopButton(page).click()
+    await page.getByText('Stopped here').waitFor()
+    await send(page, 'Again')
+    await research.getByText('test-model high').waitFor()
+
+    await page.setViewportSize({ width: 390, height: 740 })
+    await model(page, 'main').click()
+    const sheet = page.getByRole('menu')
+    await sheet.getByText('High', { exact: true }).waitFor()
+    const box = await sheet.boundingBox()
+    same([box.x, box.width, Math.round(box.y + box.height)], [0, 390, 740], 'the sheet')
+    await page.keyboard.press('Escape')
+  },
+
   async 'stop keeps what was said'(w) {
     let gone = false
     w.model.script = async (ask, say) => {

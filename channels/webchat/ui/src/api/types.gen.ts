@@ -395,6 +395,47 @@ export type Model = {
   next_probe?: string
 }
 
+export type ModelChoice = {
+  /** its number in the list, from 1 */
+  n: number
+  /** as the configuration calls it */
+  name: string
+  /** as its provider calls it */
+  model: string
+  /** it is asked first */
+  current: boolean
+  /** the agent's own */
+  default: boolean
+  /** tokens; 0: unknown */
+  context_window: number
+  /** whether it is told how hard to think: yes, no; left out: its server decides */
+  thinks?: string
+  /** the built-in responder */
+  offline?: boolean
+  /** it has failed, and is passed over for a moment */
+  down?: boolean
+  /** its last failure; owners only */
+  error?: string
+}
+
+export type ModelsView = {
+  items: ModelChoice[]
+  /** in the order in which they are asked */
+  chain: string[]
+  /** that somebody chose for this session; left out: the agent's own is asked */
+  chosen?: string
+  /** the chosen one is configured no more: it is passed over */
+  gone?: boolean
+  /** how hard it thinks; left out: the model's own */
+  think?: string
+  /** what think may be; empty: the model has no such thing */
+  efforts: string[]
+  /** the caller may choose */
+  may_change: boolean
+  /** a turn runs: what is changed holds from the next */
+  running: boolean
+}
+
 export type Pairing = {
   id: string
   short: string
@@ -738,6 +779,10 @@ export type Session = {
   running: boolean
   /** messages behind the running turn */
   waiting: number
+  /** that it asks first */
+  model?: string
+  /** how hard it thinks; left out: the model's own */
+  think?: string
   usage: Usage
 }
 

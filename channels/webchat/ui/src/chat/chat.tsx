@@ -28,6 +28,8 @@ import { toast } from '../ui/toast'
 import { pointsOf, type Point } from './branches'
 import { Composer, type ComposerHandle } from './composer'
 import { again } from './files'
+import { AgentPicker } from '../models/agent'
+import { ModelPicker, NewModelPicker, type Choice } from '../models/picker'
 import type { Acts } from './row-view'
 import type { TranscriptHandle } from './transcript-view'
 import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
@@ -51,6 +53,7 @@ function NewChat({ agent: asked }: { agent?: string }) {
   const agents = useAgents()
   const chosen = useAtom(agentChosen)
   const agent = agents.find(a => a.id === (asked || chosen)) ?? agents.find(a => a.default) ?? agents[0]
+  const [choice, choose] = useState<Choice>({})
   const [name] = useState(newName)
   const sent = useSent(undefined, name)
   const composer = useRef<ComposerHandle>(null)
@@ -59,14 +62,35 @@ function NewChat({ agent: asked }: { agent?: string }) {
   useTitle('New chat')
   useEffect(() => { void drawn().catch(() => undefined) }, []) // who opens it is told why it does not come
   useEffect(() => { if (key) void go({ to: '/chat/$key', params: { key }, replace: true }) }, [key, go])
-  const send = (text: string, files: FileRef[]) => { write({ session: name, key: '', agent: agent?.id ?? '', text, files }) }
+  const send = (text: string, files: FileRef[]) => {
+    if (choice.model || choice.think) return begin(agent?.id ?? '', choice, text, files)
+    write({ session: name, key: '', agent: agent?.id ?? '', text, files })
+    return undefined
+  }
+  const begin = async (of: string, c: Choice, text: string, files: FileRef[]): Promise<boolean> => {
+    try { // what is chosen must stand before the first message asks
+      const s = await call<Session>('/v1/sessions', { method: 'POST', body: { agent: of }, headers: { 'Idempotency-Key': name } })
+      await call(`/v1/sessions/${segment(s.key)}/models`, { method: 'PATCH', body: c })
+      write({ session: s.key, key: s.key, agent: '', text, files })
+      void go({ to: '/chat/$key', params: { key: s.key }, replace: true })
+      return true
+    } catch (err) {
+      toast((err as Error).message)
+      return false
+    }
+  }
+  const other = (id: string) => {
+    choose({})
+    void go({ to: '/', search: { agent: id }, replace: true })
+  }
+  const pickers = <><AgentPicker agents={agents} agent={agent} onChange={other} />{agent && <NewModelPicker agent={agent.id} model={agent.models[0]} choice={choice} onChoice={choose} />}</>
   return (
     <Drop onFiles={f => { composer.current?.add(f) }}>
-      <Header title="New chat" sub={agent && `${agent.name || agent.id}${agent.models[0] ? ` · ${agent.models[0]}` : ''}`} />
+      <Header title="New chat" sub={agent && (agent.name || agent.id)} />
       {sent.length === 0
-        ? <Welcome agent={agent} onPick={t => { send(t, []) }} />
+        ? <Welcome agent={agent} onPick={t => { void send(t, []) }} />
         : <Behind><FreshView sent={sent} online={line.state === 'open'} /></Behind>}
-      <Foot><Composer ref={composer} name="" onSend={send} running={false} stopping={false} onStop={() => undefined} onEditLast={() => undefined} hint={line.state === 'open' ? undefined : 'Offline: what you send waits here'} /></Foot>
+      <Foot><Composer ref={composer} name="" to={agent ? shown(agent.name || agent.id) : 'Parley'} onSend={send} pickers={pickers} running={false} stopping={false} onStop={() => undefined} onEditLast={() => undefined} hint={line.state === 'open' ? undefined : 'Offline: what you send waits here'} /></Foot>
     </Drop>
   )
 }
@@ -124,7 +148,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const older = useCallback(() => { void c.older() }, [c])
   return (
     <Drop onFiles={f => { composer.current?.add(f) }}>
-      <Header title={title} sub={agent && `${name}${agent.models[0] ? ` · ${agent.models[0]}` : ''}`} session={session} />
+      <Header title={title} sub={agent && name} session={session} />
       {view.state === 'failed' && view.error
         ? <div className="page-in"><Failed error={view.error} retry={() => { void c.load() }} /></div>
         : view.state === 'loading' ? <Loading />
@@ -134,7 +158,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
       <Announce rows={stored} name={name} running={running !== undefined} />
       {search.gen
         ? <Foot><Note act={<span className="row wrap"><Button kind="small" onClick={() => { void fork(last + 1) }}>Go on from here</Button><Button kind="small" onClick={newest}>To the newest</Button></span>}>This is an earlier version of the chat. It can only be read.</Note></Foot>
-        : <Foot><Composer ref={composer} name={key} onSend={send} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
+        : <Foot><Composer ref={composer} name={key} to={shown(name)} onSend={send} pickers={<ModelPicker session={key} model={session?.model} think={session?.think} />} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
           onEditLast={() => { const r = stored.findLast(x => x.kind === 'user'); if (r?.kind === 'user') setEditing(r) }} hint={online ? undefined : 'Offline: what you send waits here'} /></Foot>}
       {search.run && <Panel title="Run" onClose={() => { showRun(search.run ?? '') }}><Suspense fallback={<Skeleton lines={5} />}><RunPanel run={search.run} /></Suspense></Panel>}
     </Drop>

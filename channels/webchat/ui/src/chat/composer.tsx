@@ -1,4 +1,4 @@
-import { useEffect, useId, useImperativeHandle, useLayoutEffect, useRef, useState, type Ref } from 'react'
+import { useEffect, useId, useImperativeHandle, useLayoutEffect, useRef, useState, type ReactNode, type Ref } from 'react'
 import type { Command, FileRef } from '../api/types'
 import { draft, setDraft } from '../store/drafts'
 import { IconButton } from '../ui/button'
@@ -11,12 +11,14 @@ export type ComposerHandle = { focus: () => void; add: (files: readonly File[]) 
 
 type Props = {
   name: string // of the draft: the session's key
-  onSend: (text: string, files: FileRef[]) => void
+  to: string // whom it asks
+  onSend: (text: string, files: FileRef[]) => void | Promise<boolean> // false: it could not go, and stays here
   running: boolean
   stopping: boolean
   onStop: () => void
   onEditLast: () => void
   hint: string | undefined // why sending waits
+  pickers?: ReactNode // whom and what it asks
   disabled?: string // why nothing can be said here
   ref: Ref<ComposerHandle>
 }
@@ -25,7 +27,7 @@ const coarse = window.matchMedia('(pointer: coarse)')
 
 // Composer is where a message is written: Enter sends, Shift+Enter is a new line, "/" lists the commands. The draft
 // survives a reload; files come by drag, paste and picker.
-export function Composer({ name, onSend, running, stopping, onStop, onEditLast, hint, disabled, ref }: Props) {
+export function Composer({ name, to, onSend, running, stopping, onStop, onEditLast, hint, pickers, disabled, ref }: Props) {
   const [text, setText] = useState(() => draft(name).text)
   const area = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
@@ -57,13 +59,20 @@ export function Composer({ name, onSend, running, stopping, onStop, onEditLast, 
 
   const uploading = files.list.some(u => u.state === 'sending')
   const ready = files.list.flatMap(u => (u.ref ? [u.ref] : []))
-  const may = !disabled && !uploading && (text.trim() !== '' || ready.length > 0)
+  const [going, setGoing] = useState(false)
+  const may = !disabled && !uploading && !going && (text.trim() !== '' || ready.length > 0)
   const send = () => {
     if (!may) return
-    onSend(text.trim() === '' ? '' : text.replace(/\s+$/, ''), ready)
-    files.clear()
-    change('')
-    setDraft(name, { text: '', files: [] })
+    const gone = onSend(text.trim() === '' ? '' : text.replace(/\s+$/, ''), ready)
+    const clear = () => {
+      files.clear()
+      change('')
+      setDraft(name, { text: '', files: [] })
+    }
+    if (gone) {
+      setGoing(true)
+      void gone.then(ok => { if (ok) clear(); else setGoing(false) })
+    } else clear()
     area.current?.focus()
   }
   const key = (e: React.KeyboardEvent) => {
@@ -76,13 +85,14 @@ export function Composer({ name, onSend, running, stopping, onStop, onEditLast, 
     <form className="composer" aria-label="Write a message" onSubmit={e => { e.preventDefault(); send() }}>
       {menu.open && <CommandMenu id={menu.id} at={menu.at} list={menu.list} pick={menu.pick} setAt={menu.setAt} />}
       {files.list.length > 0 && <ul className="chips" aria-label="Files">{files.list.map(u => <Chip key={u.id} upload={u} onRemove={() => { files.remove(u.id) }} />)}</ul>}
-      <textarea ref={area} className="composer-text" rows={1} dir="auto" value={text} disabled={disabled !== undefined} placeholder={disabled ?? 'Write a message, or / for commands'} aria-label="Message"
+      <textarea ref={area} className="composer-text" rows={1} dir="auto" value={text} disabled={disabled !== undefined} placeholder={disabled ?? `Write to ${to}, or / for commands`} aria-label="Message"
         aria-autocomplete="list" aria-haspopup="listbox" aria-controls={menu.open ? menu.id : undefined} aria-activedescendant={menu.open ? `${menu.id}-${menu.at}` : undefined}
         onChange={e => { change(e.target.value); menu.reset() }} onKeyDown={key}
         onPaste={e => { const f = [...e.clipboardData.files]; if (f.length) { e.preventDefault(); files.add(f) } }} />
       <div className="composer-bar">
         <IconButton icon="clip" label="Attach files" disabled={disabled !== undefined} onClick={() => picker.current?.click()} />
         <input ref={picker} type="file" multiple hidden aria-label="Files to attach" tabIndex={-1} onChange={e => { files.add([...(e.target.files ?? [])]); e.target.value = '' }} />
+        {pickers}
         <span className="composer-hint small faint truncate grow" role="status">{uploading ? 'Uploading…' : hint}</span>
         {running && <IconButton icon="stop" label={stopping ? 'Stopping…' : 'Stop'} className="stop" busy={stopping} onClick={onStop} />}
         {(!running || text.trim() !== '' || ready.length > 0) && <button type="submit" className="button icon primary" aria-label="Send" title="Send" disabled={!may}><Icon name="send" /></button>}

@@ -28,13 +28,13 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
   return (
     <nav className="side" aria-label="Sessions and pages">
       <div className="side-top">
-        <div className="row"><AgentPicker /><span className="narrow-only"><IconButton icon="close" label="Close the side bar" onClick={onClose} /></span></div>
-        <Button icon="plus" className="side-new" onClick={() => { onClose(); void go({ to: '/' }) }}>New chat</Button>
+        <div className="row"><Button icon="plus" className="side-new grow" onClick={() => { onClose(); void go({ to: '/' }) }}>New chat</Button><span className="narrow-only"><IconButton icon="close" label="Close the side bar" onClick={onClose} /></span></div>
         <div className="side-search">
           <Icon name="search" />
           <input className="field" type="search" placeholder="Search" aria-label="Search sessions" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
           <button type="button" className="kbd" title="Go to a session, page or command" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}<span className="sr-only"> Go to a session, page or command</span></button>
         </div>
+        <AgentFilter />
       </div>
       {query ? <Found query={query} /> : <All />}
       <div className="side-foot">
@@ -45,14 +45,16 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
   )
 }
 
-function AgentPicker() {
+// AgentFilter says whose chats are listed. Whom a new one goes to is chosen where it is written.
+function AgentFilter() {
   const s = useAtom(signed)
   const chosen = useAtom(agentChosen)
   const agents = s.state === 'in' ? s.me.agents : []
+  if (agents.length < 2) return null
   const agent = agents.find(a => a.id === chosen)
   return (
-    <Menu label="Agent" trigger={<button type="button" className="button quiet side-agent grow"><Icon name="agent" /><span className="sr-only">Agent: </span><span className="truncate grow">{agent ? agent.name || agent.id : agents.length === 1 ? agents[0]?.name || agents[0]?.id : 'All agents'}</span><Icon name="down" /></button>}>
-      <MenuLabel>Sessions of</MenuLabel>
+    <Menu label="Chats of" trigger={<button type="button" className="button quiet small side-agent"><Icon name="filter" /><span className="sr-only">Show chats of: </span><span className="truncate grow">{agent ? agent.name || agent.id : 'All agents'}</span><Icon name="down" /></button>}>
+      <MenuLabel>Show chats of</MenuLabel>
       <MenuChoice value={agent?.id ?? ''} onChange={agentChosen.set} choices={[{ value: '', label: 'All agents' }, ...agents.map(a => ({ value: a.id, label: a.name || a.id }))]} />
     </Menu>
   )

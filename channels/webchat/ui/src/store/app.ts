@@ -13,7 +13,7 @@ export type Signed =
 
 export const signed = new Atom<Signed>({ state: 'asking' })
 
-// agentChosen is whose sessions and pages are shown; empty: the default agent.
+// agentChosen is whose chats are listed; empty: those of all agents.
 export const agentChosen = new Saved('parley.agent', '')
 
 // needs is what waits for the person.

@@ -1,6 +1,7 @@
 // Icons, drawn on a 24-unit grid with one stroke. They are decoration: the control that holds one has the name.
 const paths = {
   menu: 'M4 6h16M4 12h16M4 18h16',
+  filter: 'M4 5h16l-6 8v6l-4-2v-4z',
   plus: 'M12 5v14M5 12h14',
   search: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4',
   send: 'M12 19V5M6 11l6-6 6 6',
