@@ -48,9 +48,6 @@ func TestMain(m *testing.M) {
 	}))...)
 }
 
-// stuck are goroutines of libraries that nothing can free.
-var stuck []goleak.Option
-
 // setup is what a test changes of the rig; extra is YAML that is appended, in which {{model}} is the model server.
 type setup struct {
 	script llmtest.Script

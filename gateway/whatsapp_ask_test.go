@@ -14,7 +14,8 @@ import (
 	"parley/channels/whatsapp/whatsapptest"
 )
 
-func init() { stuck = append(stuck, goleak.IgnoreAnyFunction(whatsapptest.Stuck)) }
+// stuck are goroutines of libraries that nothing can free.
+var stuck = []goleak.Option{goleak.IgnoreAnyFunction(whatsapptest.Stuck)}
 
 // whatsAppOwner is an owner who is asked before an agent looks around.
 type whatsAppOwner struct {
