@@ -66,9 +66,41 @@ func aSignInCannotMakeItselfPermanent(t *testing.T, r *rig) {
 		t.Errorf("sign-out: %d %s", a.StatusCode, a.body)
 	}
 	r.ask("GET", "/v1/me", "", r.as(fresh)).wantProblem(t, 401, "unauthorized") // it is the same sign-in
+	aCodeMakesASignInFreshAgain(t, r)
 	if a := r.redeem(late); a.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a code of a sign-in that was ended: %d", a.StatusCode)
 	}
+}
+
+// A code of the token, given by a browser that is signed in, makes that sign-in fresh; when it ends all its copies do.
+func aCodeMakesASignInFreshAgain(t *testing.T, r *rig) {
+	first := r.signIn()
+	code := func() string { return r.ask("POST", "/v1/sign-in/codes", "{}", nil).fields(t)["code"].(string) }
+	again := func(c *http.Cookie) *http.Cookie {
+		t.Helper()
+		a := r.ask("POST", "/v1/sign-in", `{"code":"`+code()+`"}`, r.as(c))
+		if a.StatusCode != http.StatusNoContent {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		return a.Cookies()[0]
+	}
+	r.clock.add(20 * time.Minute)
+	second := again(first)
+	if a := r.ask("POST", "/v1/sign-in/codes", "{}", r.as(second)); a.StatusCode != http.StatusCreated {
+		t.Errorf("a fresh code: %d %s", a.StatusCode, a.body)
+	}
+	r.ask("POST", "/v1/sign-in/codes", "{}", r.as(first)).wantProblem(t, 403, "fresh_sign_in")
+	r.clock.add(20 * 24 * time.Hour)
+	third := again(second)
+	if a := r.ask("POST", "/v1/sign-out", "{}", r.as(first)); a.StatusCode != http.StatusNoContent {
+		t.Fatalf("sign-out: %d %s", a.StatusCode, a.body)
+	}
+	r.clock.add(15 * 24 * time.Hour) // the first copy would have ended by itself
+	other := r.signIn()
+	if a := r.ask("POST", "/v1/sign-out", "{}", r.as(other)); a.StatusCode != http.StatusNoContent { // what is over is forgotten
+		t.Fatalf("sign-out: %d %s", a.StatusCode, a.body)
+	}
+	r.ask("GET", "/v1/me", "", r.as(third)).wantProblem(t, 401, "unauthorized")
 }
 
 // oldCookie is one of the first version, which held no freshness.

@@ -55,7 +55,8 @@ func (c *codes) add(one code) {
 	c.all = append(c.all, one)
 }
 
-// Redeem uses a code up and returns the cookie that it is exchanged for. Wrong codes count as wrong tokens do.
+// Redeem uses a code up and returns the cookie that it is exchanged for. A browser that is signed in stays the same sign-in, fresh
+// again: its end is the end of all its copies. Wrong codes count as wrong tokens do.
 func (g *Guard) Redeem(r *http.Request, text string) (*http.Cookie, error) {
 	if len(text) > maxCookie {
 		text = ""
@@ -73,7 +74,11 @@ func (g *Guard) Redeem(r *http.Request, text string) (*http.Cookie, error) {
 	if err := g.guesses.attempt(r, ok, true, wrong); err != nil {
 		return nil, err
 	}
-	return g.signIns.cookie(by, g.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")), nil
+	id := ""
+	if was, in := g.signIns.read(r); in && by == nil {
+		id = was.id
+	}
+	return g.signIns.cookie(by, id, g.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")), nil
 }
 
 // use takes a code out. All that are kept are compared, each in a time that depends on nothing; one of another key, or of none, is

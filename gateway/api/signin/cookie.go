@@ -70,16 +70,18 @@ func (s *signIns) key() []byte {
 // bodySize is the cookie's body: when it ends, until when it is fresh, and a random id. Cookies of version 1 lack the second.
 const bodySize = 8 + 8 + 16
 
-// cookie is a new sign-in, or another copy of the one that asked for the code, signed.
-func (s *signIns) cookie(by *signIn, secure bool) *http.Cookie {
+// cookie is a sign-in, signed: another copy of the one that asked for the code, or a fresh one, new or by the id that the browser has.
+func (s *signIns) cookie(by *signIn, id string, secure bool) *http.Cookie {
 	now, body := s.now(), make([]byte, bodySize)
 	ends := now.Add(cookieLives)
 	_, _ = rand.Read(body[16:]) // never fails
 	if by == nil {
 		binary.BigEndian.PutUint64(body[8:], uint64(now.Add(freshFor).Unix()))
-	} else if id, err := base64.RawURLEncoding.DecodeString(by.id); err == nil { // what read has encoded
-		ends = by.ends
-		copy(body[16:], id)
+	} else {
+		ends, id = by.ends, by.id
+	}
+	if known, err := base64.RawURLEncoding.DecodeString(id); err == nil { // what read has encoded
+		copy(body[16:], known)
 	}
 	binary.BigEndian.PutUint64(body, uint64(ends.Unix()))
 	return &http.Cookie{Name: s.name, Value: "2." + encode(body) + "." + encode(sign(s.key(), body)), Path: "/",
@@ -185,7 +187,7 @@ func (s *signIns) end(r *http.Request) error {
 			delete(s.out, old)
 		}
 	}
-	s.out[p.id] = p.ends.Unix()
+	s.out[p.id] = s.now().Add(cookieLives).Unix() // a younger copy may end later than this one
 	if s.keep == nil {
 		return nil
 	}
