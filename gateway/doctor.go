@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"parley/agentloop/llm/price"
+	"parley/agentloop/llm/provider"
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/snapshot"
@@ -264,39 +264,25 @@ func (g *Gateway) checkModels(ctx context.Context, c *configs.Config) []Finding 
 func (g *Gateway) checkModel(ctx context.Context, m configs.Model) Finding {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	address := m.BaseURL + "/models"
-	switch m.API {
-	case "offline":
+	if m.API == "offline" {
 		return good("model %s is the built-in responder", m.Name)
-	case "anthropic":
-		address = m.BaseURL + "/v1/models"
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return bad("Correct base_url.", "model %s: %v", m.Name, err)
+	_, _, err := provider.List(ctx, g.http, provider.Target{Provider: provider.Of(m.API, m.BaseURL), API: m.API, BaseURL: m.BaseURL,
+		Key: m.APIKey.Reveal(), Exact: true})
+	var t *provider.Trouble
+	if !errors.As(err, &t) {
+		return good("model %s answers at %s", m.Name, m.BaseURL)
 	}
-	if key := m.APIKey.Reveal(); key != "" && m.API == "anthropic" {
-		req.Header.Set("X-Api-Key", key)
-		req.Header.Set("Anthropic-Version", "2023-06-01")
-	} else if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
+	switch t.Code {
+	case provider.NotFound, provider.Refused: // not every server lists its models
+		return good("model %s answers at %s, without a list of models", m.Name, m.BaseURL)
+	case provider.KeyRefused, provider.KeyMissing:
+		return bad("Check its api_key.", "model %s: %s", m.Name, t.Sentence)
+	case provider.NoCredit, provider.Limited, provider.Failing:
+		return bad("Try again later.", "model %s: %s", m.Name, t.Sentence)
 	}
-	res, err := g.http.Do(req)
-	if err != nil {
-		return bad("Is the server up, and base_url right?", "model %s does not answer: %v", m.Name, err)
-	}
-	defer res.Body.Close()
-	switch {
-	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden:
-		return bad("Check its api_key.", "model %s refuses the key (%d)", m.Name, res.StatusCode)
-	case res.StatusCode >= http.StatusInternalServerError:
-		return bad("Try again later.", "model %s is in trouble (%d)", m.Name, res.StatusCode)
-	}
-	return good("model %s answers at %s", m.Name, m.BaseURL)
+	return bad("Correct base_url, or start the server.", "model %s: %s", m.Name, t.Sentence)
 }
-
-// Trial is one call of a model that went well.
-type Trial = snapshot.Trial
 
 // SetupProbe tries what a configuration would name before there is one. It writes nothing.
 type SetupProbe struct {
@@ -320,14 +306,9 @@ func (p *SetupProbe) Close() {
 	p.g.calls.CloseIdleConnections()
 }
 
-// Models lists what an OpenAI-compatible server serves. Its errors are for people.
-func (p *SetupProbe) Models(ctx context.Context, base, key string) ([]string, error) {
-	return p.models.Probe(ctx, base, key)
-}
-
-// Model asks a model for one sentence, with one call. The error is a sentence for people.
-func (p *SetupProbe) Model(ctx context.Context, m configs.Model) (Trial, error) {
-	return p.models.Try(ctx, m)
+// Model lists the models of a server and, where one is named, asks it for a sentence.
+func (p *SetupProbe) Model(ctx context.Context, a snapshot.Ask) (snapshot.Tried, error) {
+	return p.models.Attempt(ctx, &configs.Config{}, a)
 }
 
 // Channels asks the network of each channel about its account.

@@ -38,7 +38,7 @@ cmd/parley/internal/markdown -> cmd/parley/internal/cli channels/markup workspac
 cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/markdown cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/* gateway/spec workspace
 cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs channels/all
 cmd/parley/internal/service -> cmd/parley/internal/cli configs
-cmd/parley/internal/onboard -> cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/daemon gateway gateway/client configs channels/all
+cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/daemon gateway gateway/client configs channels/all
 cmd/parley/internal/walktest -> channels channels/*/* workspace workspace/store
 cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
@@ -63,6 +63,7 @@ gateway/control/all       -> gateway/control gateway/control/*
 gateway/control/controltest -> gateway/control gateway/control/* gateway/logbook gateway/rights gateway/snapshot gateway/transport gateway/turn agentloop agentloop/lane agentloop/llm routes tools workspace workspace/store channels configs
 gateway/control/view      -> gateway/control gateway/live agentloop agentloop/llm workspace
 gateway/control/run       -> gateway/control gateway/control/approval gateway/control/view gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
+gateway/control/operator  -> gateway/control gateway/control/view gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transport agentloop/llm/provider tools routes workspace/... channels
 gateway/control/*         -> gateway/control gateway/control/view gateway/approval gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transcript gateway/transport gateway/turn agentloop/... tools routes workspace/... channels
 gateway/api/wire          -> gateway/control gateway/spec channels workspace
 gateway/api/limit         -> gateway/api/wire workspace
@@ -76,6 +77,7 @@ gateway                   -> gateway/... agentloop/... tools/... routes workspac
 configs                   ->
 agentloop/fair            -> workspace
 agentloop/llm             -> agentloop/fair workspace
+agentloop/llm/provider    -> agentloop/llm agentloop/llm/wire workspace
 agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace

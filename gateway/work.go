@@ -87,7 +87,7 @@ func (g *Gateway) nouns() *all.Nouns {
 		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: g.store},
 		Operator: &operator.Operator{Kernel: kernel, Store: g.store, Snapshot: g.snapshot, Channels: g.channels,
-			Logins: g.logins, Dry: g.intake, Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},
+			Logins: g.logins, Models: g.snapshots, Dry: g.intake, Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 var groups = map[string]string{
 	"agent":        "Show agents",
 	"agent policy": "See what an agent's tools may do for whom",
+	"model":        "See who serves models, and try one",
 	"folder":       "See folders that agents may write, and accept what was renamed there",
 	"outbound":     "Decide about answers that could not be delivered",
 	"pairing":      "Decide who may speak in private chats",
@@ -119,14 +120,19 @@ func do(a *cli.App, c *cobra.Command, v control.Any, s spec.Verb, in any) error 
 	if err := cl.Do(c.Context(), s.Method, path, body, out); err != nil {
 		return cli.Hint(err)
 	}
-	if a.JSON {
-		return a.ShowJSON(answer)
-	}
 	shown, err := v.Shown(in, answer)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case a.JSON:
+		err = a.ShowJSON(answer)
+	default:
+		err = a.More(shown.Next, print(a, shown))
 	}
-	return a.More(shown.Next, print(a, shown))
+	if err == nil && shown.Failed {
+		err = cli.ErrSaid
+	}
+	return err
 }
 
 func print(a *cli.App, s spec.Shown) error {
@@ -198,6 +204,9 @@ func (l *commandLine) checkArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// noFlag marks a field that the command line has not: what stands in a process's arguments can be read by others.
+const noFlag = "-"
+
 // addFlags adds a flag for each field that is no argument, or one that may be left out, and what the shell is offered.
 func (l *commandLine) addFlags(c *cobra.Command) {
 	for _, f := range l.spec.Fields {
@@ -206,7 +215,7 @@ func (l *commandLine) addFlags(c *cobra.Command) {
 			c.ValidArgsFunction = offer
 		}
 		switch {
-		case i >= 0 && i < l.least:
+		case i >= 0 && i < l.least, f.Flag == noFlag:
 			continue
 		case f.Type.Kind() == reflect.Bool:
 			l.switches[f.Name] = c.Flags().Bool(f.Flag, false, flagHelp(f))
@@ -242,6 +251,7 @@ func (l *commandLine) fill(in any, args []string) error {
 	for _, f := range l.spec.Fields {
 		text, given := "", false
 		switch i := slices.Index(l.args, f.Flag); {
+		case f.Flag == noFlag:
 		case i >= 0 && i < len(args):
 			text, given = args[i], true
 		case f.Type.Kind() == reflect.Bool:

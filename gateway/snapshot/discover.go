@@ -2,18 +2,14 @@ package snapshot
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"net/url"
-	"syscall"
 	"time"
 
 	"parley/agentloop/llm"
 	"parley/agentloop/llm/offline"
+	"parley/agentloop/llm/provider"
 	"parley/configs"
 )
 
@@ -145,48 +141,31 @@ func (m *Models) Probe(ctx context.Context, base, key string) ([]string, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/models", nil)
-	if err != nil {
-		return nil, err
+	list, _, err := provider.List(ctx, m.opt.HTTP, provider.Target{Provider: provider.Of("openai", base), API: "openai", BaseURL: base,
+		Key: key, Exact: true})
+	ids := make([]string, len(list))
+	for i, one := range list {
+		ids[i] = one.ID
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	res, err := m.opt.HTTP.Do(req)
-	if err != nil {
-		return nil, plainly(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("answers %d", res.StatusCode)
-	}
-	var body struct {
-		Data []struct{ ID string }
-	}
-	if json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body) != nil {
-		return nil, errors.New("is something else than a model server")
-	}
-	var ids []string
-	for _, one := range body.Data {
-		ids = append(ids, one.ID)
+	if t := troubleOf(err); t != nil {
+		return nil, errors.New(predicate(t))
 	}
 	return ids, nil
 }
 
-// plainly is why a server was not reached, without its address, which the reader has.
-func plainly(err error) error {
-	var lookup *net.DNSError
+// predicate says a trouble of a server behind its name.
+func predicate(t *provider.Trouble) string {
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("nobody answers there")
-	case errors.Is(err, context.DeadlineExceeded):
-		return errors.New("does not answer in time")
-	case errors.As(err, &lookup):
-		return errors.New("has an unknown name")
+	case t.Status != 0:
+		return fmt.Sprintf("answers %d", t.Status)
+	case t.Code == provider.NoListener:
+		return "nobody answers there"
+	case t.Code == provider.TimedOut:
+		return "does not answer in time"
+	case t.Code == provider.UnknownHost:
+		return "has an unknown name"
+	case t.Code == provider.NotModels:
+		return "is something else than a model server"
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
+	return "cannot be used: " + t.Sentence
 }

@@ -81,7 +81,10 @@ func (m *Models) registry(list []configs.Model, perModel int, former *Snapshot) 
 	return llm.NewRegistry(opt, models...)
 }
 
-func (m *Models) open(conf configs.Model) (llm.Model, error) {
+func (m *Models) open(conf configs.Model) (llm.Model, error) { return m.openWithin(conf, 0) }
+
+// openWithin opens a model of which the first byte of an answer may take so long; 0: as long as it usually may.
+func (m *Models) openWithin(conf configs.Model, first time.Duration) (llm.Model, error) {
 	switch conf.API {
 	case "offline":
 		return offline.New(conf.Name), nil
@@ -95,11 +98,11 @@ func (m *Models) open(conf configs.Model) (llm.Model, error) {
 	case "openai":
 		return openai.New(openai.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
 			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
-			Sight: sight, Price: cost})
+			Sight: sight, Price: cost, FirstByte: first})
 	case "anthropic":
 		return anthropic.New(anthropic.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
 			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
-			Sight: sight, Price: cost})
+			Sight: sight, Price: cost, FirstByte: first})
 	}
 	return nil, fmt.Errorf("api %q is unknown", conf.API)
 }

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,11 @@ func New(o Options) *Source { return &Source{opt: o} }
 
 // Current is the snapshot in force; nil before the first Commit. Keep it for one piece of work.
 func (s *Source) Current() *Snapshot { return s.current.Load() }
+
+// Attempt tries a model of the configuration in force, or a server.
+func (s *Source) Attempt(ctx context.Context, a Ask) (Tried, error) {
+	return s.opt.Models.Attempt(ctx, s.Current().Config, a)
+}
 
 // Prepared is a snapshot that is ready to be put in force. Nobody else prepares one before its Commit or Drop.
 type Prepared struct {

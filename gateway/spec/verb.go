@@ -37,11 +37,12 @@ const (
 // Shown is what a terminal shows: a line, rows under heads, or rows of a name and a value each, and a text. A cell is shown as
 // its type is: a time as how long ago it was, an Until as when and how long until then, a Brief cut.
 type Shown struct {
-	Line  string
-	Heads []string
-	Rows  [][]any
-	Text  string  // below them, of whatever lines
-	Next  *string // where the next page goes on; nil: there is none
+	Line   string
+	Heads  []string
+	Rows   [][]any
+	Text   string  // below them, of whatever lines
+	Failed bool    // what was asked for went wrong: the command line ends with 1
+	Next   *string // where the next page goes on; nil: there is none
 }
 
 // Until is when something ends.

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -47,21 +46,4 @@ func TestThinkTagStaysPrivate(t *testing.T) {
 			t.Errorf("%q: text %q, thought %q", c.pieces, text, thought)
 		}
 	}
-}
-
-func TestListModels(t *testing.T) {
-	t.Parallel()
-	srv, m := serve(t, llmtest.Echo)
-	srv.Models = []string{"a", "b"}
-	names, err := List(t.Context(), m.o)
-	if err != nil || strings.Join(names, " ") != "a b" {
-		t.Fatalf("%q, %v", names, err)
-	}
-	o := m.o
-	o.APIKey = "sk-wrong-key"
-	_, err = List(t.Context(), o)
-	llmtest.KindOf(t, err, llm.Auth)
-	o.BaseURL = "http://127.0.0.1:1/v1"
-	_, err = List(t.Context(), o)
-	llmtest.KindOf(t, err, llm.Overload)
 }

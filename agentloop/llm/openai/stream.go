@@ -105,7 +105,7 @@ func (a *answer) take(name string, data []byte) error {
 
 // inStream is an error that came after a status of 200. Its code is often the status that it should have had.
 func (a *answer) inStream(data []byte) error {
-	text, code := errorText(data)
+	text, code := wire.ErrorText(data)
 	status := 0
 	if _, err := fmt.Sscanf(code, "%d", &status); err != nil || status < 400 || status > 599 {
 		status = 500

@@ -28,7 +28,25 @@ const (
 )
 
 // ServerError is what a server said, freed of the key; only its first 300 characters are printed.
-type ServerError struct{ Text string }
+type ServerError struct {
+	Text string
+	Why  Why // there was no answer; empty: there was
+}
+
+// Why is a plain reason for which there was no answer, without an address.
+type Why string
+
+// Reasons.
+const (
+	NobodyListens Why = "connection refused"
+	Closed        Why = "the connection was closed before an answer"
+	HostUnknown   Why = "its host name is not known"
+	NoLookup      Why = "its host name cannot be looked up"
+	Untrusted     Why = "its certificate is not trusted"
+	NoTLS         Why = "no TLS connection"
+	NoRoute       Why = "no route to it"
+	NoConnection  Why = "the connection failed"
+)
 
 func (e *ServerError) Error() string {
 	return clip.Runes(e.Text, maxErrorText+1)
@@ -47,7 +65,7 @@ func (c *Client) Said(text string) *ServerError {
 		return r
 	}, text)
 	// Last, since a key is found only once what was strewn into it is gone.
-	return &ServerError{c.redact(strings.Join(strings.Fields(text), " "))}
+	return &ServerError{Text: c.redact(strings.Join(strings.Fields(text), " "))}
 }
 
 func (c *Client) redact(text string) string {
@@ -110,32 +128,33 @@ func (c *Client) Unreached(cause, err error) *llm.Error {
 	if errors.As(err, &n) && n.Timeout() { // of dialling, TLS, or the transport's own limit for headers
 		kind = llm.TimedOut
 	}
-	return &llm.Error{Kind: kind, Said: c.Said(unreached(err)).Error(), Err: c.Said(err.Error())}
+	why, said := unreached(err), c.Said(err.Error())
+	said.Why = why
+	return &llm.Error{Kind: kind, Said: string(why), Err: said}
 }
 
-// unreached is why there was no answer, without an address.
-func unreached(err error) string {
+func unreached(err error) Why {
 	var lookup *net.DNSError
 	var cert *tls.CertificateVerificationError
 	var alert tls.AlertError
 	var plain tls.RecordHeaderError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
+		return NobodyListens
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
-		return "the connection was closed before an answer"
+		return Closed
 	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return "its host name is not known"
+		return HostUnknown
 	case errors.As(err, &lookup):
-		return "its host name cannot be looked up"
+		return NoLookup
 	case errors.As(err, &cert):
-		return "its certificate is not trusted"
+		return Untrusted
 	case errors.As(err, &alert), errors.As(err, &plain), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "no TLS connection"
+		return NoTLS
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "no route to it"
+		return NoRoute
 	}
-	return "the connection failed"
+	return NoConnection
 }
 
 // broken is the error of an answer that did not come to its end.

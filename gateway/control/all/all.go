@@ -36,6 +36,7 @@ func Verbs() []control.Any {
 		operator.ListChannels, operator.ShowChannel, operator.TestChannel,
 		operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
 		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents,
+		operator.ListProviders, operator.TryModel,
 		operator.ShowConfig, operator.ReloadConfig, operator.ListLog,
 	}
 }

@@ -98,6 +98,13 @@ func (noIntake) Submit(context.Context, workspace.Actor, workspace.Key, channels
 
 func (noIntake) RoomsChanged() {}
 
+// noServers is no model to be tried.
+type noServers struct{}
+
+func (noServers) Attempt(context.Context, snapshot.Ask) (snapshot.Tried, error) {
+	return snapshot.Tried{}, nil
+}
+
 func (noIntake) Explain(routes.Facts, string) (routes.Verdict, routes.Route, []routes.Considered, error) {
 	return routes.Verdict{}, routes.Route{}, nil, nil
 }
@@ -175,7 +182,7 @@ func (w *World) Over(t *testing.T, st *store.Store, log *slog.Logger) *all.Nouns
 		People:   &person.People{Kernel: kernel, Store: st, Changed: func() {}},
 		Files:    &file.Files{Kernel: kernel, Store: st, Work: w.Running, Folders: noFolders{}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: st},
-		Operator: &operator.Operator{Kernel: kernel, Store: st, Snapshot: snap, Channels: channels, Dry: noIntake{},
+		Operator: &operator.Operator{Kernel: kernel, Store: st, Snapshot: snap, Channels: channels, Dry: noIntake{}, Models: noServers{},
 			Process: operator.Process{Book: &logbook.Book{}, ConfigFile: conf, Reload: func() {}}},
 	}
 }

@@ -30,6 +30,7 @@ type Operator struct {
 	Snapshot func() *snapshot.Snapshot // of the configuration in force
 	Channels *transport.Channels
 	Logins   *transport.Logins
+	Models   ModelServers
 	Process  Process
 	Dry      Routing
 }

@@ -57,7 +57,7 @@ func sameFile(a, b string) bool {
 
 // command is where a text names one of this program's commands, in the words that are its own.
 var command = lazy.Regexp("(^|[\\s\"'`(:])parley (agent|approval|audit|backup|channel|chat|completion|config|doctor|files|folder|" +
-	"gateway|help|logs|onboard|outbound|pairing|people|restore|route|run|send|service|session|status|stop|usage|version|webchat|--)")
+	"gateway|help|logs|model|onboard|outbound|pairing|people|restore|route|run|send|service|session|status|stop|usage|version|webchat|--)")
 
 // Hinted is a text with each command of this program as it works when it is typed: every hint passes here.
 func Hinted(text string) string { return hinted(text, Program()) }

@@ -34,6 +34,8 @@ var examples = map[string]string{
 	"gateway":             "gateway\ngateway --log-level debug",
 	"help":                "help session\nhelp session fork",
 	"logs":                "logs --level warn\nlogs --follow",
+	"model providers":     "model providers",
+	"model try":           "model try claude\nmodel try --provider ollama",
 	"onboard":             "onboard\nonboard --provider anthropic --key-file key.txt\nonboard --provider local",
 	"outbound drop":       "outbound drop 4KX9QZ",
 	"outbound list":       "outbound list --state unknown",

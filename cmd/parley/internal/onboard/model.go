@@ -9,34 +9,32 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
+	"time"
 
+	"parley/agentloop/llm/provider"
 	"parley/cmd/parley/internal/cli"
 	"parley/configs"
+	"parley/gateway/snapshot"
 )
 
-// provider is a way to a model that onboard knows.
-type provider struct {
-	id, label, api, name, base, model, env, keys string
-	window                                       int
-}
+// lookWithin is how long a server on this machine may take to say that it is there.
+const lookWithin = 2 * time.Second
 
-func providers() []provider {
-	return []provider{
-		{"anthropic", "Anthropic (Claude)", "anthropic", "claude", "https://api.anthropic.com", "claude-sonnet-4-5",
-			"ANTHROPIC_API_KEY", "https://console.anthropic.com/settings/keys", 200_000},
-		{"openai", "OpenAI", "openai", "openai", "https://api.openai.com/v1", "gpt-5-mini", "OPENAI_API_KEY",
-			"https://platform.openai.com/api-keys", 128_000},
-		{"compatible", "another OpenAI-compatible service or server", "openai", "model", "", "", "OPENAI_API_KEY", "", 128_000},
-	}
+// answering is a server on this machine that lists models.
+type answering struct {
+	provider.Provider
+	models []provider.Model
 }
 
 // chooseModel fills the model, by questions or flags.
 func (o *onboard) chooseModel(ctx context.Context) error {
-	local, found := o.localServer(ctx)
+	local := o.localServers(ctx)
 	if o.provider == "" {
 		var err error
-		if o.provider, err = o.askProvider(local, found); err != nil {
+		if o.provider, err = o.askProvider(local); err != nil {
 			return err
 		}
 	}
@@ -44,101 +42,122 @@ func (o *onboard) chooseModel(ctx context.Context) error {
 	case "offline":
 		o.model = configs.Model{Name: "offline", API: "offline", Model: "offline"}
 		return nil
+	case "compatible":
+		o.provider = provider.Other
 	case "local":
-		if !found && o.baseURL == "" {
-			return fmt.Errorf("no local model server answers; start Ollama, LM Studio or llama.cpp, or name one with --provider " +
+		if len(local) == 0 {
+			return fmt.Errorf("no local model server answers; start Ollama, LM Studio, llama.cpp or vLLM, or name one with --provider " +
 				"compatible --base-url")
 		}
-		return o.useLocal(ctx, local)
+		o.provider = local[0].ID
 	}
-	for _, p := range providers() {
-		if p.id == o.provider {
-			return o.useProvider(ctx, p)
-		}
+	p, ok := provider.Find(o.provider)
+	if !ok {
+		return cli.Misuse(fmt.Errorf("there is no provider %q; there are %s, local, offline", o.provider, strings.Join(ids(), ", ")))
 	}
-	return cli.Misuse(fmt.Errorf("there is no provider %q; there are anthropic, openai, compatible, local, offline", o.provider))
+	return o.useProvider(ctx, p)
 }
 
-// localServer is the first on this machine that answers. Keys in the environment do not matter here.
-func (o *onboard) localServer(ctx context.Context) (configs.Model, bool) {
+// ids are the providers as flags have them.
+func ids() (list []string) {
+	for _, p := range provider.All() {
+		list = append(list, p.ID)
+	}
+	return list
+}
+
+// localServers are those on this machine that answer. Keys in the environment do not matter here.
+func (o *onboard) localServers(ctx context.Context) (found []answering) {
 	if o.provider != "" && o.provider != "local" {
-		return configs.Model{}, false
+		return nil
 	}
 	done := o.Progress("looking for local model servers")
 	defer done()
-	d := configs.Discover(ctx, func(string) (string, bool) { return "", false }, o.try.Models)
-	return d.Model, d.Model.API != "offline"
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	list := slices.DeleteFunc(provider.All(), func(p provider.Provider) bool { return !p.Local })
+	answers := make([]snapshot.Tried, len(list))
+	var wg sync.WaitGroup
+	for i, p := range list {
+		wg.Go(func() { answers[i], _ = o.try.Model(ctx, snapshot.Ask{Provider: p.ID}) }) // what does not answer is not offered
+	}
+	wg.Wait()
+	for i, p := range list {
+		if answers[i].Trouble == nil && len(answers[i].Models) > 0 {
+			found = append(found, answering{p, answers[i].Models})
+		}
+	}
+	return found
 }
 
-func (o *onboard) askProvider(local configs.Model, found bool) (string, error) {
-	fmt.Fprintln(o.Out, "Parley set-up. Enter takes what stands in [ ], Ctrl-C ends without a change.")
+func (o *onboard) askProvider(local []answering) (string, error) {
 	var list []cli.Choice
-	best := "anthropic"
-	if found {
-		list = append(list, cli.Choice{ID: "local", Label: fmt.Sprintf("on this machine: %s (%s)", local.Model, local.Found)})
-		best = "local"
+	best := ""
+	for _, l := range local {
+		list = append(list, cli.Choice{ID: l.ID, Label: fmt.Sprintf("%s on this machine: %s", l.Name, l.Suggest(l.models))})
 	}
-	for _, p := range providers() {
-		label := p.label
-		if p.id != "compatible" && os.Getenv(p.env) != "" {
-			label += "; " + p.env + " is set"
-			if best != p.id && (best == "anthropic" && os.Getenv("ANTHROPIC_API_KEY") == "" || best == "local") {
-				best = p.id
-			}
+	for _, p := range provider.All() {
+		if slices.ContainsFunc(local, func(l answering) bool { return l.ID == p.ID }) {
+			continue
 		}
-		list = append(list, cli.Choice{ID: p.id, Label: label})
+		label := p.Name
+		if p.Env != "" && os.Getenv(p.Env) != "" {
+			label += "; " + p.Env + " is set"
+			if best == "" {
+				best = p.ID
+			}
+		} else if p.Local {
+			label += "; does not answer now"
+		}
+		list = append(list, cli.Choice{ID: p.ID, Label: label})
+	}
+	if best == "" {
+		best = list[0].ID
 	}
 	list = append(list, cli.Choice{ID: "offline", Label: "none for now: a built-in responder, to look around"})
 	return o.ask.One("\nWhich model should answer?", list, best)
 }
 
-func (o *onboard) useLocal(ctx context.Context, m configs.Model) error {
-	m.Name = "local"
-	if o.baseURL != "" {
-		m.BaseURL = o.baseURL
-	}
-	m.API = "openai"
-	models, err := o.try.Models(ctx, m.BaseURL, "")
-	if err != nil {
-		return fmt.Errorf("%s %w", m.BaseURL, err)
-	}
-	m.Model, err = o.pick(models, m.Model)
-	m.ContextWindow, m.MaxOutputTokens = 32_000, 8192
-	o.model = m
-	return err
-}
-
 // useProvider asks for address, key and model, as far as they are not known.
-func (o *onboard) useProvider(ctx context.Context, p provider) error {
-	m := configs.Model{Name: p.name, API: p.api, BaseURL: p.base, ContextWindow: p.window, MaxOutputTokens: 8192}
-	var err error
-	if p.base == "" {
-		if m.BaseURL, err = o.address(); err != nil {
-			return err
-		}
-	} else if o.baseURL != "" {
-		m.BaseURL = o.baseURL
+func (o *onboard) useProvider(ctx context.Context, p provider.Provider) error {
+	if o.ask != nil && p.Note != "" {
+		fmt.Fprintln(o.Out, p.Note)
 	}
-	key, err := o.key(p, m.BaseURL)
+	base, err := o.address(p)
 	if err != nil {
 		return err
 	}
-	var models []string
-	if m.API == "openai" {
-		models, err = o.try.Models(ctx, m.BaseURL, key)
-		if err != nil && !strings.HasSuffix(m.BaseURL, "/v1") { // the usual slip
-			if again, second := o.try.Models(ctx, m.BaseURL+"/v1", key); second == nil {
-				models, m.BaseURL = again, m.BaseURL+"/v1"
-			}
-		}
+	key, err := o.key(p, base)
+	if err != nil {
+		return err
 	}
-	if key == "" && !isLocal(m.BaseURL) {
+	done := o.Progress("asking which models there are")
+	got, err := o.try.Model(ctx, snapshot.Ask{Provider: p.ID, BaseURL: base, Key: key})
+	done()
+	if err != nil {
+		return err
+	}
+	if got.Trouble == nil {
+		base = got.Target.BaseURL
+	} else if o.ask != nil && got.Trouble.Code != provider.NotFound {
+		fmt.Fprintf(o.Out, "%s\n", cli.Visible(got.Trouble.Sentence))
+	}
+	m := configs.Model{Name: p.Model, API: p.API, BaseURL: base, ContextWindow: p.Window, MaxOutputTokens: 8192}
+	if m.Model, err = o.pick(got); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(got.Models, func(one provider.Model) bool { return one.ID == m.Model }); i >= 0 && got.Models[i].Window > 0 {
+		m.ContextWindow = got.Models[i].Window
+	}
+	if m.MaxOutputTokens >= m.ContextWindow {
+		m.MaxOutputTokens = m.ContextWindow / 4
+	}
+	if key == "" && !isLocal(base) {
 		key = "none" // the server wants no key, but a model that is not on this machine has one
 	}
 	m.APIKey = configs.Secret(key)
-	m.Model, err = o.pick(models, p.model)
 	o.model = m
-	return err
+	return nil
 }
 
 func isLocal(base string) bool {
@@ -146,57 +165,70 @@ func isLocal(base string) bool {
 	return err == nil && configs.Loopback(u.Hostname())
 }
 
-func (o *onboard) address() (string, error) {
+// address is the provider's, unless there is none or another is named.
+func (o *onboard) address(p provider.Provider) (string, error) {
+	if p.BaseURL != "" && o.baseURL == "" {
+		return p.BaseURL, nil
+	}
 	for {
 		base := o.baseURL
 		if base == "" {
 			if o.ask == nil {
-				return "", cli.Misuse(errors.New("--provider compatible needs --base-url"))
+				return "", cli.Misuse(fmt.Errorf("--provider %s needs --base-url, such as %s", p.ID, p.Example))
 			}
 			var err error
-			if base, err = o.ask.Text("Address, with its /v1", "http://127.0.0.1:8000/v1"); err != nil {
+			if base, err = o.ask.Text("Address, such as "+p.Example, ""); err != nil {
 				return "", err
 			}
 		}
 		u, err := url.Parse(base)
 		if err == nil && u.Host != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https") {
-			return strings.TrimRight(base, "/"), nil
+			return provider.Clean(base), nil
 		}
 		if o.ask == nil || o.baseURL != "" {
 			return "", cli.Misuse(fmt.Errorf("%q is not a http or https address", base))
 		}
-		fmt.Fprintln(o.Out, "That is not a http or https address, such as https://openrouter.ai/api/v1.")
+		fmt.Fprintf(o.Out, "That is not a http or https address, such as %s.\n", p.Example)
 	}
 }
 
 // key is from the file, the environment or the person.
-func (o *onboard) key(p provider, base string) (string, error) {
+func (o *onboard) key(p provider.Provider, base string) (string, error) {
 	if o.keyFile != "" {
 		return o.fromFile(o.keyFile)
 	}
-	set := strings.TrimSpace(os.Getenv(p.env))
+	env := p.Env
+	if p.ID == provider.Other {
+		env = "OPENAI_API_KEY"
+	}
+	set := ""
+	if env != "" {
+		set = strings.TrimSpace(os.Getenv(env))
+	}
 	if o.ask == nil {
 		if set == "" && !isLocal(base) {
-			return "", cli.Misuse(fmt.Errorf("the key is missing: --key-file FILE, or %s", p.env))
+			return "", cli.Misuse(fmt.Errorf("the key is missing: --key-file FILE, or %s", env))
 		}
 		return set, nil
 	}
+	if p.Local && isLocal(base) {
+		return "", nil
+	}
 	if set != "" {
-		use, err := o.ask.Yes(p.env+" is set. Keep a copy of it for the gateway, in a file that only you can read?", true)
+		use, err := o.ask.Yes(env+" is set. Keep a copy of it for the gateway, in a file that only you can read?", true)
 		if err != nil || use {
 			return set, err
 		}
 	}
 	question := "Key"
-	switch {
-	case p.keys != "":
-		fmt.Fprintf(o.Out, "Keys are made at %s\n", p.keys)
-	default:
+	if p.NeedsKey {
+		fmt.Fprintf(o.Out, "Keys are made at %s. A key: %s.\n", p.KeyURL, p.KeyHint)
+	} else {
 		question = "Key, or Enter for none"
 	}
 	for {
 		key, err := o.ask.Secret(question)
-		if err != nil || key != "" || p.keys == "" {
+		if err != nil || key != "" || !p.NeedsKey {
 			return key, err
 		}
 	}
@@ -221,21 +253,29 @@ func (o *onboard) fromFile(name string) (string, error) {
 const listedMost = 12
 
 // pick chooses among the models that a server lists.
-func (o *onboard) pick(models []string, standard string) (string, error) {
+func (o *onboard) pick(got snapshot.Tried) (string, error) {
+	standard := got.Suggested
 	if o.modelName != "" {
 		return o.modelName, nil
 	}
-	if standard == "" {
-		standard = configs.Choose(models)
+	if prefer := got.Target.Provider.Prefer; standard == "" && len(prefer) > 0 {
+		standard = prefer[0]
 	}
 	if o.ask == nil {
 		if standard == "" {
+			if got.Trouble != nil {
+				return "", errors.New(got.Trouble.Sentence)
+			}
 			return "", cli.Misuse(errors.New("the server lists no models: name one with --model"))
 		}
 		return standard, nil
 	}
-	if n := len(models); n > 1 {
-		shown := strings.Join(models[:min(n, listedMost)], ", ")
+	if n := len(got.Models); n > 1 {
+		var names []string
+		for _, m := range got.Models[:min(n, listedMost)] {
+			names = append(names, m.ID)
+		}
+		shown := strings.Join(names, ", ")
 		if n > listedMost {
 			shown += fmt.Sprintf(" and %d more", n-listedMost)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/client"
+	"parley/gateway/snapshot"
 )
 
 // onboard leads from nothing to the first answer.
@@ -45,7 +47,7 @@ func Command(a *cli.App) *cobra.Command {
 			"ANTHROPIC_API_KEY and OPENAI_API_KEY, never from the command line.",
 		Example: "  parley onboard\n  parley onboard --provider anthropic --key-file key.txt\n  parley onboard --provider local"}
 	f := c.Flags()
-	f.StringVar(&o.provider, "provider", "", "`one` of anthropic, openai, compatible, local, offline")
+	f.StringVar(&o.provider, "provider", "", "`one` of "+strings.Join(ids(), ", ")+", local, offline")
 	f.StringVar(&o.baseURL, "base-url", "", "`address` of a compatible service, with its /v1")
 	f.StringVar(&o.modelName, "model", "", "the provider's `name` for the model")
 	f.StringVar(&o.keyFile, "key-file", "", "`file` that holds the key; - is standard input")
@@ -59,8 +61,11 @@ func Command(a *cli.App) *cobra.Command {
 
 func (o *onboard) run(ctx context.Context) (err error) {
 	if o.ask = o.NewAsker(); o.ask == nil && o.provider == "" {
-		return cli.Misuse(errors.New("onboard asks in a terminal; elsewhere say --provider anthropic, openai, compatible, local or " +
-			"offline"))
+		return cli.Misuse(fmt.Errorf("onboard asks in a terminal; elsewhere say --provider with one of %s, local, offline",
+			strings.Join(ids(), ", ")))
+	}
+	if o.ask != nil {
+		fmt.Fprintln(o.Out, "Parley set-up. Enter takes what stands in [ ], Ctrl-C ends without a change.")
 	}
 	if o.file, err = o.place(); err != nil {
 		return err
@@ -132,17 +137,21 @@ func (o *onboard) tryModel(ctx context.Context) (again bool, err error) {
 		return false, nil
 	}
 	done := o.Progress("asking " + o.model.Model)
-	got, err := o.try.Model(ctx, o.model)
+	got, err := o.try.Model(ctx, snapshot.Ask{Provider: o.provider, BaseURL: o.model.BaseURL, Key: o.model.APIKey.Reveal(),
+		Model: o.model.Model})
 	done()
-	if err == nil {
+	if err != nil {
+		return false, err
+	}
+	if got.Trouble == nil {
 		fmt.Fprintf(o.Out, "%s %s says: %s\n   %s\n", cli.Paint(o.Out, cli.Green, "ok"), cli.Visible(o.model.Model),
-			cli.Visible(cli.Cut(got.Answer, 200)), cli.Paint(o.Out, cli.Dim, spent(got)))
+			cli.Visible(cli.Cut(got.Trial.Answer, 200)), cli.Paint(o.Out, cli.Dim, spent(*got.Trial)))
 		return false, nil
 	}
 	if o.ask == nil {
-		return false, fmt.Errorf("%s: %w (--no-test writes it all the same)", o.model.Model, err)
+		return false, fmt.Errorf("%s (--no-test writes it all the same)", got.Trouble.Sentence)
 	}
-	fmt.Fprintf(o.Out, "%s %s\n", cli.Paint(o.Out, cli.Red, "That did not work:"), cli.Visible(err.Error()))
+	fmt.Fprintf(o.Out, "%s %s\n", cli.Paint(o.Out, cli.Red, "That did not work:"), cli.Visible(got.Trouble.Sentence))
 	next, err := o.ask.One("What now?",
 		[]cli.Choice{{ID: "again", Label: "choose again"}, {ID: "keep", Label: "keep it as it is; it may work later"},
 			{ID: "end", Label: "end without a change"}}, "again")
@@ -158,7 +167,7 @@ func (o *onboard) tryModel(ctx context.Context) (again bool, err error) {
 }
 
 // spent is what the call took.
-func spent(t gateway.Trial) string {
+func spent(t snapshot.Trial) string {
 	text := fmt.Sprintf("%s, %d tokens in, %d out", cli.Length(t.Took),
 		t.Usage.InputTokens+t.Usage.CacheReadTokens+t.Usage.CacheWriteTokens, t.Usage.OutputTokens)
 	if t.Usage.CostUSD != nil && *t.Usage.CostUSD > 0 {
