@@ -82,6 +82,7 @@ type Factory struct {
 	New     func(name string, options any, d Deps) (Channel, error)
 	// Manifest is the description of the app that the network wants before there is an account; nil: it wants none.
 	Manifest func(ManifestAsk) ([]byte, error)
+	Setup    Setup
 }
 
 // ManifestAsk is what an app is to be called and to offer.

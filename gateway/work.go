@@ -75,8 +75,7 @@ func (g *Gateway) nouns() *all.Nouns {
 		Typing: g.turns.ShowTyping})
 	spent := &control.Spent{Store: g.store}
 	approvals := &approval.Approvals{Kernel: kernel, Store: g.store, Questions: g.questions}
-	return &all.Nouns{Kernel: kernel, Approvals: approvals,
-		Answers: &control.Answers{Kernel: kernel, Store: g.store},
+	return &all.Nouns{Kernel: kernel, Approvals: approvals, Answers: &control.Answers{Kernel: kernel, Store: g.store},
 		Conversations: &conversation.Conversations{Kernel: kernel, Store: conversation.Over(g.store), Snapshot: g.snapshot,
 			Intake: g.intake, Lanes: g.turns, Prompts: prompts, Channels: g.channels, Spent: spent, Changed: g.changed,
 			Process: conversation.Process{Began: g.began, ConfigFile: g.conf.view}},
@@ -87,7 +86,8 @@ func (g *Gateway) nouns() *all.Nouns {
 		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: g.store},
 		Operator: &operator.Operator{Kernel: kernel, Store: g.store, Snapshot: g.snapshot, Channels: g.channels,
-			Logins: g.logins, Models: g.snapshots, Dry: g.intake, Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},
+			Logins: g.logins, Models: g.snapshots, Networks: g.opt.Channels, Dry: g.intake,
+			Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},
 	}
 }
 

@@ -11,9 +11,14 @@ import (
 // Factories are the networks, in the order in which help and documents show them.
 func Factories() []channels.Factory {
 	list := []channels.Factory{
-		telegram.Factory(),
-		slack.Factory(),
-		discord.Factory(),
+		withSetup(telegram.Factory(), telegramSetup()),
+		withSetup(slack.Factory(), slackSetup()),
+		withSetup(discord.Factory(), discordSetup()),
 	}
 	return append(list, linked()...)
+}
+
+func withSetup(f channels.Factory, s channels.Setup) channels.Factory {
+	f.Setup = s
+	return f
 }

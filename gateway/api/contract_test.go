@@ -213,7 +213,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	run := do(200, "POST", "/v1/messages", `{"text":"good day","wait":20}`)["run_id"].(string)
 	held := do(202, "POST", "/v1/messages", `{"text":"hold on","session":"other"}`)["input_id"].(string)
 	key := "/v1/sessions/" + url.PathEscape(r.key())
-	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/status", "/v1/agents", "/v1/commands", "/v1/providers", "/v1/channels", "/v1/channels/net", "/v1/routes", "/v1/config", "/v1/logs?level=debug&limit=5",
+	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/status", "/v1/agents", "/v1/commands", "/v1/providers", "/v1/channels/kinds", "/v1/channels", "/v1/channels/net", "/v1/routes", "/v1/config", "/v1/logs?level=debug&limit=5",
 		"/v1/audit", "/v1/audit?after=0&limit=1", "/v1/audit?before=3&limit=1", "/v1/audit?kind=config", "/v1/audit/verify", "/v1/usage", "/v1/usage?by=agent", "/v1/usage?by=person&agent=assistant", "/v1/usage?by=model&from=2020-01-01&to=2020-02-01", "/v1/people", "/v1/people/local", "/v1/runs", "/v1/runs?limit=1",
 		"/v1/runs?agent=assistant&state=running", "/v1/runs?session=" + url.QueryEscape(r.key()), "/v1/runs?state=completed&requester=local", "/v1/runs/" + run, "/v1/runs/" + held,
 		"/v1/runs/" + run + "/log?offset=1&limit=2", "/v1/sessions", "/v1/sessions?q=good&agent=assistant&limit=1", key, key + "/entries?limit=2", key + "/entries?before=3", key + "/generations", key + "/models", "/v1/agents/assistant/models", "/v1/pairings", "/v1/me"} {

@@ -34,7 +34,7 @@ func Verbs() []control.Any {
 		run.List, run.Show, run.Log, run.StopTurn, run.Stop, run.StopAll, run.Why, run.Pause, run.Resume,
 		operator.SumUsage, operator.ListAudit, operator.VerifyAudit,
 		operator.ListChannels, operator.ShowChannel, operator.TestChannel,
-		operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
+		operator.ListKinds, operator.LoginChannel, operator.CancelLogin, operator.LogoutChannel,
 		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents,
 		operator.ListProviders, operator.TryModel,
 		operator.ShowConfig, operator.ReloadConfig, operator.ListLog,

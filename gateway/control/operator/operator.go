@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
@@ -31,6 +32,7 @@ type Operator struct {
 	Channels *transport.Channels
 	Logins   *transport.Logins
 	Models   ModelServers
+	Networks []channels.Factory // that are built in
 	Process  Process
 	Dry      Routing
 }

@@ -14,6 +14,7 @@ var examples = map[string]string{
 	"audit tail":          "audit tail --limit 20\naudit tail --follow",
 	"audit verify":        "audit verify\naudit verify --head 812:9f2c…",
 	"backup":              "backup ~/parley-backup.tar.gz",
+	"channel kinds":       "channel kinds",
 	"channel list":        "channel list",
 	"channel login":       "channel login wa\nchannel login wa --phone +4915123456789",
 	"channel logout":      "channel logout wa",
