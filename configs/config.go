@@ -31,9 +31,15 @@ type Config struct {
 	// Path is the file it was read from, absolute; empty: there was none.
 	Path string `yaml:"-"`
 
-	unread   []Problem // what somebody has written that nothing reads
-	revealed []string  // what came from ${file:…}, for Secrets
-	empty    bool      // the file has nothing in it
+	reading `yaml:"-"`
+}
+
+// reading is what was seen while a configuration was read.
+type reading struct {
+	unread     []Problem         // what somebody has written that nothing reads
+	revealed   []string          // what came from ${file:…}, for Secrets
+	empty      bool              // the file has nothing in it
+	overridden map[string]string // keys that the environment gives, with the variables
 }
 
 // Gateway is the HTTP listener.

@@ -184,7 +184,8 @@ func readAll(data []byte, path string, sections []Section, env environment) (*Co
 	} else {
 		c.empty = true
 	}
-	d.override("", root, env)
+	c.overridden = map[string]string{}
+	d.override("", root, env, c.overridden)
 	d.complete(c)
 	d.checkTags(c)
 	d.checkRules(c)
@@ -207,11 +208,11 @@ func (d *decoder) checkEnvironment(c *Config) {
 }
 
 // override sets the keys outside lists that the environment gives.
-func (d *decoder) override(path string, v reflect.Value, env environment) {
+func (d *decoder) override(path string, v reflect.Value, env environment, given map[string]string) {
 	for _, f := range fieldsOf(v.Type()) {
 		at, fv := key(path, f.name), v.FieldByIndex(f.index)
 		if f.typ.Kind() == reflect.Struct {
-			d.override(at, fv, env)
+			d.override(at, fv, env, given)
 			continue
 		}
 		if !isScalar(f.typ) {
@@ -222,6 +223,7 @@ func (d *decoder) override(path string, v reflect.Value, env environment) {
 			continue
 		}
 		d.places[at] = place{env: EnvName(at)}
+		given[at] = EnvName(at)
 		delete(d.failed, at)
 		// The variable's text is taken as it is: nothing in it is expanded.
 		d.scalar(at, scalarNode(strings.ReplaceAll(text, "$", "$$"), f.typ), fv, f.tag)

@@ -11,6 +11,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/tools/sandbox"
 )
 
@@ -127,7 +128,7 @@ func startNull(b *testing.B, net *nullNet) *Gateway {
 		b.Fatal(err)
 	}
 	none := func(string) (string, bool) { return "", false }
-	src := configs.NewSource(configs.LoadOptions{Path: conf, Sections: []configs.Section{{Type: "null", Options: f.Options}}, Env: none})
+	src := source.New(configs.LoadOptions{Path: conf, Sections: []configs.Section{{Type: "null", Options: f.Options}}, Env: none})
 	if _, err := src.Load(); err != nil {
 		b.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 	"parley/channels"
 	"parley/channels/webchat"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway/api"
 	"parley/gateway/approval"
 	"parley/gateway/attachment"
@@ -49,7 +50,7 @@ import (
 
 // Options of a Gateway.
 type Options struct {
-	Source   *configs.Source // loaded
+	Source   *source.Source // loaded
 	Channels []channels.Factory
 	Env      configs.Lookup // for the discovery of models; nil: the process's
 	Now      func() time.Time
@@ -354,13 +355,10 @@ func (g *Gateway) changed(session string) {
 	g.feed.Changed(session)
 }
 
-// flushTime is how long a shutdown lets rooms send what is ready.
-const flushTime = 5 * time.Second
-
-// gcPercent trades memory for processor time: the heap is small, so a larger ratio costs little.
 const (
-	gcPercent      = 150
-	gcPercentTight = 40 // while most of the limit is in use
+	flushTime      = 5 * time.Second // that a shutdown lets rooms send what is ready
+	gcPercent      = 150             // trades memory for processor time: the heap is small, so a larger ratio costs little
+	gcPercentTight = 40              // while most of the limit is in use
 )
 
 // run starts what takes in: channels, sweeper, the watch of the configuration.

@@ -30,15 +30,15 @@ const module = "parley/"
 // one element of a path, "..." any number of them. A leaf may be imported by all.
 const arrows = `
 cmd/echobot               ->
-cmd/parley                -> cmd/parley/internal/* gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
-cmd/parley/internal/cli   -> gateway gateway/client gateway/control gateway/control/* configs channels/all
+cmd/parley                -> cmd/parley/internal/* gateway gateway/client gateway/control gateway/control/* gateway/spec configs configs/* channels/all tools/sandbox workspace/disk
+cmd/parley/internal/cli   -> gateway gateway/client gateway/control gateway/control/* configs configs/* channels/all
 cmd/parley/internal/printer -> cmd/parley/internal/cli gateway/client
 cmd/parley/internal/help  -> cmd/parley/internal/cli
 cmd/parley/internal/markdown -> cmd/parley/internal/cli channels/markup workspace
 cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/markdown cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/* gateway/spec workspace
-cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs channels/all
+cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs configs/* channels/all
 cmd/parley/internal/service -> cmd/parley/internal/cli configs
-cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot gateway/control/operator channels cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/service cmd/parley/internal/daemon gateway gateway/client configs channels/all
+cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/daemon gateway gateway/client configs channels/all
 cmd/parley/internal/walktest -> channels channels/*/* workspace workspace/store
 cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
@@ -73,8 +73,11 @@ gateway/api/stream        -> gateway/api/limit gateway/api/wire gateway/bus gate
 gateway/api               -> gateway/api/* gateway/control gateway/control/* gateway/live gateway/spec channels workspace
 gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop channels workspace
 gateway/task              -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm channels workspace
-gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs
+gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs configs/*
 configs                   ->
+configs/edit              ->
+configs/source            -> configs
+configs/guard             -> configs configs/edit
 agentloop/fair            -> workspace
 agentloop/llm             -> agentloop/fair workspace
 agentloop/llm/provider    -> agentloop/llm agentloop/llm/wire workspace
@@ -226,6 +229,7 @@ var named = map[string]string{
 	"workspace/store/migrations/0004_backfill.sql": "rows that were stored before networks said it of themselves",
 	"cmd/echobot/main.go":                          "a flag; the bot is for Telegram alone",
 	"cmd/parley/internal/help/examples.go":         "the command that prints the page's link",
+	"cmd/parley/internal/onboard/network.go":       "what the wizard tells of each network",
 	"cmd/parley/webchat.go":                        "the command that prints the page's link",
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/source"
 )
 
 // Starts counts the daemons that the tests of this package start.
@@ -155,7 +156,7 @@ func startPuppets(t *testing.T, access, extra string, change func(*Options), lis
 		t.Fatal(err)
 	}
 	none := func(string) (string, bool) { return "", false }
-	src := configs.NewSource(configs.LoadOptions{Path: path, Sections: []configs.Section{{Type: "puppet", Options: options}}, Env: none})
+	src := source.New(configs.LoadOptions{Path: path, Sections: []configs.Section{{Type: "puppet", Options: options}}, Env: none})
 	if _, err := src.Load(); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"parley/channels/channeltest/stage"
 	"parley/channels/telegram/telegramtest"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 	"parley/tools/sandbox"
 )
@@ -122,7 +123,7 @@ func (r *rig) start(change func(*gateway.Options)) {
 	for _, f := range opt.Channels {
 		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
 	}
-	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Sections: sections, Env: func(string) (string, bool) { return "", false }})
+	src := source.New(configs.LoadOptions{Path: r.conf, Sections: sections, Env: func(string) (string, bool) { return "", false }})
 	if _, err := src.Load(); err != nil {
 		r.t.Fatal(err)
 	}

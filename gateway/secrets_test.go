@@ -9,6 +9,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 )
 
@@ -25,7 +26,7 @@ func TestE52_AFailedStartTellsNoSecret(t *testing.T) {
 	if err := os.WriteFile(conf, []byte("data_dir: "+dir+"/data\ngateway: {token: "+canary+"}\nchannels: [{name: x, type: leaky}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	src := configs.NewSource(configs.LoadOptions{Path: conf, Sections: []configs.Section{{Type: "leaky", Options: leaky.Options}}, Env: func(string) (string, bool) { return "", false }})
+	src := source.New(configs.LoadOptions{Path: conf, Sections: []configs.Section{{Type: "leaky", Options: leaky.Options}}, Env: func(string) (string, bool) { return "", false }})
 	if _, err := src.Load(); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 	"parley/gateway/client"
 	"parley/tools/sandbox"
@@ -290,7 +291,7 @@ func (r *rig) run(change func(*gateway.Options)) {
 	for _, f := range r.nets {
 		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
 	}
-	src := configs.NewSource(configs.LoadOptions{Path: r.conf, Sections: sections, Env: none})
+	src := source.New(configs.LoadOptions{Path: r.conf, Sections: sections, Env: none})
 	c, err := src.Load()
 	if err != nil {
 		r.t.Fatal(err)

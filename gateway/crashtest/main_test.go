@@ -23,6 +23,7 @@ import (
 
 	"parley/channels/all"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 	"parley/tools"
 	"parley/tools/sandbox"
@@ -56,7 +57,7 @@ func childMain(conf string) int {
 		sections = append(sections, configs.Section{Type: string(f.Network), Options: f.Options})
 	}
 	none := func(string) (string, bool) { return "", false }
-	src := configs.NewSource(configs.LoadOptions{Path: conf, Sections: sections, Env: none})
+	src := source.New(configs.LoadOptions{Path: conf, Sections: sections, Env: none})
 	if _, err := src.Load(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 2

@@ -16,6 +16,7 @@ import (
 
 	"parley/channels/all"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 	"parley/gateway/client"
 )
@@ -72,12 +73,12 @@ func (a *App) LoadOptions() (configs.LoadOptions, error) {
 }
 
 // Load reads the configuration. What is wrong with it is a misuse.
-func (a *App) Load() (*configs.Source, *configs.Config, error) {
+func (a *App) Load() (*source.Source, *configs.Config, error) {
 	o, err := a.LoadOptions()
 	if err != nil {
 		return nil, nil, err
 	}
-	src := configs.NewSource(o)
+	src := source.New(o)
 	c, err := src.Load()
 	if err != nil {
 		return nil, nil, Misuse(err)

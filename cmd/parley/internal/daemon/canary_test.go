@@ -25,6 +25,7 @@ import (
 	"parley/channels/telegram/telegramtest"
 	"parley/cmd/parley/internal/cli"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 	"parley/gateway/client"
 )
@@ -99,7 +100,7 @@ func (g *guardedBuffer) Write(p []byte) (int, error) {
 }
 
 // spill lets secrets into everything that a gateway reads, and returns by place what came out of it.
-func spill(t *testing.T, c canaries, secrets func(*configs.Source) *gateway.Secrets) map[string]string {
+func spill(t *testing.T, c canaries, secrets func(*source.Source) *gateway.Secrets) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	tg := telegramtest.Start(t, telegramtest.Options{NoLimits: true, Token: c["channels.token"]})
@@ -127,7 +128,7 @@ domains: [{name: d, match: {tools: [bank_pay]}, handler: webhook, url: "http://1
 			t.Fatal(err)
 		}
 	}
-	src := configs.NewSource(configs.LoadOptions{Path: conf, Sections: cli.Sections(), Env: func(string) (string, bool) { return "", false }})
+	src := source.New(configs.LoadOptions{Path: conf, Sections: cli.Sections(), Env: func(string) (string, bool) { return "", false }})
 	if _, err := src.Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func kept(t *testing.T, dir string, places map[string]string) {
 func TestE52_T12_NoConfiguredSecretComesOut(t *testing.T) {
 	t.Parallel()
 	c := newCanaries()
-	places := spill(t, c, func(src *configs.Source) *gateway.Secrets { return gateway.NewSecrets(src.Current, os.LookupEnv) })
+	places := spill(t, c, func(src *source.Source) *gateway.Secrets { return gateway.NewSecrets(src.Current, os.LookupEnv) })
 	for place, text := range places {
 		if found := c.hits(text); len(found) > 0 {
 			at := strings.Index(text, c.forms()[found[0]])
@@ -238,7 +239,7 @@ func TestE52_T12_NoConfiguredSecretComesOut(t *testing.T) {
 	if !strings.Contains(places["chat"], "[secret]") || !strings.Contains(places["file agents/assistant/work/agent/out.txt"], "[secret]") {
 		t.Errorf("nothing was hidden: the test tries nothing\n%s", places["chat"])
 	}
-	broken := spill(t, c, func(*configs.Source) *gateway.Secrets {
+	broken := spill(t, c, func(*source.Source) *gateway.Secrets {
 		none := &configs.Config{DataDir: t.TempDir()}
 		return gateway.NewSecrets(func() *configs.Config { return none }, func(string) (string, bool) { return "", false })
 	})

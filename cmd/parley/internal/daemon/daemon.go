@@ -16,7 +16,7 @@ import (
 
 	"parley/channels/all"
 	"parley/cmd/parley/internal/cli"
-	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway"
 )
 
@@ -117,7 +117,7 @@ type Log struct {
 }
 
 // New makes a gateway that logs there and into its own book.
-func New(src *configs.Source, version string, to Log, onLoss gateway.LossOption) (*gateway.Gateway, *slog.Logger) {
+func New(src *source.Source, version string, to Log, onLoss gateway.LossOption) (*gateway.Gateway, *slog.Logger) {
 	book := gateway.NewLogbook()
 	hide := gateway.NewSecrets(src.Current, os.LookupEnv)
 	log := slog.New(newLogHandler(to, hide.Redact, book.Handler))

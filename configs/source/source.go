@@ -1,4 +1,8 @@
-package configs
+// Package source reads the configuration's file, watches it, and replaces its text: what is in force is always a configuration
+// that was taken as a whole.
+//
+// It starts no goroutine but those of the file watcher, which end with Watch.
+package source
 
 import (
 	"context"
@@ -7,13 +11,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"parley/configs"
 )
 
 // quiet is how long a file must rest before it is read again: editors save in several steps.
@@ -24,19 +29,20 @@ var ErrEmpty = errors.New("the file is empty")
 
 // Source keeps the configuration that was taken last and replaces it, as a whole, by one that loads and is taken.
 type Source struct {
-	opts    LoadOptions
-	current atomic.Pointer[Config]
+	opts    configs.LoadOptions
+	current atomic.Pointer[configs.Config]
 	ask     chan struct{}
+	replace chan replacement
 }
 
-// NewSource makes a source of what o describes. It reads nothing yet.
-func NewSource(o LoadOptions) *Source {
-	return &Source{opts: o, ask: make(chan struct{}, 1)}
+// New makes a source of what o describes. It reads nothing yet.
+func New(o configs.LoadOptions) *Source {
+	return &Source{opts: o, ask: make(chan struct{}, 1), replace: make(chan replacement)}
 }
 
 // Load reads for the first time. From then on the same file is meant, wherever the process goes.
-func (s *Source) Load() (*Config, error) {
-	c, err := Load(s.opts)
+func (s *Source) Load() (*configs.Config, error) {
+	c, err := configs.Load(s.opts)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +52,7 @@ func (s *Source) Load() (*Config, error) {
 
 // Current is the configuration that was taken last, as its file has it; nil before Load. Keep the result for one piece of work,
 // so that its parts agree.
-func (s *Source) Current() *Config { return s.current.Load() }
+func (s *Source) Current() *configs.Config { return s.current.Load() }
 
 // Reload has Watch read again at once, also what ${VAR} and ${file:…} stand for: it is for SIGHUP. It does not wait.
 func (s *Source) Reload() {
@@ -62,20 +68,23 @@ func (s *Source) Reload() {
 // nothing changes. What was refused is offered again at the next occasion, also when nothing in the file has changed: the
 // cause may have been elsewhere. With old and new the same, what is in force stands in the file again after an error. refused
 // is told why the old one stays. Load must have succeeded. Files that ${file:…} names are not watched.
-func (s *Source) Watch(ctx context.Context, prepare func(old, new *Config) (commit func(), err error), refused func(error)) {
+func (s *Source) Watch(ctx context.Context, prepare func(old, new *configs.Config) (commit func(), err error), refused func(error)) {
 	w := watch{names: map[string]bool{}}
 	if err := w.open(); err != nil {
 		refused(fmt.Errorf("watch configuration: %w; only a signal reloads it", err))
 	}
 	defer w.close()
 	wrong := false // what the file held last was refused
-	again := func() {
+	take := func() error {
 		w.follow(s.Current().Path) // before reading: a change from here on is an event
-		err := s.again(prepare, wrong)
-		if err != nil {
+		err := s.again(s.meant(), prepare, wrong)
+		wrong = err != nil
+		return err
+	}
+	again := func() {
+		if err := take(); err != nil {
 			refused(err)
 		}
-		wrong = err != nil
 	}
 	w.follow(s.Current().Path)
 	rest := time.NewTimer(quiet) // running: it may have changed since Load
@@ -86,6 +95,14 @@ func (s *Source) Watch(ctx context.Context, prepare func(old, new *Config) (comm
 			return
 		case <-s.ask:
 			again()
+		case r := <-s.replace:
+			r.done <- s.replaceNow(r, func(o configs.LoadOptions) error {
+				w.follow(o.Path)
+				err := s.again(o, prepare, wrong)
+				wrong = err != nil
+				return err
+			})
+			w.follow(s.Current().Path)
 		case <-rest.C:
 			again()
 		case event := <-w.events:
@@ -98,17 +115,24 @@ func (s *Source) Watch(ctx context.Context, prepare func(old, new *Config) (comm
 	}
 }
 
-// again reads once more, and puts what differs in force; wrong says that what was read last was refused.
-func (s *Source) again(prepare func(old, new *Config) (func(), error), wrong bool) error {
-	old := s.Current()
+// meant is where the file is that was read first; with none, where one is looked for.
+func (s *Source) meant() configs.LoadOptions {
 	o := s.opts
-	o.Path = either(old.Path, o.Path)
-	new, err := Load(o)
+	if c := s.Current(); c != nil && c.Path != "" {
+		o.Path = c.Path
+	}
+	return o
+}
+
+// again reads once more, and puts what differs in force; wrong says that what was read last was refused.
+func (s *Source) again(o configs.LoadOptions, prepare func(old, new *configs.Config) (func(), error), wrong bool) error {
+	old := s.Current()
+	new, err := configs.Load(o)
 	switch {
 	case err != nil:
-	case new.empty && !old.empty:
+	case new.Empty() && !old.Empty() && new.Path != "": // without a path it was taken away by Replace
 		err = fmt.Errorf("%s: %w", new.Path, ErrEmpty)
-	case same(old, new):
+	case configs.Same(old, new):
 		if new = old; !wrong {
 			return nil
 		}
@@ -123,13 +147,6 @@ func (s *Source) again(prepare func(old, new *Config) (func(), error), wrong boo
 	s.current.Store(new)
 	commit()
 	return nil
-}
-
-// same says that two configurations mean the same, whatever lines their keys stand on.
-func same(a, b *Config) bool {
-	x, y := *a, *b
-	x.unread, y.unread = nil, nil
-	return reflect.DeepEqual(x, y)
 }
 
 // watch follows one file through links, renames and folders that come and go. Folders are watched, not files: a watch on a

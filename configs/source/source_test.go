@@ -1,14 +1,12 @@
-package configs_test
+package source_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,13 +17,14 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/configs"
+	"parley/configs/source"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // watched is a source that is watched until the test ends. Its channels get what was called back.
 type watched struct {
-	*configs.Source
+	*source.Source
 	t       *testing.T
 	refuse  atomic.Pointer[error] // what prepare says; nil: all is fine
 	changes chan [2]*configs.Config
@@ -36,12 +35,15 @@ func (w *watched) prepare(old, new *configs.Config) (func(), error) {
 	if err := w.refuse.Load(); err != nil {
 		return nil, *err
 	}
+	if new.Concurrency.Turns == refusedTurns {
+		return nil, errRefused
+	}
 	return func() { w.changes <- [2]*configs.Config{old, new} }, nil
 }
 
 func watch(t *testing.T, path string, vars ...string) *watched {
 	t.Helper()
-	w := &watched{Source: configs.NewSource(configs.LoadOptions{Path: path, Env: env(vars...), Sections: sections()}), t: t,
+	w := &watched{Source: source.New(configs.LoadOptions{Path: path, Env: env(vars...), Sections: sections()}), t: t,
 		changes: make(chan [2]*configs.Config, 100), errors: make(chan error, 100)}
 	if _, err := w.Load(); err != nil {
 		t.Fatal(err)
@@ -378,7 +380,7 @@ func TestChangeBetweenLoadAndWatchIsSeen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "parley.yaml")
 	write(t, path, turns(1))
-	s := configs.NewSource(configs.LoadOptions{Path: path, Env: env()})
+	s := source.New(configs.LoadOptions{Path: path, Env: env()})
 	if _, err := s.Load(); err != nil {
 		t.Fatal(err)
 	}
@@ -469,58 +471,6 @@ func TestPathStaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refused("no such file", 1)
-}
-
-func TestNeedsRestart(t *testing.T) {
-	t.Parallel()
-	base := `
-gateway: {listen: "127.0.0.1:1", token: a}
-models: [{name: m, model: m, api_key: one}]
-agents: [{id: a, default: true}, {id: b}]
-channels: [{name: tg, type: telegram, token: x}, {name: two, type: telegram, token: y}]
-`
-	for name, c := range map[string]struct{ from, to, want string }{
-		"nothing":        {"", "", ""},
-		"live keys":      {"api_key: one", "api_key: two", ""},
-		"token":          {"token: a", "token: b", ""},
-		"listen":         {"127.0.0.1:1", "127.0.0.1:2", "gateway.listen"},
-		"credential":     {"token: x", "token: z", ""}, // the channel reconnects
-		"access":         {"token: x", "token: x, access: {dm: open}, stream: off", ""},
-		"channel added":  {"token: y}", "token: y}, {name: three, type: slack}", ""},
-		"channel gone":   {", {name: two, type: telegram, token: y}", "", ""},
-		"channel moved":  {"name: two", "name: duo", ""},
-		"type":           {"type: telegram, token: y", "type: slack", ""},
-		"order":          {"{name: tg, type: telegram, token: x}, {name: two, type: telegram, token: y}", "{name: two, type: telegram, token: y}, {name: tg, type: telegram, token: x}", ""},
-		"data and more":  {"models:", "data_dir: /x\nsandbox: {processes: 7}\nmodels:", "agents[a].workspace agents[b].workspace data_dir sandbox.processes"},
-		"agent's folder": {"{id: b}", "{id: b, workspace: /w}", "agents[b].workspace"},
-		"concurrency":    {"models:", "concurrency: {turns: 7, per_model: 8}\nmodels:", "concurrency.turns"},
-		"agents":         {"{id: b}", "{id: c, max_steps: 3}", ""},
-		"routes":         {"models:", "routes: [{channel: tg, agent: b}]\nmodels:", ""},
-		"options":        {"token: x", "token: x, extra: [b]", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if !strings.Contains(base, c.from) {
-				t.Fatal("the case changes nothing")
-			}
-			old, loaded := mustParse(t, base), mustParse(t, strings.Replace(base, c.from, c.to, 1))
-			got := configs.NeedsRestart(old, loaded)
-			if strings.Join(got, " ") != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-			text, _ := loaded.Show()
-			runs := configs.Running(old, loaded)
-			for _, key := range configs.NeedsRestart(old, runs) {
-				t.Errorf("%s is in force without a restart", key)
-			}
-			if c.want == "" && !reflect.DeepEqual(runs, loaded) {
-				t.Error("a key that waits for nothing is not in force")
-			}
-			if after, _ := loaded.Show(); !bytes.Equal(text, after) {
-				t.Error("the loaded one was changed")
-			}
-		})
-	}
 }
 
 // TestRestoredFileIsToldOf: who corrects a bad file by putting the old text back hears that all is well.
