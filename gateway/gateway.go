@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -34,6 +33,7 @@ import (
 	"parley/gateway/intake"
 	"parley/gateway/live"
 	"parley/gateway/logbook"
+	"parley/gateway/setup"
 	"parley/gateway/snapshot"
 	"parley/gateway/transcript"
 	"parley/gateway/transport"
@@ -122,6 +122,8 @@ type stations struct {
 	questions   *approval.Questions
 	deliver     *delivery.Outbox
 	stale       *delivery.Stale
+	setup       *setup.Setup
+	unserved    setup.Trouble // why the listener serves no more
 }
 
 // surfaces are what people and programs use.
@@ -175,7 +177,7 @@ func (g *Gateway) hide() *workspace.Redactor {
 // snapshot is the configuration in force, for one piece of work.
 func (g *Gateway) snapshot() *snapshot.Snapshot { return g.snapshots.Current() }
 
-// config is the configuration in force as it was written, with the keys that wait for a restart as the process has them.
+// config is the configuration in force as written; keys that wait for a restart are as the process has them.
 func (g *Gateway) config() *configs.Config { return g.snapshot().Config }
 
 // Start opens everything in order — store, agents, routes, lanes, channels, HTTP — and returns when it listens.
@@ -215,7 +217,7 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	debug.SetMemoryLimit(g.opt.MemoryLimit)
 	debug.SetGCPercent(gcPercent)
 	g.store, err = store.Open(ctx, store.Options{Dir: c.DataDir, Postgres: g.postgres(), Now: g.opt.Now, Log: g.log, Synchronous: g.opt.Synchronous,
-		Point: g.opt.Point, Hide: g.hide().Redact, OnLoss: g.opt.OnLoss, Keep: keeps(c)})
+		Point: g.opt.Point, Hide: g.hide().Redact, OnLoss: g.opt.OnLoss, Keep: setup.Kept(c.Path)})
 	if err != nil {
 		return fmt.Errorf("open the store in %s: %w", c.DataDir, err)
 	}
@@ -230,14 +232,6 @@ func (g *Gateway) openStore(ctx context.Context, c *configs.Config) (err error) 
 	g.transcripts, g.moves = transcript.New(g.store), transport.NewMoves(g.store)
 	g.directory = intake.NewDirectory(g.store, g.moves)
 	return g.auditStart(c)
-}
-
-// keeps are what a start from nothing leaves in the data directory: the configuration, which a container has there.
-func keeps(c *configs.Config) []string {
-	if c.Path == "" {
-		return nil
-	}
-	return []string{filepath.Base(c.Path)}
 }
 
 // postgres is the connection string of the second database; empty means SQLite.
@@ -345,6 +339,8 @@ func (g *Gateway) wire(c *configs.Config) {
 		Onward:    intake.Onward{Lanes: g.turns.Lanes(), Commands: commands, Outbox: g.deliver, Stale: g.stale, Transcripts: g.transcripts, Feed: g.feed},
 		Questions: g.questions, Overloaded: g.memory.high, Began: g.began, Hide: g.hide(), Now: g.opt.Now, Log: g.log})
 	g.logins = transport.NewLogins(g.base, g.channels)
+	g.setup = setup.New(setup.Options{Source: g.opt.Source, Audit: g.store.Audit, Hide: g.hide(), Base: g.base, Log: g.log, Now: g.opt.Now,
+		Health: setup.Parts{Channels: g.channels, Store: g.store, Unserved: &g.unserved, HTTP: g.http}})
 	g.control = g.nouns()
 	commands.Serve(g.control, g.questions)
 }
@@ -372,6 +368,7 @@ func (g *Gateway) run(c *configs.Config) {
 	alone("sweep", g.sweep)
 	wg.Go(func() { g.memory.watch(ctx) })
 	wg.Go(func() { g.opt.Source.Watch(ctx, g.reload, g.badReload) })
+	wg.Go(func() { g.setup.Resume(ctx) })
 	wg.Go(func() { g.snapshots.Discover(ctx) })
 	wg.Go(func() {
 		defer workers.Guard(g.log, "sandbox probe")

@@ -59,8 +59,10 @@ gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
+gateway/setup             -> gateway/transport workspace workspace/store channels configs configs/*
 gateway/control/all       -> gateway/control gateway/control/*
-gateway/control/controltest -> gateway/control gateway/control/* gateway/logbook gateway/rights gateway/snapshot gateway/transport gateway/turn agentloop agentloop/lane agentloop/llm routes tools workspace workspace/store channels configs
+gateway/control/config    -> gateway/control gateway/rights gateway/setup workspace channels configs configs/*
+gateway/control/controltest -> gateway/setup configs/source gateway/control gateway/control/* gateway/logbook gateway/rights gateway/snapshot gateway/transport gateway/turn agentloop agentloop/lane agentloop/llm routes tools workspace workspace/store channels configs
 gateway/control/view      -> gateway/control gateway/live agentloop agentloop/llm workspace
 gateway/control/run       -> gateway/control gateway/control/approval gateway/control/view gateway/rights gateway/spec agentloop workspace workspace/clip workspace/lazy workspace/store
 gateway/control/operator  -> gateway/control gateway/control/view gateway/intake gateway/logbook gateway/rights gateway/snapshot gateway/spec gateway/transport agentloop/llm/provider tools routes workspace/... channels

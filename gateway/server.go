@@ -66,6 +66,7 @@ func (g *Gateway) listen(c *configs.Config) error {
 			err = s.http.Serve(l)
 		}
 		if !errors.Is(err, http.ErrServerClosed) {
+			g.unserved.Set(err)
 			select {
 			case g.failed <- fmt.Errorf("serve HTTP: %w", err):
 			default:

@@ -12,6 +12,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/config"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
@@ -85,6 +86,7 @@ func (g *Gateway) nouns() *all.Nouns {
 		People:   &person.People{Kernel: kernel, Store: g.store, Version: g.opt.Version, Changed: g.intake.PeopleChanged},
 		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: g.store},
+		Config:   &config.Config{Kernel: kernel, Setup: g.setup},
 		Operator: &operator.Operator{Kernel: kernel, Store: g.store, Snapshot: g.snapshot, Channels: g.channels,
 			Logins: g.logins, Models: g.snapshots, Networks: g.opt.Channels, Dry: g.intake,
 			Process: operator.Process{Book: g.opt.Book, ConfigFile: g.conf.view, Reload: g.Reload}},

@@ -37,6 +37,8 @@ const (
 	AuditConfigLoaded     = "config.loaded" // at a start, where it is another than at the last
 	AuditConfigReloaded   = "config.reloaded"
 	AuditConfigRefused    = "config.refused" // a change that was not taken
+	AuditConfigChanged    = "config.changed" // somebody has the gateway change these keys
+	AuditConfigUndone     = "config.undone"  // since a part failed by it
 	AuditRunPaused        = "run.paused"
 	AuditRunResumed       = "run.resumed"
 	AuditStopped          = "stop.all"

@@ -15,7 +15,7 @@ import (
 )
 
 func configCommand(a *cli.App) *cobra.Command {
-	group := &cobra.Command{Use: "config", Short: "Check and show the configuration", Args: cobra.NoArgs, RunE: cli.NeedsVerb}
+	group := &cobra.Command{Use: "config", Short: "Check, show and change the configuration", Args: cobra.NoArgs, RunE: cli.NeedsVerb}
 	check := &cobra.Command{Use: "check", Short: "Say everything that is wrong with it", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return checkConfig(a) }}
 	show := &cobra.Command{Use: "show", Short: "Print it with defaults filled in and secrets hidden", Args: cobra.NoArgs,
@@ -65,7 +65,7 @@ func configCommand(a *cli.App) *cobra.Command {
 			_, err = operator.ReloadConfig.Ask(c.Context(), cl, struct{}{})
 			return cli.Hint(err)
 		}}
-	group.AddCommand(a.JSONFlag(check), show, schema, path, reload)
+	group.AddCommand(a.JSONFlag(check), show, schema, path, reload, configSetCommand(a), configUnsetCommand(a), configEditCommand(a))
 	return group
 }
 

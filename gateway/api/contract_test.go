@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -247,6 +248,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	linking(t, do)
 	do(200, "POST", "/v1/models/try", `{"provider":"ollama","base_url":"http://127.0.0.1:9/v1","model":"m"}`)
 	do(202, "POST", "/v1/config/reload", "{}")
+	setUp(do)
 	do(200, "POST", "/v1/backup", "")
 	made := do(201, "POST", "/v1/sessions", `{"agent":"assistant","name":"Trip"}`)["key"].(string)
 	made = "/v1/sessions/" + url.PathEscape(made)
@@ -293,6 +295,17 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+// setUp reads, checks, writes and changes the configuration's file.
+func setUp(do func(int, string, string, string, ...func(*http.Request)) map[string]any) {
+	file := do(200, "GET", "/v1/config/file", "")
+	text, _ := json.Marshal(file["text"].(string) + "# By hand.\n")
+	do(200, "POST", "/v1/config/check", fmt.Sprintf(`{"text":%s}`, text))
+	do(200, "PUT", "/v1/config/file", fmt.Sprintf(`{"text":%s,"revision":%q}`, text, file["revision"]))
+	do(409, "PUT", "/v1/config/file", fmt.Sprintf(`{"text":%s,"revision":%q}`, text, file["revision"]))
+	do(200, "POST", "/v1/config/change", `{"changes":[{"path":"replies.first_sign","value":"6s"}]}`)
+	do(422, "POST", "/v1/config/change", `{"changes":[{"path":"replies.first_sign","value":"6 apples"}]}`)
 }
 
 // linking is the life of a login.

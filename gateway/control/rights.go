@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"parley/channels"
 	"parley/gateway/rights"
@@ -54,6 +55,16 @@ var ErrBorrowed = errors.New("the sign-in is not fresh")
 
 // PairingOwner is the part of pairing.approve that makes an owner.
 const PairingOwner = "pairing.approve owner"
+
+// RefuseGuarded refuses a borrowed call a change of configuration keys that reach the host, widen rights or lose something (E68).
+func RefuseGuarded(call Call, keys []string) error {
+	if !call.Borrowed || len(keys) == 0 {
+		return nil
+	}
+	return workspace.Say(fmt.Errorf("change %q: %w: %w", keys, ErrBorrowed, workspace.ErrDenied),
+		"Changing %s wants a fresh sign-in: run `parley webchat` on the machine that Parley runs on, open the link that it prints, "+
+			"and do it within ten minutes. Or run `parley config set` there.", strings.Join(keys, ", "))
+}
 
 // RefuseBorrowed refuses a borrowed call what would outlive it: a copy of the data with its token, another way in, another owner.
 // Whatever comes to be of this kind is named here.

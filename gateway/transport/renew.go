@@ -98,8 +98,8 @@ func (c *Channel) adopt() {
 	}
 }
 
-// renewing says that a new adapter waits to be taken.
-func (c *Channel) renewing() bool {
+// Renewing says that a new adapter waits to be taken: what is known of the channel is of the former one.
+func (c *Channel) Renewing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.next != nil

@@ -58,7 +58,7 @@ func (c *Channel) Supervise(ctx context.Context, in channels.Intake) {
 		if ctx.Err() != nil {
 			return
 		}
-		if c.renewing() {
+		if c.Renewing() {
 			tries = 0
 			continue
 		}

@@ -17,6 +17,8 @@ type Problem struct {
 	Detail string `json:"detail,omitempty"`
 	// Approval is what a question came to that had been answered before.
 	Approval any `json:"approval,omitempty"`
+	// Problems are what is wrong with a text, one by one.
+	Problems any `json:"problems,omitempty"`
 	After    int `json:"-"` // seconds until a retry makes sense; 0: none does
 }
 
@@ -65,7 +67,16 @@ func ProblemOf(err error) *Problem {
 		return p
 	}
 	detail, _ := workspace.Sentence(err)
+	var refusal *control.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		status := http.StatusUnprocessableEntity
+		if errors.Is(err, workspace.ErrConflict) {
+			status = http.StatusConflict
+		}
+		p := Fault(status, refusal.Code, detail)
+		p.Problems = refusal.Problems
+		return p
 	case errors.Is(err, control.ErrOtherBody):
 		return Fault(http.StatusConflict, "idempotency_conflict", detail)
 	case errors.Is(err, channels.ErrTooLarge):

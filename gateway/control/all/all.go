@@ -4,6 +4,7 @@ package all
 import (
 	"parley/gateway/control"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/config"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
@@ -38,6 +39,7 @@ func Verbs() []control.Any {
 		operator.ListRoutes, operator.ExplainRoute, operator.ExplainPolicy, operator.ListAgents,
 		operator.ListProviders, operator.TryModel,
 		operator.ShowConfig, operator.ReloadConfig, operator.ListLog,
+		config.ShowFile, config.Check, config.Write, config.Change,
 	}
 }
 
@@ -53,9 +55,10 @@ type Nouns struct {
 	Files         *file.Files
 	Outbound      *outbound.Outbound
 	Operator      *operator.Operator
+	Config        *config.Config
 }
 
 // List is those whose verbs are values.
 func (n *Nouns) List() []control.Noun {
-	return []control.Noun{n.Conversations, n.Sessions, n.Runs, n.Approvals, n.People, n.Files, n.Outbound, n.Operator}
+	return []control.Noun{n.Conversations, n.Sessions, n.Runs, n.Approvals, n.People, n.Files, n.Outbound, n.Operator, n.Config}
 }

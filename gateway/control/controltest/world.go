@@ -14,9 +14,11 @@ import (
 	"parley/agentloop/llm"
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/source"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/config"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
@@ -26,6 +28,7 @@ import (
 	"parley/gateway/control/session"
 	"parley/gateway/logbook"
 	"parley/gateway/rights"
+	"parley/gateway/setup"
 	"parley/gateway/snapshot"
 	"parley/gateway/transport"
 	"parley/gateway/turn"
@@ -182,9 +185,26 @@ func (w *World) Over(t *testing.T, st *store.Store, log *slog.Logger) *all.Nouns
 		People:   &person.People{Kernel: kernel, Store: st, Changed: func() {}},
 		Files:    &file.Files{Kernel: kernel, Store: st, Work: w.Running, Folders: noFolders{}},
 		Outbound: &outbound.Outbound{Kernel: kernel, Store: st},
+		Config:   &config.Config{Kernel: kernel, Setup: noFile(t)},
 		Operator: &operator.Operator{Kernel: kernel, Store: st, Snapshot: snap, Channels: channels, Dry: noIntake{}, Models: noServers{},
 			Process: operator.Process{Book: &logbook.Book{}, ConfigFile: conf, Reload: func() {}}},
 	}
+}
+
+// noFile changes a configuration that has no file, and that nobody puts in force.
+func noFile(t *testing.T) *setup.Setup {
+	t.Helper()
+	home := t.TempDir()
+	src := source.New(configs.LoadOptions{Env: func(name string) (string, bool) {
+		if name == "XDG_CONFIG_HOME" || name == "HOME" {
+			return home, true
+		}
+		return "", false
+	}})
+	if _, err := src.Load(); err != nil {
+		t.Fatal(err)
+	}
+	return setup.New(setup.Options{Source: src, Hide: workspace.NewRedactor(), Base: t.Context(), Now: time.Now})
 }
 
 // Accept journals a message of a person.

@@ -566,6 +566,8 @@ export type Problem = {
   detail?: string
   /** Approval is what a question came to that had been answered before. */
   approval?: Approval
+  /** Problems are what is wrong with a text, one by one. */
+  problems?: unknown
 }
 
 export type Route = {
