@@ -65,7 +65,7 @@ func (p *pass) approve(ctx context.Context, c *call) (row workspace.Step, no boo
 		return c.say(state, "approval: no question", workspace.Visible(said), true), true, nil
 	}
 	w := Wanted{Step: c.step, Question: q, Hash: hash, Domain: c.step.Body.Decision.Domain, Grants: []workspace.Grant{workspace.Once}}
-	if w.Domain == "" && c.tool.Spec().Group != tools.GroupExec {
+	if w.Domain == "" && (c.tool.Spec().Group != tools.GroupExec || q.Rule != nil) {
 		w.Grants = append(w.Grants, workspace.ForSession)
 	}
 	a, err := p.rec.Ask(context.WithoutCancel(ctx), w)

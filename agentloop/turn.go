@@ -55,7 +55,8 @@ type Turn struct {
 
 // Subject is whom tool policy judges in this turn.
 func (t *Turn) Subject() tools.Subject {
-	return tools.Subject{Actor: t.Requester, Agent: t.Agent, Session: t.Session, Network: t.Network, Channel: t.Channel, Route: t.Route}
+	return tools.Subject{Actor: t.Requester, Agent: t.Agent, Session: t.Session, SessionID: t.SessionID, Network: t.Network,
+		Channel: t.Channel, Route: t.Route}
 }
 
 // Recorder makes a turn durable. The lane implements it over the store.

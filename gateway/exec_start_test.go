@@ -1,8 +1,10 @@
 package gateway_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -59,7 +61,7 @@ func (b *lateBox) Run(_ context.Context, c sandbox.Command) (sandbox.Outcome, er
 	if !b.last.Done || b.last.Tier == sandbox.TierNone {
 		return sandbox.Outcome{}, sandbox.ErrUnavailable
 	}
-	b.ran = append(b.ran, c.Line)
+	b.ran = append(b.ran, cmp.Or(c.Line, strings.Join(c.Argv, " ")))
 	return sandbox.Outcome{Output: []byte("hello from inside\n")}, nil
 }
 
@@ -108,13 +110,15 @@ func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 		"audited": commandsAreAudited,
 	}
 	waiting.Add(len(tests) - 1)
+	tests["T11_allowed in a session"] = func(r *rig) { allowedInASession(r, box) }
 	go func() {
 		waiting.Wait()
 		box.ends(sandbox.Report{Done: true, Tier: sandbox.TierNS})
 	}()
 	daemon := together(t, setup{opt: withSandbox(box), extra: early, agent: ask,
 		own: map[string]own{"proven, allowed": allow, "stopped": allow, "audited": {agent: allow.agent, chats: []int64{13}}}}, tests)
-	if ran := slices.Sorted(slices.Values(box.lines())); !slices.Equal(ran, []string{"echo [secret]", "echo allowed", "echo asked"}) {
+	ran := slices.DeleteFunc(slices.Sorted(slices.Values(box.lines())), func(line string) bool { return strings.Contains(line, "plan") }) // of the session's rule
+	if !slices.Equal(ran, []string{"echo [secret]", "echo allowed", "echo asked"}) {
 		t.Errorf("ran %q", ran)
 	}
 	auditHolds(t, daemon)
@@ -127,4 +131,59 @@ func TestACommandRightAfterTheStartWaitsForTheSandbox(t *testing.T) {
 			r.t.Errorf("ran %q", ran)
 		}
 	}})
+}
+
+// T11: an owner's "this session" lets the program run on with its first argument, shown beforehand; what is more asks, as does all
+// of it once it is taken back, and after /new.
+func allowedInASession(r *rig, box *lateBox) {
+	waiting := func(command string) telegramtest.Message {
+		r.t.Helper()
+		r.answers(llmtest.TurnOf(llmtest.Act("exec", "command", command)))
+		r.say(r.person(11), 11, "run it")
+		return r.question(r.person(11))
+	}
+	ran := func(want string) {
+		r.t.Helper()
+		r.until("ran "+want, func(telegramtest.View) bool { return slices.Contains(box.lines(), want) })
+	}
+	ana := r.person(11)
+	q := waiting("cat plan.txt")
+	if !strings.Contains(q.Text, "allows cat plan.txt … in this session for 8h") {
+		r.t.Errorf("asked %q", q.Text)
+	}
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "This session"))
+	ran("cat plan.txt")
+	r.stored("the rule", `SELECT state, scope FROM approvals`, "consumed|session")
+
+	r.answers(llmtest.TurnOf(llmtest.Act("exec", "command", "cat plan.txt second.txt")))
+	r.say(ana, 11, "once more")
+	ran("/usr/bin/cat plan.txt second.txt") // as it was read, without a shell
+	r.stored("nobody was asked", `SELECT count(*) FROM approvals`, "1")
+	r.stored("by the rule", `SELECT count(*) FROM steps WHERE state = 'done' AND body LIKE '%"rule":"session:' || (SELECT id FROM approvals) || '"%'`, "1")
+
+	q = waiting("cat other-plan.txt")
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Deny"))
+	r.stored("another argument asks", `SELECT count(*) FROM approvals WHERE state = 'denied'`, "1")
+	q = waiting("cat plan.txt > /work/plan-b")
+	if slices.ContainsFunc(q.Buttons, func(row []telegramtest.Button) bool {
+		return slices.ContainsFunc(row, func(b telegramtest.Button) bool { return b.Text == "This session" })
+	}) {
+		r.t.Errorf("a line with a redirection is offered for a session: %q", q.Text)
+	}
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "Deny"))
+	r.stored("a redirection asks", `SELECT count(*) FROM approvals WHERE state = 'denied'`, "2")
+
+	r.say(ana, 11, "/approve granted")
+	r.said(ana, "cat plan.txt …")
+	id := r.rows(`SELECT id FROM approvals WHERE scope = 'session'`)[0]
+	r.say(ana, 11, "/approve revoke "+strings.ToLower(id[len(id)-6:]))
+	r.said(ana, "asks again from now on")
+	q = waiting("cat plan.txt third.txt")
+	r.tg.Press(ana.ID, q.ID, r.user(11), button(r.t, q, "This session"))
+	ran("cat plan.txt third.txt")
+	r.say(ana, 11, "/new")
+	r.stored("a new generation", `SELECT count(*) FROM sessions WHERE ended > 0`, "1")
+	waiting("cat plan.txt fourth.txt")
+	r.say(ana, 11, "/stop")
+	r.stored("it ended", `SELECT count(*) FROM runs WHERE state = 'user_stopped'`, "1")
 }

@@ -120,6 +120,7 @@ type stations struct {
 	turns       *turn.Turns
 	transcripts *transcript.Cache
 	questions   *approval.Questions
+	rule        *approval.Rule
 	deliver     *delivery.Outbox
 	stale       *delivery.Stale
 	setup       *setup.Setup
@@ -256,9 +257,10 @@ func (g *Gateway) openAgents(c *configs.Config) error {
 		return nil
 	})
 	g.warn(c)
+	g.rule = approval.NewRule(g.store, func() map[string]snapshot.Domain { return g.snapshot().Domains }, g.opt.Now, g.log)
 	g.snapshots = snapshot.New(snapshot.Options{Models: g.models(prices), Tools: g.tools(), Network: g.sandbox.Network, Guards: g.warden.Guard,
-		Prompts: &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()},
-		Loop:    agentloop.Loop{Log: g.log, Now: g.opt.Now, Hide: g.hide(), Budget: g.memory.answers, Disk: g.disk}})
+		Granted: g.rule.Commands, Prompts: &agentloop.Prompts{Now: g.opt.Now, Log: g.log, Hide: g.hide()},
+		Loop: agentloop.Loop{Log: g.log, Now: g.opt.Now, Hide: g.hide(), Budget: g.memory.answers, Disk: g.disk}})
 	p, err := g.snapshots.Prepare(c)
 	if err != nil {
 		return err
@@ -315,9 +317,8 @@ func (g *Gateway) wire(c *configs.Config) {
 		g.deliver.Drain(ctx, flushTime)
 		return nil
 	})
-	rule := &approval.Rule{People: g.store, Domains: func() map[string]snapshot.Domain { return g.snapshot().Domains }}
-	g.questions = approval.New(g.base, approval.Options{Rule: rule, Store: g.store, Systems: g.http.Transport, Feed: g.feed, Bus: g.bus, Now: g.opt.Now, Log: g.log,
-		Rooms: approval.NewRooms(approval.RoomOptions{Store: g.store, Rule: rule, Outbox: g.deliver, Channels: g.channels, KeepFile: g.blobs.Put, Log: g.log})})
+	g.questions = approval.New(g.base, approval.Options{Rule: g.rule, Store: g.store, Systems: g.http.Transport, Feed: g.feed, Bus: g.bus, Now: g.opt.Now, Log: g.log,
+		Rooms: approval.NewRooms(approval.RoomOptions{Store: g.store, Rule: g.rule, Outbox: g.deliver, Channels: g.channels, KeepFile: g.blobs.Put, Log: g.log})})
 	commands := command.NewRunner(command.RunnerOptions{Rooms: g.deliver, Feed: g.feed, Local: g.channels.IsLocal, Log: g.log})
 	g.turns = turn.New(g.base, c.Concurrency.Turns, turn.Options{Store: turn.Over(g.store), Transcripts: g.transcripts, Delivery: g.deliver, Channels: g.channels,
 		Attachments: attachment.New(attachment.Options{Blobs: g.blobs, Channels: g.channels, Store: g.store, Log: g.log, Now: g.opt.Now}), Questions: g.questions,

@@ -57,7 +57,8 @@ gateway/intake            -> gateway/approval gateway/delivery gateway/attachmen
 gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
 gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport agentloop agentloop/lane workspace workspace/store channels channels/markup
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
-gateway/approval          -> gateway/bus gateway/delivery gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
+gateway/grant             -> workspace
+gateway/approval          -> gateway/bus gateway/delivery gateway/grant gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
 gateway/setup             -> gateway/transport workspace workspace/store channels configs configs/*
 gateway/control/all       -> gateway/control gateway/control/*
@@ -97,6 +98,7 @@ routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->
 workspace/lazy            ->
+workspace/rule            ->
 workspace/tree            ->
 workspace/workers         ->
 workspace/store           -> workspace workspace/store/engine channels
@@ -116,7 +118,7 @@ channels                  ->
 `
 
 // leaves know nothing of Parley.
-var leaves = []string{"workspace/clip", "workspace/lazy", "workspace/tree", "workspace/workers"}
+var leaves = []string{"workspace/clip", "workspace/lazy", "workspace/rule", "workspace/tree", "workspace/workers"}
 
 // walled are packages that only one other imports, whatever the table allows: what has them to itself.
 var walled = map[string]string{"workspace/store/engine": "workspace/store"}

@@ -196,9 +196,6 @@ func (g *Gateway) approvalMetrics(w io.Writer) {
 	}
 	api.Metric(w, "parley_approvals_pending", "gauge", "Questions that wait for a person.", n)
 	api.Metric(w, "parley_approvals_oldest_seconds", "gauge", "Age of the oldest of them.", oldest.Seconds())
-	// Prometheus wants all samples of one name together
-	fmt.Fprint(w, "# HELP parley_approvals_decided_total Questions by how they were answered.\n# TYPE parley_approvals_decided_total counter\n")
-	for _, d := range g.questions.Decided() {
-		fmt.Fprintf(w, "parley_approvals_decided_total{domain=%q,state=%q} %d\n", d.Domain, d.State, d.N)
-	}
+	api.Metric(w, "parley_approvals_granted", "gauge", "Commands and tools that are allowed in a session and run there without a question.", g.questions.Standing())
+	g.questions.WriteDecided(w)
 }

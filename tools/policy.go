@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"parley/workspace"
+	"parley/workspace/rule"
 )
 
 // Rules of one layer. A pattern is a tool's name, a beginning with "*" behind it, "*" alone, or "group:NAME".
@@ -26,6 +27,9 @@ type PolicyConfig struct {
 	Domains  []Domain
 	Resolve  Resolve // finds the programs of exec_allow; nil: none matches
 	Network  bool    // commands reach hosts
+	// Granted are the rules that people gave a session, and Stamp tells their programs; nil: there are none.
+	Granted func(s workspace.SessionID, tool string, agent workspace.AgentID, who workspace.PersonID) []rule.Granted
+	Stamp   Stamp
 }
 
 // AgentPolicy is what one agent's tools are.
@@ -316,7 +320,6 @@ func (p *policy) execLevel(t Subject, spec Spec, args json.RawMessage) []Layer {
 	case ExecAllow:
 		return []Layer{pass(layerExec, rule)}
 	case ExecAsk:
-		return []Layer{ask}
 	case ExecAllowlist:
 		ask.Reason = "The command is not on the list of those that run unasked, so a person must approve it."
 		if line, _ := commandOf(spec, args); args != nil {
@@ -326,13 +329,14 @@ func (p *policy) execLevel(t Subject, spec Spec, args json.RawMessage) []Layer {
 			}
 			ask.Reason = cmp.Or(why, ask.Reason)
 		}
-		return []Layer{ask}
+	default:
+		return []Layer{deny(layerExec, rule, "Commands are switched off here.")}
 	}
-	return []Layer{deny(layerExec, rule, "Commands are switched off here.")}
+	if id := p.granted(t, spec, args); id != "" {
+		return []Layer{pass(layerExec, ExecGranted+id)}
+	}
+	return []Layer{ask}
 }
-
-// ExecAllowed, with the number of a rule of exec_allow behind it, is the rule by which a command runs unasked.
-const ExecAllowed = "exec_allow:"
 
 // domain says which configured domain owns the call.
 func (p *policy) domain(spec Spec, args json.RawMessage) (Layer, string) {

@@ -101,13 +101,14 @@ type Judged struct {
 
 // Subject is whom policy judges.
 type Subject struct {
-	Actor   workspace.Actor
-	Agent   workspace.AgentID
-	Session workspace.Key
-	Network string // of the room; empty: local
-	Channel string // configured name of the channel that the message came through
-	Route   string // label of the rule that chose the agent
-	Depth   int    // of helpers
+	Actor     workspace.Actor
+	Agent     workspace.AgentID
+	Session   workspace.Key
+	SessionID workspace.SessionID // the generation, which rules of a session are bound to; empty: none of them holds
+	Network   string              // of the room; empty: local
+	Channel   string              // configured name of the channel that the message came through
+	Route     string              // label of the rule that chose the agent
+	Depth     int                 // of helpers
 }
 
 // Verdict is a decision with its reason.

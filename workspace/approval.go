@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"parley/workspace/rule"
 )
 
 // ApprovalID is a ULID.
@@ -52,11 +54,12 @@ type Approval struct {
 	Created   time.Time
 	Expires   time.Time
 	Decided   time.Time
-	DecidedBy PersonID // empty: no person (expiry, a domain's own system, the end of the turn)
-	Via       string   // telegram … webchat, api, cli, webhook, command, expiry, message, stop, gateway
-	Grant     Grant    // of an approved one
-	Reason    string   // of a no
-	External  string   // what the domain's own system calls it
+	DecidedBy PersonID  // empty: no person (expiry, a domain's own system, the end of the turn)
+	Via       string    // telegram … webchat, api, cli, webhook, command, expiry, message, stop, gateway
+	Grant     Grant     // of an approved one
+	Reason    string    // of a no
+	External  string    // what the domain's own system calls it
+	Revoked   time.Time // a grant for the session; the audit log says by whom
 }
 
 // ApprovalBody is what is asked. It never changes.
@@ -68,6 +71,7 @@ type ApprovalBody struct {
 	Sandbox string          `json:"sandbox,omitempty"`
 	Asked   string          `json:"asked,omitempty"` // label of the requester
 	Grants  []Grant         `json:"grants"`          // what may be granted, most careful first
+	Rule    *rule.Command   `json:"rule,omitempty"`  // what a grant for the session lets run, of a command
 	Rooms   []AskedRoom     `json:"rooms,omitempty"` // that hear the question
 	// After is the newest input of the journal when it was asked: one with a larger number came later.
 	After int64 `json:"after"`
@@ -84,25 +88,22 @@ func (a Approval) QuestionKey(room RoomID) string {
 	return "approval:" + string(a.ID) + ":" + string(room)
 }
 
-// Grant is how much a yes is good for.
+// Grant is how much a yes is good for, Choice how a question is answered.
 type Grant string
-
-const (
-	Once       Grant = "once"
-	ForSession Grant = "session" // this tool, asked for by this person, until the session begins again; never for exec or a domain's call
-)
-
-// Choice is how a question is answered.
 type Choice string
 
 const (
+	Once       Grant = "once"
+	ForSession Grant = "session" // what the question says, asked for by this person, until the session begins again; never for a domain's call
+
 	ChooseOnce    Choice = "once"
 	ChooseSession Choice = "session"
 	ChooseDeny    Choice = "deny"
 )
 
-// Press is an answer that needs no words: a button's, or a yes or no to the very message that asked.
+// Press is an answer that names no question in words: a button's, or a yes or no to the very message that asked.
 type Press struct {
 	Approval ApprovalID `json:"approval"`
 	Choice   Choice     `json:"choice"`
+	Reason   string     `json:"reason,omitempty"` // behind a no
 }

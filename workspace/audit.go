@@ -25,6 +25,7 @@ const (
 	AuditApprovalAsked    = "approval.asked"
 	AuditApprovalDecided  = "approval.decided"
 	AuditApprovalExpired  = "approval.expired"
+	AuditApprovalRevoked  = "approval.revoked" // a grant for a session was taken back
 	AuditExecStarted      = "exec.started"
 	AuditExecRefused      = "exec.refused"
 	AuditExecEnded        = "exec.ended"

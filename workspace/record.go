@@ -424,6 +424,7 @@ type ApprovalEvent struct {
 	Via     string        `json:"via,omitempty"`
 	Grant   Grant         `json:"grant,omitempty"`
 	Grants  []Grant       `json:"grants,omitempty"` // of a question: what may be granted
+	Allows  string        `json:"allows,omitempty"` // of a command: what a grant for the session lets run
 }
 
 // Plain joins the text pieces.

@@ -39,9 +39,7 @@ func Stranger(network, user, name string) string {
 }
 
 // Label is a name that somebody chose, in quotes: no quote, markup or line in it, and what is not to be seen made visible.
-func Label(name string) string {
-	return `"` + plainly(name, maxLabel) + `"`
-}
+func Label(name string) string { return `"` + plainly(name, maxLabel) + `"` }
 
 // markup has what a name could write for quotes, or that Markdown would act upon, and what stands for it.
 var markup = strings.NewReplacer(`"`, "'", "“", "'", "”", "'", "„", "'", "‟", "'", "«", "'", "»", "'", "＂", "'", "″", "'", "〝", "'", "〞", "'",

@@ -25,7 +25,7 @@ func approvalCommand(a *cli.App) *cobra.Command {
 			}
 			return decide(c, a, in)
 		}}
-	approve.Flags().BoolVar(&session, "session", false, "and this tool for the rest of the session; never for commands")
+	approve.Flags().BoolVar(&session, "session", false, "and what the question says for the rest of the session")
 	var reason string
 	deny := &cobra.Command{Use: "deny ID", Short: "Refuse a call", Args: cli.Exactly("ID"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -228,6 +228,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/runs/"+held+"/stop", "")
 	do(202, "POST", "/v1/messages", `{"text":"look inside","session":"files"}`)
 	asked := waitFor(t, 1, func() []any { return do(200, "GET", "/v1/approvals?state=pending", "")["items"].([]any) })
+	do(200, "GET", "/v1/grants", "")
 	approval := "/v1/approvals/" + asked[0].(map[string]any)["id"].(string)
 	do(200, "GET", approval, "")
 	do(200, "POST", approval, `{"decision":"once"}`)
@@ -282,6 +283,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	for _, status := range []string{"200", "206"} { // needs a sandbox: the walk with tools reads it (channels/webchat/ui/e2e)
 		seen["GET /v1/runs/{id}/steps/{call}/output "+status] = true
 	}
+	seen["DELETE /v1/grants/{id} 200"] = true // the same: the walk of an approval revokes one
 	c, err := theContract()
 	if err != nil {
 		t.Fatal(err)

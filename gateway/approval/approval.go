@@ -31,7 +31,6 @@ type Store interface {
 	ApprovalOf(run workspace.RunID, call string) (workspace.Approval, error)
 	RunApprovals(workspace.RunID) ([]workspace.Approval, error)
 	OpenApprovals() ([]workspace.Approval, error)
-	SessionGrants(s workspace.SessionID, tool string, agent workspace.AgentID, requester workspace.PersonID) ([]workspace.Approval, error)
 	IDs() *workspace.IDs
 }
 
@@ -122,11 +121,17 @@ func expired(id workspace.ApprovalID) store.Verdict {
 func (q *Questions) Resolved(ap workspace.Approval) {
 	q.deadlines.forget(ap.ID)
 	q.counts.add(ap)
+	if ap.Grant == workspace.ForSession {
+		q.Over(ap) // its time is reckoned from here
+	}
 	q.opt.Rooms.close(ap)
 	q.opt.Feed.Publish(ap.Session, live.Update{Session: ap.SessionID, Run: ap.RunID, Stored: true})
 	q.opt.Feed.Needs()
 	q.opt.Bus.Wake(ap.Session)
 }
+
+// Revoked tells pages that a grant was taken back. What runs already goes on; the next call asks.
+func (q *Questions) Revoked() { q.opt.Feed.Needs() }
 
 // CloseOrphan closes a message that was pressed, as far as it asks about what is decided by now and is none of those that are
 // known: the network took it without saying so, and it was sent again, or given up. Its buttons would stay for good. Who

@@ -13,6 +13,7 @@ import (
 	"parley/gateway/live"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/rule"
 	"parley/workspace/store"
 )
 
@@ -53,8 +54,11 @@ func (q *Questions) askFirst(by Asker, w agentloop.Wanted) (agentloop.Answer, *w
 		return refused("too long", "Refused: a person must approve this call and would have to read %d bytes. Make it shorter than %d.",
 			len(w.Question.Shown), maxShown), nil, nil
 	}
-	if granted, err := q.granted(by, w); granted || err != nil {
-		return agentloop.Answer{}, nil, err
+	if w.Question.Rule == nil && slices.Contains(w.Grants, workspace.ForSession) {
+		granted, err := q.Tool(by.Run.SessionID, w.Step.Tool, by.Key.Agent, by.Run.Requester)
+		if granted || err != nil {
+			return agentloop.Answer{}, nil, err
+		}
 	}
 	before, err := q.opt.Store.RunApprovals(by.Run.ID)
 	if err != nil {
@@ -92,11 +96,15 @@ func (q *Questions) askFirst(by Asker, w agentloop.Wanted) (agentloop.Answer, *w
 // about is the question about a call.
 func (q *Questions) about(by Asker, w agentloop.Wanted) workspace.Approval {
 	now := q.opt.Now()
+	var allows *rule.Command
+	if slices.Contains(w.Grants, workspace.ForSession) {
+		allows = w.Question.Rule
+	}
 	return workspace.Approval{ID: workspace.ApprovalID(q.opt.Store.IDs().New()), RunID: by.Run.ID, CallID: w.Step.CallID,
 		SessionID: by.Run.SessionID, Session: by.Key.String(), Agent: by.Key.Agent, RoomID: by.Room.ID,
 		Tool: w.Step.Tool, Hash: w.Hash, Domain: w.Domain, Requester: by.Run.Requester, Role: by.Requester.Role,
 		Body: workspace.ApprovalBody{Shown: workspace.Exact(w.Question.Shown), Args: w.Question.Args, Cwd: w.Question.Cwd,
-			Env: w.Question.Env, Sandbox: w.Question.Sandbox, Asked: by.Requester.Name, Grants: w.Grants},
+			Env: w.Question.Env, Sandbox: w.Question.Sandbox, Asked: by.Requester.Name, Grants: w.Grants, Rule: allows},
 		Created: now, Expires: now.Add(by.TTL(w.Domain))}
 }
 
@@ -162,7 +170,8 @@ func (q *Questions) over(ap workspace.Approval) agentloop.Answer {
 	case workspace.ApprovalDenied:
 		said := "Refused: " + q.DeciderName(ap) + " said no."
 		if ap.Reason != "" {
-			said += " Their words: " + strings.TrimRight(workspace.Line(ap.Reason, 300), ". ") + "."
+			return refused("denied", "%s Their words: %s. Do not try the same in another way, unless that is what they say.", said,
+				strings.TrimRight(workspace.Line(ap.Reason, MaxReason), ". "))
 		}
 		return refused("denied", "%s Do not try it in another way.", said)
 	case workspace.ApprovalExpired:
@@ -191,18 +200,6 @@ func (q *Questions) settle(by Asker, w agentloop.Wanted, v store.Verdict) (agent
 		return agentloop.Answer{}, nil, err
 	}
 	return q.askedBefore(by, now, w)
-}
-
-// granted says whether the requester was given leave to use the tool for the rest of this session.
-func (q *Questions) granted(by Asker, w agentloop.Wanted) (bool, error) {
-	if w.Domain != "" || !slices.Contains(w.Grants, workspace.ForSession) {
-		return false, nil
-	}
-	list, err := q.opt.Store.SessionGrants(by.Run.SessionID, w.Step.Tool, by.Key.Agent, by.Run.Requester)
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(list, q.Stands), nil
 }
 
 // WaitsFor is what people are told that a turn waits for.

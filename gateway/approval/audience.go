@@ -11,6 +11,7 @@ import (
 	"parley/gateway/delivery"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/rule"
 	"parley/workspace/store"
 )
 
@@ -111,8 +112,8 @@ func elsewhere(ap workspace.Approval, rooms int) string {
 			who = fmt.Sprintf("Whom %s belongs to is asked.", plainLabel(ap.Domain))
 		}
 		return fmt.Sprintf("I need a permission for this (%s, approval %s). %s I go on when it is decided, at the latest in %s.",
-			ap.Tool, workspace.Short(ap.ID), who, span(ap.Expires.Sub(ap.Created)))
+			ap.Tool, workspace.Short(ap.ID), who, rule.Span(ap.Expires.Sub(ap.Created)))
 	}
 	return fmt.Sprintf("I need a permission for this (%s) and have asked for it (approval %s). "+
-		"I go on when it is decided, at the latest in %s.", ap.Tool, workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
+		"I go on when it is decided, at the latest in %s.", ap.Tool, workspace.Short(ap.ID), rule.Span(ap.Expires.Sub(ap.Created)))
 }

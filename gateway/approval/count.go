@@ -4,6 +4,8 @@ package approval
 
 import (
 	"cmp"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -13,39 +15,39 @@ import (
 	"parley/workspace"
 )
 
-// Decided counts the questions of a domain that came to one end.
-type Decided struct {
-	Domain string
-	State  workspace.ApprovalState
-	N      int64
+// decided is one end that the questions of a domain come to.
+type decided struct {
+	domain string
+	state  workspace.ApprovalState
 }
 
 // counts is how questions were answered since the start.
 type counts struct {
 	mu sync.Mutex
-	n  map[Decided]int64 // without N
+	n  map[decided]int64
 }
 
 func (c *counts) add(ap workspace.Approval) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == nil {
-		c.n = map[Decided]int64{}
+		c.n = map[decided]int64{}
 	}
-	c.n[Decided{Domain: ap.Domain, State: ap.State}]++
+	c.n[decided{ap.Domain, ap.State}]++
 }
 
-// Decided lists how questions were answered since the start, in a fixed order.
-func (q *Questions) Decided() []Decided {
+// WriteDecided writes how questions were answered since the start, in a fixed order, as Prometheus wants it: all samples of one
+// name together.
+func (q *Questions) WriteDecided(w io.Writer) {
 	q.counts.mu.Lock()
 	defer q.counts.mu.Unlock()
-	list := slices.SortedFunc(maps.Keys(q.counts.n), func(x, y Decided) int {
-		return cmp.Or(strings.Compare(x.Domain, y.Domain), strings.Compare(string(x.State), string(y.State)))
-	})
-	for i := range list {
-		list[i].N = q.counts.n[list[i]]
+	const name = "parley_approvals_decided_total"
+	fmt.Fprintf(w, "# HELP %[1]s Questions by how they were answered.\n# TYPE %[1]s counter\n", name)
+	for _, d := range slices.SortedFunc(maps.Keys(q.counts.n), func(x, y decided) int {
+		return cmp.Or(strings.Compare(x.domain, y.domain), strings.Compare(string(x.state), string(y.state)))
+	}) {
+		fmt.Fprintf(w, "%s{domain=%q,state=%q} %d\n", name, d.domain, d.state, q.counts.n[d])
 	}
-	return list
 }
 
 // Pending counts the questions that stand, and how long the oldest has.

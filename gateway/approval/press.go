@@ -5,10 +5,12 @@ package approval
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"parley/channels"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/clip"
 )
 
 // buttonPrefix begins the value of a button that decides; the whole is well below the 64 bytes that networks take.
@@ -50,8 +52,11 @@ func (q *Questions) PressOf(in workspace.Input) *workspace.Press {
 	switch p := in.Data.Press; {
 	case p == nil && in.Kind == channels.KindButton:
 		return oldPress(in.Text)
-	case p != nil && in.Kind == channels.KindMessage && yesOrNo(in.Text) != p.Choice:
-		return nil
+	case p != nil && in.Kind == channels.KindMessage:
+		if c, why := saidIn(in.Text); c != p.Choice || why != p.Reason {
+			return nil
+		}
+		return p
 	default:
 		return p
 	}
@@ -68,15 +73,44 @@ func oldPress(line string) *workspace.Press {
 	return &workspace.Press{Approval: workspace.ApprovalID(id), Choice: workspace.Choice(choice)}
 }
 
-// yesOrNo is what a quoted reply to a question says; empty: neither.
-func yesOrNo(text string) workspace.Choice {
-	switch strings.ToLower(strings.Trim(strings.TrimSpace(text), ".!")) {
-	case "yes", "y", "ok", "once":
-		return workspace.ChooseOnce
-	case "no", "n", "deny":
-		return workspace.ChooseDeny
+// labels are the buttons, and spoken the words of a quoted reply, by which a question is answered on every network; the
+// first word is the one that is told.
+var (
+	labels = map[workspace.Choice]string{
+		workspace.ChooseOnce: "Once", workspace.ChooseSession: "This session", workspace.ChooseDeny: "Deny",
 	}
-	return ""
+	spoken = map[workspace.Choice][]string{
+		workspace.ChooseOnce:    {"yes", "y", "ok", "once"},
+		workspace.ChooseSession: {"session", "this session"},
+		workspace.ChooseDeny:    {"no", "n", "deny"},
+	}
+)
+
+// choices are the answers that a question takes, in the order in which they are offered.
+func choices(ap workspace.Approval) (list []workspace.Choice) {
+	for _, g := range ap.Body.Grants {
+		list = append(list, workspace.Choice(g))
+	}
+	return append(list, workspace.ChooseDeny)
+}
+
+// saidIn is what a quoted reply to a question says; the choice is empty where it says none. Behind a no may stand why.
+func saidIn(text string) (workspace.Choice, string) {
+	text = strings.TrimSpace(text)
+	whole := strings.ToLower(strings.Trim(text, ".!"))
+	for c, words := range spoken {
+		if slices.Contains(words, whole) {
+			return c, ""
+		}
+	}
+	first, why := text, ""
+	if i := strings.IndexFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }); i >= 0 {
+		first, why = text[:i], strings.TrimLeft(text[i:], " \t\n.,;:!–—-")
+	}
+	if why != "" && slices.Contains(spoken[workspace.ChooseDeny], strings.ToLower(first)) {
+		return workspace.ChooseDeny, clip.Runes(why, MaxReason)
+	}
+	return "", ""
 }
 
 // actions are the buttons of a message that asks; none when it is answered, or not shown whole.
@@ -85,13 +119,11 @@ func (r *Rooms) actions(o *workspace.Outbound) [][]channels.Action {
 	if err != nil || ap.State != workspace.ApprovalPending || !answerable(ap, o.RoomID) {
 		return nil
 	}
-	labels := map[workspace.Grant]string{workspace.Once: "Once", workspace.ForSession: "This session"}
-	var yes []channels.Action
-	for _, g := range ap.Body.Grants {
-		yes = append(yes, channels.Action{Label: labels[g], Value: buttonValue(ap.ID, workspace.Choice(g))})
+	var row []channels.Action
+	for _, c := range choices(ap) {
+		row = append(row, channels.Action{Label: labels[c], Value: buttonValue(ap.ID, c)})
 	}
-	no := channels.Action{Label: "Deny", Value: buttonValue(ap.ID, workspace.ChooseDeny)}
-	return [][]channels.Action{append(yes, no)}
+	return [][]channels.Action{row}
 }
 
 // answerable says whether all of a question was shown in a room.
@@ -99,9 +131,9 @@ func answerable(ap workspace.Approval, room workspace.RoomID) bool {
 	return slices.Contains(ap.Body.Rooms, workspace.AskedRoom{Room: room, Whole: true})
 }
 
-// quoted is what a yes or no decides that answers a message that asked; nil: it does not.
+// quoted is what a reply decides that answers a message that asked; nil: it does not.
 func (r *Rooms) quoted(ch *transport.Channel, in channels.Inbound) *workspace.Press {
-	choice := yesOrNo(in.Text)
+	choice, why := saidIn(in.Text)
 	if choice == "" || in.ReplyTo == "" || in.To.Kind != channels.DM || ch.Traits.Local {
 		return nil
 	}
@@ -123,7 +155,7 @@ func (r *Rooms) quoted(ch *transport.Channel, in channels.Inbound) *workspace.Pr
 			if err != nil || !answerable(ap, room.ID) {
 				return nil
 			}
-			return &workspace.Press{Approval: ap.ID, Choice: choice}
+			return &workspace.Press{Approval: ap.ID, Choice: choice, Reason: why}
 		}
 	}
 	return nil

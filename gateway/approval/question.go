@@ -5,13 +5,14 @@ package approval
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
-	"time"
 
 	"parley/channels"
 	"parley/gateway/delivery"
 	"parley/gateway/transport"
 	"parley/workspace"
+	"parley/workspace/rule"
 	"parley/workspace/store"
 )
 
@@ -90,27 +91,29 @@ func codeLabel(s string) string { return strings.ReplaceAll(workspace.Line(s, 60
 
 // tail says how to answer, and until when.
 func tail(ap workspace.Approval, ch *transport.Channel, direct bool) string {
-	s := fmt.Sprintf("Approval %s, for %s; no answer is a no.", workspace.Short(ap.ID), span(ap.Expires.Sub(ap.Created)))
-	switch {
-	case ch.Traits.Buttons:
-		return s
-	case direct:
-		return s + fmt.Sprintf(" Answer **yes** or **no** to this very message, or send `/approve %[1]s once` or `/approve %[1]s deny`.",
-			workspace.Short(ap.ID))
+	s := fmt.Sprintf("Approval %s, for %s; no answer is a no.", workspace.Short(ap.ID), rule.Span(ap.Expires.Sub(ap.Created)))
+	if r := ap.Body.Rule; r != nil && slices.Contains(ap.Body.Grants, workspace.ForSession) {
+		s += fmt.Sprintf("\n**%s** allows `%s` in this session for %s.", labels[workspace.ChooseSession],
+			strings.ReplaceAll(ap.Body.Rule.Says(), "`", "ˋ"), rule.Span(r.For))
 	}
-	return s
+	if ch.Traits.Buttons || !direct {
+		return s
+	}
+	words, commands := "", ""
+	for _, c := range choices(ap) {
+		words += fmt.Sprintf(", **%s**", spoken[c][0])
+		commands += fmt.Sprintf(", `/approve %s %s`", workspace.Short(ap.ID), c)
+	}
+	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.", either(words), either(commands))
 }
 
-// span is a length of time for people.
-func span(d time.Duration) string {
-	s := d.Round(time.Second).String()
-	if t, ok := strings.CutSuffix(s, "m0s"); ok {
-		s = t + "m"
+// either is a list that was begun with commas, with "or" before its last.
+func either(list string) string {
+	list = strings.TrimPrefix(list, ", ")
+	if i := strings.LastIndex(list, ", "); i >= 0 {
+		list = list[:i] + " or " + list[i+2:]
 	}
-	if t, ok := strings.CutSuffix(s, "h0m"); ok {
-		s = t + "h"
-	}
-	return s
+	return list
 }
 
 // fenced is a text as a block of code that it cannot end.

@@ -5,9 +5,12 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
+	"parley/gateway/grant"
 	"parley/gateway/snapshot"
 	"parley/workspace"
 )
@@ -20,8 +23,19 @@ type People interface {
 
 // Rule says who may decide: it is the only place that does. Safe for concurrent use.
 type Rule struct {
-	People  People
-	Domains func() map[string]snapshot.Domain // of the configuration in force
+	People        People
+	Domains       func() map[string]snapshot.Domain // of the configuration in force
+	*grant.Grants                                   // what was allowed for sessions
+}
+
+// NewRule makes the rule over a store.
+func NewRule(st interface { // *store.Store is one
+	People
+	grant.Store
+}, domains func() map[string]snapshot.Domain, now func() time.Time, log *slog.Logger) *Rule {
+	r := &Rule{People: st, Domains: domains}
+	r.Grants = grant.New(grant.Options{Store: st, Stands: r.Stands, Now: now, Log: log})
+	return r
 }
 
 // Decides refuses who may not decide about a question, wherever they are: owners decide, or whom its domain names; who

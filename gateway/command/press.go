@@ -14,7 +14,7 @@ import (
 )
 
 func decided(p workspace.Press) approval.DecideIn {
-	return approval.DecideIn{ID: string(p.Approval), Decision: p.Choice}
+	return approval.DecideIn{ID: string(p.Approval), Decision: p.Choice, Reason: p.Reason}
 }
 
 // press does what a button decides. The message that asked says what came of it, so that only who came too late, or may not

@@ -73,7 +73,7 @@ func talk() []Command {
 			Example: "/session new holiday", Wrong: "/session switch", MaxArgs: 2, Text: true},
 		{Name: "export", Help: "hand out what was said in this session", Example: "/export json", Wrong: "/export pdf", MaxArgs: 1},
 		{Name: "approve", Help: "answer a question of mine, or list those that wait", Example: "/approve 3f2a9c once",
-			Wrong: "/approve 3f2a9c maybe", MaxArgs: 2},
+			Wrong: "/approve 3f2a9c maybe", MaxArgs: 3, Text: true},
 	}
 }
 

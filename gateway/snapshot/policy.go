@@ -6,12 +6,17 @@ import (
 	"parley/tools"
 	"parley/tools/builtin"
 	"parley/workspace"
+	"parley/workspace/rule"
 )
 
-// policy is what a configuration says of tools; network says that commands reach hosts.
-func policy(c *configs.Config, table *routes.Table, network bool) tools.PolicyConfig {
+// Granted finds the rules for commands that people gave a session (tools.PolicyConfig).
+type Granted = func(s workspace.SessionID, tool string, agent workspace.AgentID, who workspace.PersonID) []rule.Granted
+
+// policy is what a configuration says of tools; network says that commands reach hosts, granted what people gave sessions.
+func policy(c *configs.Config, table *routes.Table, network bool, granted Granted) tools.PolicyConfig {
 	p := tools.PolicyConfig{Global: rules(c.Tools), Agents: map[workspace.AgentID]tools.AgentPolicy{}, Channels: map[string]tools.Rules{},
-		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: network}
+		Routes: map[string]tools.Rules{}, Resolve: builtin.FindProgram, Network: network,
+		Granted: granted, Stamp: builtin.StampProgram}
 	for _, a := range c.Agents {
 		p.Agents[workspace.AgentID(a.ID)] = agentPolicy(a)
 	}

@@ -46,7 +46,7 @@ func NewSandbox(c *configs.Config, o SandboxOptions) *Sandbox {
 		s.Backend = sandbox.New(cfg, sandbox.Deps{Log: o.Log, Egress: proxy(c, o)})
 	}
 	s.Exec = builtin.Exec(builtin.ExecOptions{Sandbox: s.Backend, Limits: limits, Egress: s.Network, Profile: profile(c),
-		Resolve: builtin.FindProgram, Tried: s.tried})
+		Resolve: builtin.FindProgram, Stamp: builtin.StampProgram, Tried: s.tried})
 	return s
 }
 

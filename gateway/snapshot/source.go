@@ -23,6 +23,8 @@ type Options struct {
 	Loop    agentloop.Loop // without models and tools
 	// Guards finds who looks after an owner's folder.
 	Guards func(dir string) (workspace.Guard, error)
+	// Granted are the rules for commands that people gave a session; nil: none.
+	Granted Granted
 }
 
 // Source has the snapshot in force and makes the next. Safe for concurrent use.
@@ -102,7 +104,7 @@ func (s *Source) build(c *configs.Config) (*Snapshot, error) {
 	if made.Table, err = table(c, made.Default); err != nil {
 		return nil, err
 	}
-	set, zones := tools.NewSet(s.opt.Tools, policy(c, made.Table, s.opt.Network)), zones(c)
+	set, zones := tools.NewSet(s.opt.Tools, policy(c, made.Table, s.opt.Network, s.opt.Granted)), zones(c)
 	for _, conf := range c.Agents {
 		a, err := s.agent(c, conf, models[0].Name)
 		if err != nil {

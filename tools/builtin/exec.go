@@ -15,6 +15,7 @@ import (
 	"parley/tools"
 	"parley/tools/sandbox"
 	"parley/workspace"
+	"parley/workspace/rule"
 )
 
 // ExecName is what the tool for commands is called.
@@ -35,6 +36,7 @@ type ExecOptions struct {
 	Egress  bool   // commands reach the allowed hosts
 	Profile string // names the sandbox with its settings, for approvals
 	Resolve tools.Resolve
+	Stamp   tools.Stamp
 	// Tried is closed when the sandbox has been tried for the first time; nil: nobody tries it, or it was.
 	Tried <-chan struct{}
 }
@@ -151,7 +153,8 @@ func (t execTool) Question(_ context.Context, c tools.Call) (tools.Question, err
 		}
 		profile += fmt.Sprintf("; folder %s=%s:%s", f.As, f.Dir, mode)
 	}
-	return tools.Question{Shown: shown, Args: c.Args, Cwd: strings.TrimSuffix(sandbox.WorkPath+"/"+dir, "/."), Sandbox: profile}, nil
+	return tools.Question{Shown: shown, Args: c.Args, Cwd: strings.TrimSuffix(sandbox.WorkPath+"/"+dir, "/."), Sandbox: profile,
+		Rule: tools.Offer(args.Command, t.Resolve, t.Stamp)}, nil
 }
 
 func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {
@@ -204,10 +207,10 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	return r, nil
 }
 
-// unasked are the words of a line that the allow-list let through. They run as they were read, without a shell in between
+// unasked are the words of a line that the allow-list, or a rule of the session, let through. They run as they were read, without a shell in between
 // that might read them otherwise.
 func (t execTool) unasked(c tools.Call, line string) ([]string, bool) {
-	if c.Decision == nil || !strings.HasPrefix(c.Decision.Rule, tools.ExecAllowed) || t.Resolve == nil {
+	if c.Decision == nil || !tools.RunsUnasked(c.Decision.Rule) || t.Resolve == nil {
 		return nil, false
 	}
 	words, ok := tools.Literal(line)
@@ -268,17 +271,9 @@ func guarded(o sandbox.Outcome) (text string) {
 			return text + fmt.Sprintf("\n(and %d more were renamed)", len(o.Held)-i)
 		}
 		text += fmt.Sprintf("\n(%s/%s was renamed to %s, since programs of this machine take orders from it; an owner accepts it on the command line: parley folder accept %s %s)",
-			h.As, workspace.Line(h.Path, 200), workspace.Line(h.Now, 200), h.As, shellWord(workspace.Line(h.Path, 200)))
+			h.As, workspace.Line(h.Path, 200), workspace.Line(h.Now, 200), h.As, rule.Word(workspace.Line(h.Path, 200)))
 	}
 	return text
-}
-
-// shellWord is a text as one word of a command line.
-func shellWord(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func ended(o sandbox.Outcome) string {

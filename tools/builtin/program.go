@@ -1,9 +1,11 @@
 package builtin
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // programPath is the PATH of commands inside the sandbox, and where its programs come from: folders of the host that it
@@ -35,4 +37,18 @@ func FindProgram(program string) (abs string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// StampProgram tells a program's file from every other that is, was or will be under its name: a package that is upgraded, or
+// a file that is written over, has another stamp.
+func StampProgram(abs string) (stamp string, ok bool) {
+	info, err := os.Stat(abs)
+	if err != nil {
+		return "", false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", false
+	}
+	return fmt.Sprintf("%d:%d:%d:%d:%d.%09d", st.Dev, st.Ino, st.Size, info.ModTime().UnixNano(), st.Ctim.Sec, st.Ctim.Nsec), true
 }

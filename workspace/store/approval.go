@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"parley/workspace"
 	"parley/workspace/store/engine"
@@ -86,6 +87,9 @@ func approvalRow(kind string, ap workspace.Approval) workspace.AuditRow {
 			what[name] = text
 		}
 	}
+	if r := ap.Body.Rule; r != nil && ap.Grant == workspace.ForSession {
+		what["allows"], what["program"], what["until"] = ap.Body.Rule.Says(), r.Program, ap.Body.Rule.Until(ap.Decided).UTC().Format(time.RFC3339)
+	}
 	if kind == workspace.AuditApprovalAsked {
 		what["shown"] = ap.Body.Shown
 		return workspace.AuditRow{Kind: kind, Actor: ap.Requester, Via: "turn", What: what}
@@ -93,7 +97,7 @@ func approvalRow(kind string, ap workspace.Approval) workspace.AuditRow {
 	return workspace.AuditRow{Kind: kind, Actor: ap.DecidedBy, Via: ap.Via, What: what}
 }
 
-const approvalColumns = sealedApproval + `, body, sum, state, decided_at, decided_by, via, scope, reason, external_ref`
+const approvalColumns = sealedApproval + `, body, sum, state, decided_at, decided_by, via, scope, reason, external_ref, revoked_at`
 
 // insertApproval stores one, or finds the one that its call has.
 func (t *tx) insertApproval(ap *workspace.Approval) (again bool, err error) {
@@ -132,23 +136,23 @@ func (t *tx) approvals(where string, args ...any) ([]workspace.Approval, error) 
 
 func scanApproval(scan func(...any) error) (ap workspace.Approval, err error) {
 	var body string
-	var check, created, expires, decided int64
+	var check, created, expires, decided, revoked int64
 	if err := scan(&ap.ID, &ap.RunID, &ap.CallID, &ap.SessionID, &ap.Session, &ap.Agent, &ap.Tool, &ap.Hash, &ap.Requester, &ap.Role,
 		&ap.RoomID, &ap.Domain, &created, &expires, &body, &check, &ap.State, &decided, &ap.DecidedBy, &ap.Via, &ap.Grant, &ap.Reason,
-		&ap.External); err != nil {
+		&ap.External, &revoked); err != nil {
 		return ap, err
 	}
 	if engine.Sum(body) != check {
 		return ap, fmt.Errorf("approval %s: %w", ap.ID, ErrDamaged)
 	}
-	ap.Created, ap.Expires, ap.Decided = fromMillis(created), fromMillis(expires), fromMillis(decided)
+	ap.Created, ap.Expires, ap.Decided, ap.Revoked = fromMillis(created), fromMillis(expires), fromMillis(decided), fromMillis(revoked)
 	return ap, decode(body, &ap.Body)
 }
 
 // approvalEntry is the transcript's line about an approval.
 func approvalEntry(ap workspace.Approval, kind string) workspace.Entry {
 	ev := &workspace.ApprovalEvent{ID: ap.ID, CallID: ap.CallID, Tool: ap.Tool, Domain: ap.Domain, State: ap.State, Expires: ap.Expires,
-		By: ap.DecidedBy, Via: ap.Via, Grant: ap.Grant}
+		By: ap.DecidedBy, Via: ap.Via, Grant: ap.Grant, Allows: ap.Body.Rule.Says()}
 	if kind == workspace.EventAsked {
 		ev.Grants = ap.Body.Grants
 	}
@@ -297,13 +301,6 @@ func (s *Store) ApprovalsBefore(before workspace.ApprovalID, limit int) ([]works
 	return s.approvals(`id < ? ORDER BY id DESC LIMIT ?`, string(before), limit)
 }
 
-// SessionGrants lists the approvals that a person's further calls of a tool go by in one generation of a session.
-func (s *Store) SessionGrants(session workspace.SessionID, tool string, agent workspace.AgentID,
-	requester workspace.PersonID) ([]workspace.Approval, error) {
-	return s.approvals(`scope = 'session' AND session_id = ? AND tool = ? AND agent = ? AND requester = ? AND state IN ('approved', 'consumed')
-		ORDER BY id`, string(session), tool, string(agent), string(requester))
-}
-
 // OpenQuestions lists the messages that ask and have not been told the answer.
 func (s *Store) OpenQuestions() ([]workspace.Outbound, error) {
 	return s.outbounds(`o.` + question + ` AND o.state = 'open' ORDER BY o.n`)
@@ -312,4 +309,42 @@ func (s *Store) OpenQuestions() ([]workspace.Outbound, error) {
 // QuestionsOf lists the messages by which a room was asked.
 func (s *Store) QuestionsOf(room workspace.RoomID) ([]workspace.Outbound, error) {
 	return s.outbounds(`o.`+question+` AND o.room_id = ? ORDER BY o.n`, string(room))
+}
+
+// standing are grants for a session that nobody has taken back and whose generation goes on.
+const standing = `scope = 'session' AND state IN ('approved', 'consumed') AND revoked_at = 0
+	AND session_id IN (SELECT id FROM sessions WHERE ended = 0)`
+
+// SessionGrants lists the approvals that a person's further calls of a tool go by in one generation of a session.
+func (s *Store) SessionGrants(session workspace.SessionID, tool string, agent workspace.AgentID,
+	requester workspace.PersonID) ([]workspace.Approval, error) {
+	return s.approvals(standing+` AND session_id = ? AND tool = ? AND agent = ? AND requester = ? ORDER BY id`,
+		string(session), tool, string(agent), string(requester))
+}
+
+// Grants lists all that stand, the newest first. Some of them may be over by the clock.
+func (s *Store) Grants() ([]workspace.Approval, error) {
+	return s.approvals(standing + ` ORDER BY id DESC`)
+}
+
+// Revoke takes a grant for a session back. workspace.ErrConflict means that there is none, or that it was taken back before.
+type Revoke struct {
+	ID  workspace.ApprovalID
+	By  workspace.PersonID
+	Via string
+}
+
+func (r Revoke) apply(t *tx, did *Did) error {
+	if err := t.One("revoke a grant", `UPDATE approvals SET revoked_at = ? WHERE id = ? AND scope = 'session'
+		AND state IN ('approved', 'consumed') AND revoked_at = 0`, t.Now, string(r.ID)); err != nil {
+		return err
+	}
+	list, err := t.approvals(`id = ?`, string(r.ID))
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	did.Decided = &list[0]
+	row := approvalRow(workspace.AuditApprovalRevoked, list[0])
+	row.Actor, row.Via = r.By, r.Via
+	return t.audit(row)
 }

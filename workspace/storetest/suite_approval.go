@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -227,6 +228,16 @@ func sessionGrant(t *testing.T, s *store.Store) {
 		if err != nil || len(list) != c.want {
 			t.Errorf("%+v: %d, %v", c, len(list), err)
 		}
+	}
+	revoke := store.Command{Changes: []store.Change{store.Revoke{ID: ask.Approval.ID, By: "ana", Via: "cli"}}}
+	did, err := s.RunCommand(revoke)
+	if _, again := s.RunCommand(revoke); err != nil || did.Decided.Revoked.IsZero() || !errors.Is(again, workspace.ErrConflict) {
+		t.Errorf("revoked %+v: %v, then %v", did.Decided, err, again)
+	}
+	left, err := s.Grants()
+	rows, auditErr := s.AuditBefore(1<<40, 1)
+	if err != nil || auditErr != nil || len(left) != 0 || !strings.Contains(string(rows[0].Body), workspace.AuditApprovalRevoked) {
+		t.Errorf("left %+v, %v; audit %+v, %v", left, err, rows, auditErr)
 	}
 }
 

@@ -31,7 +31,7 @@ func Verbs() []control.Any {
 		conversation.ShowThink, conversation.SetThink, conversation.ShowVerbose, conversation.SetVerbose,
 		conversation.ShowReasoning, conversation.SetReasoning, conversation.ShowUsage, conversation.SetUsage,
 		conversation.ShowSend, conversation.SetSend, conversation.ShowActivation, conversation.SetActivation,
-		approval.List, approval.Show, approval.Decide, approval.Press,
+		approval.List, approval.Show, approval.ListGrants, approval.Revoke, approval.Decide, approval.Press,
 		run.List, run.Show, run.Log, run.StopTurn, run.Stop, run.StopAll, run.Why, run.Pause, run.Resume,
 		operator.SumUsage, operator.ListAudit, operator.VerifyAudit,
 		operator.ListChannels, operator.ShowChannel, operator.TestChannel,

@@ -30,6 +30,7 @@ type Store interface {
 	ApprovalsBefore(before workspace.ApprovalID, limit int) ([]workspace.Approval, error)
 	RunApprovals(run workspace.RunID) ([]workspace.Approval, error)
 	OpenApprovals() ([]workspace.Approval, error)
+	Grants() ([]workspace.Approval, error)
 	Steps(run workspace.RunID) ([]workspace.Step, error)
 	Room(id workspace.RoomID) (workspace.Room, error)
 	PersonByID(id workspace.PersonID) (workspace.Person, error)
@@ -46,6 +47,9 @@ type Questions interface {
 	TooLate(ap workspace.Approval) error
 	// Resolved tells the turn and the rooms.
 	Resolved(ap workspace.Approval)
+	// Holds says whether a grant for a session still does; Revoked tells pages that one does no more.
+	Holds(ap workspace.Approval) bool
+	Revoked()
 }
 
 // Approval is a question with what its readers want to know beside.
@@ -166,7 +170,7 @@ func sayList(l spec.List[Item]) string {
 	if cut {
 		b.WriteString("Here they are cut short: read one whole where it was asked, in WebChat, or by `parley approval show`. ")
 	}
-	b.WriteString("`/approve <id> once` or `deny` answers it.")
+	b.WriteString("`/approve <id> once`, `session` where it may be, or `deny`, with the reason behind it, answers it.")
 	return b.String()
 }
 

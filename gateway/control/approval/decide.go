@@ -12,6 +12,7 @@ import (
 	"parley/gateway/rights"
 	"parley/workspace"
 	"parley/workspace/clip"
+	"parley/workspace/rule"
 	"parley/workspace/store"
 )
 
@@ -26,7 +27,7 @@ type DecideIn struct {
 // HTTP has it in a route of its own, where domains' systems answer as well.
 var Decide = control.Verb[*Approvals, DecideIn, Approval]{
 	Name: "approve", Help: "Answer a question", Rights: rights.Row{Owner: rights.Direct, Member: rights.OwnDirect},
-	Chat: "approve <id> once|session|deny", Parse: parseDecision, Do: decide, Say: sayDecided,
+	Chat: "approve <id> once|session|deny why", Parse: parseDecision, Do: decide, Say: sayDecided,
 }
 
 // Press is Decide by a button, which is all that decides in a group.
@@ -35,24 +36,36 @@ var Press = control.Verb[*Approvals, DecideIn, Approval]{
 	Do: decide,
 }
 
-// parseDecision reads an id and an answer.
+// parseDecision reads an id, an answer, and behind a no the reason.
 func parseDecision(words []string) (DecideIn, error) {
-	if len(words) != 2 {
+	if len(words) < 2 {
 		return DecideIn{}, control.NotTaken("")
 	}
-	switch strings.ToLower(words[1]) {
-	case "once", "session", "deny", "always", "yes", "no":
-		return DecideIn{ID: words[0], Decision: workspace.Choice(words[1])}, nil
+	in := DecideIn{ID: words[0], Decision: workspace.Choice(strings.ToLower(words[1]))}
+	reason := strings.Join(words[2:], " ")
+	switch in.Decision {
+	case workspace.ChooseDeny, "no":
+		in.Reason = reason
+	case workspace.ChooseOnce, workspace.ChooseSession, "always", "yes":
+		if reason != "" {
+			return in, control.NotTaken(reason)
+		}
+	default:
+		return in, control.NotTaken(words[1])
 	}
-	return DecideIn{}, control.NotTaken(words[1])
+	return in, nil
 }
 
 func sayDecided(v Approval) string {
 	switch {
 	case v.State == workspace.ApprovalDenied:
 		return "Denied. It does not run."
+	case v.Grant == workspace.ForSession && v.Body.Rule != nil:
+		return fmt.Sprintf("Approved, and `%s` in this session for %s. /new or `/approve revoke %s` ends that.",
+			strings.ReplaceAll(workspace.Line(v.Body.Rule.Says(), 120), "`", "ˋ"), rule.Span(v.Body.Rule.For), workspace.Short(v.ID))
 	case v.Grant == workspace.ForSession:
-		return fmt.Sprintf("Approved, and `%s` for the rest of this session. /new ends that.", workspace.Line(v.Tool, 40))
+		return fmt.Sprintf("Approved, and `%s` for the rest of this session. /new or `/approve revoke %s` ends that.",
+			workspace.Line(v.Tool, 40), workspace.Short(v.ID))
 	}
 	return "Approved, once. I go on."
 }
@@ -155,5 +168,6 @@ func (c *Approvals) verdict(call control.Call, ap workspace.Approval, in DecideI
 	if ap.Domain != "" {
 		return v, workspace.Say(workspace.ErrInvalid, "What belongs to %s is approved one call at a time. Say once or deny.", ap.Domain)
 	}
-	return v, workspace.Say(workspace.ErrInvalid, "Commands are approved one at a time: the next one is another command. Say once or deny.")
+	return v, workspace.Say(workspace.ErrInvalid,
+		"Commands are approved one at a time, but for simple ones that change nothing by surprise. Say once or deny.")
 }

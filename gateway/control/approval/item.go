@@ -1,13 +1,16 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/gateway/control"
 	"parley/gateway/spec"
 	"parley/workspace"
+	"parley/workspace/rule"
 )
 
 // Item is a question to people about one exact tool call.
@@ -27,6 +30,10 @@ type Item struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires_at"`
 	Choices []string  `json:"choices"` // what the caller may answer: once, session, deny; empty: nothing
+	// Allows is what session lets run again in the session, and AllowsSeconds for how long; without them the whole tool, until
+	// the session begins again.
+	Allows        string `json:"allows,omitempty"`
+	AllowsSeconds int    `json:"allows_s,omitempty"`
 	Outcome
 }
 
@@ -71,6 +78,9 @@ func (a Approval) Item() Item {
 	if len(v.Args) == 0 {
 		v.Args = json.RawMessage("{}")
 	}
+	if v.Allows = allows(a.Approval); a.Body.Rule != nil && v.Allows != "" {
+		v.AllowsSeconds = int(a.Body.Rule.Lasts().Seconds())
+	}
 	if a.Mine {
 		for _, g := range a.Body.Grants {
 			v.Choices = append(v.Choices, string(g))
@@ -80,6 +90,14 @@ func (a Approval) Item() Item {
 	return v
 }
 
+// AllowsIn is what the answer session lets run, and for how long, in words.
+func (it Item) AllowsIn() string {
+	if it.AllowsSeconds == 0 {
+		return cmp.Or(it.Allows, "this tool") + " in this session"
+	}
+	return it.Allows + " in this session for " + rule.Span(time.Duration(it.AllowsSeconds)*time.Second)
+}
+
 // shown is all of it for a terminal: nothing is cut.
 func (it Item) shown() spec.Shown {
 	s := spec.Shown{Text: "\n" + it.Text, Rows: [][]any{{"approval", it.Short + " (" + it.ID + ")"}, {"state", it.State}, {"tool", it.Tool},
@@ -87,6 +105,9 @@ func (it Item) shown() spec.Shown {
 		{"with", strings.Join(it.Env, " ")}, {"sandbox", it.Sandbox}, {"hash", it.Hash}}}
 	if it.State == string(workspace.ApprovalPending) {
 		s.Rows = append(s.Rows, []any{"until", spec.Until(it.Expires)}, []any{"answers", strings.Join(it.Choices, ", ")})
+		if slices.Contains(it.Choices, string(workspace.ChooseSession)) {
+			s.Rows = append(s.Rows, []any{"session", "allows " + it.AllowsIn()})
+		}
 	} else {
 		decided := strings.TrimSpace(it.DecidedByName + " " + it.Grant + " " + it.Via)
 		s.Rows = append(s.Rows, []any{"decided", decided}, []any{"reason", it.Reason})

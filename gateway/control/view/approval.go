@@ -17,6 +17,7 @@ type Permission struct {
 	State     string     `json:"state"`
 	Text      string     `json:"text,omitempty"` // of a question: the whole of it
 	Grants    []string   `json:"grants,omitempty"`
+	Allows    string     `json:"allows,omitempty"` // of a command: what the answer session lets run again
 	Expires   *time.Time `json:"expires_at,omitempty"`
 	DecidedBy string     `json:"decided_by,omitempty"`
 	Via       string     `json:"via,omitempty"`
@@ -28,7 +29,8 @@ func permission(e workspace.Entry) Permission {
 	a := e.Body.Approval
 	v := Permission{ID: string(a.ID), Short: workspace.Short(a.ID), CallID: a.CallID, Tool: a.Tool, Domain: a.Domain,
 		State: string(a.State), Text: e.Body.Plain(),
-		Expires: control.Moment(a.Expires), DecidedBy: string(a.By), Via: a.Via, Grant: string(a.Grant), Reason: e.Body.Reason}
+		Expires: control.Moment(a.Expires), DecidedBy: string(a.By), Via: a.Via, Grant: string(a.Grant),
+		Allows: a.Allows, Reason: e.Body.Reason}
 	for _, g := range a.Grants {
 		v.Grants = append(v.Grants, string(g))
 	}

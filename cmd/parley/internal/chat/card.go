@@ -58,7 +58,7 @@ func (q *questions) choices() []choice {
 		case "once":
 			list = append(list, choice{c, "Allow once", "y"})
 		case "session":
-			list = append(list, choice{c, "Allow this tool in this session", ""})
+			list = append(list, choice{c, "Allow " + cli.Visible(q.list[0].AllowsIn()), ""})
 		case "deny":
 			list = append(list, choice{c, "Deny", "n"}, choice{denyAndSay, "Deny and say why", "e"})
 		}
@@ -265,6 +265,8 @@ func answerWord(text string) string {
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(text), ".!")) {
 	case "y", "yes", "ok", "allow", "allow once", "approve", "once":
 		return "once"
+	case "session", "allow in this session":
+		return "session"
 	case "n", "no", "deny", "refuse":
 		return "deny"
 	}

@@ -19,6 +19,7 @@ type Permission struct {
 	Text   string   `json:"text"`
 	Grant  string   `json:"grant"`
 	Grants []string `json:"grants"`
+	Allows string   `json:"allows"`
 	By     string   `json:"decided_by"`
 	Via    string   `json:"via"`
 	Reason string   `json:"reason"`
@@ -31,9 +32,12 @@ func (p *Printer) permission(kind string, q Permission) {
 		if q.Domain != "" {
 			owner = " It belongs to " + cli.Visible(q.Domain) + "."
 		}
-		short := cli.Visible(q.Short)
-		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s\nIt waits for an answer: /approve %s %s in another chat, or %s",
-			cli.Visible(q.Tool), owner, cli.VisibleText(q.Text), short, strings.Join(append(q.Grants, "deny"), "|"),
+		short, allows := cli.Visible(q.Short), ""
+		if q.Allows != "" {
+			allows = "\nsession allows " + cli.Visible(q.Allows)
+		}
+		p.Note(cli.Yellow, fmt.Sprintf("May I use %s?%s\n%s%s\nIt waits for an answer: /approve %s %s in another chat, or %s",
+			cli.Visible(q.Tool), owner, cli.VisibleText(q.Text), allows, short, strings.Join(append(q.Grants, "deny"), "|"),
 			cli.Hinted("parley approval approve "+short)))
 		return
 	}

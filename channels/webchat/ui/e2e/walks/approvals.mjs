@@ -24,7 +24,7 @@ export default {
     await question(page).waitFor()
     const text = await question(page).innerText()
     check(text.includes('echo hello') && /202e/i.test(text) && !text.includes('\u202e'), `the question shows ${text}`)
-    same(await question(page).getByRole('button', { name: 'Allow for this session' }).count(), 0, 'ways to allow every command')
+    same(await question(page).getByRole('button', { name: 'Allow this in this session' }).count(), 0, 'ways to allow every command')
     check(/^\(1\)/.test(await page.title()), 'the title counts it')
     await composer(page).fill('a draft that stays')
     await question(page).getByRole('button', { name: 'Allow once' }).click()

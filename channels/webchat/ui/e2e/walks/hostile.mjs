@@ -79,7 +79,7 @@ export default {
     await page.goto(`${w.base}/usage`)
     await asking(w, 'touch here', 'late')
     await page.getByRole('button', { name: 'Review' }).click()
-    await dialog(page).getByText(/lapses in \d+ s/).waitFor()
+    await dialog(page).getByText(/expires in \d+ s/).waitFor()
     await dialog(page).getByText(/Nobody answered in time/).waitFor()
     same(await dialog(page).getByRole('button', allow).and(page.locator(':enabled')).count(), 0, 'ways to allow what has run out')
     await until('the gateway says so, too', async () => (await pending(w)).length === 0)

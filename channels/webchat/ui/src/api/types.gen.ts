@@ -58,6 +58,9 @@ export type Approval = {
   expires_at: string
   /** what the caller may answer: once, session, deny; empty: nothing */
   choices: string[]
+  /** Allows is what session lets run again in the session, and AllowsSeconds for how long; without them the whole tool, until the session begins again. */
+  allows?: string
+  allows_s?: number
   decided_at?: string
   decided_by?: string
   decided_by_name?: string
@@ -284,6 +287,28 @@ export type Generation = {
   forked_before?: number
 }
 
+export type Grant = {
+  /** of the approval that it came with */
+  id: string
+  short: string
+  tool: string
+  /** what runs, in words: git status … */
+  allows: string
+  /** of a command, as it was found */
+  program?: string
+  agent: string
+  /** key */
+  session: string
+  /** its network, or local */
+  source: string
+  asked_by: string
+  decided_at: string
+  decided_by_name: string
+  via?: string
+  /** left out: until the session begins again */
+  until?: string
+}
+
 export type Hold = {
   by?: string
 }
@@ -485,6 +510,8 @@ export type Permission = {
   /** of a question: the whole of it */
   text?: string
   grants?: string[]
+  /** of a command: what the answer session lets run again */
+  allows?: string
   expires_at?: string
   decided_by?: string
   via?: string

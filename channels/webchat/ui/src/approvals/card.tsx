@@ -13,7 +13,7 @@ import { Failed } from '../ui/states'
 import { toast } from '../ui/toast'
 import './approval.css'
 
-const said: Record<Decision, string> = { once: 'Allowed, this once.', session: 'Allowed for this session.', deny: 'Denied.' }
+const said: Record<Decision, string> = { once: 'Allowed, this once.', session: 'Allowed in this session.', deny: 'Denied.' }
 
 // ApprovalCard is one question: who asks, from where, the whole of what would be done and what it could touch, and until when.
 export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval: Approval; here?: boolean; gone?: boolean; deny?: Ref<HTMLButtonElement>; done?: () => void }) {
@@ -38,7 +38,7 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
   return (
     <article className="card stack ask" aria-label={`Approval: ${a.tool}`}>
       <h3 className="row"><Icon name="warn" /><span className="grow">{a.tool === 'exec' ? 'Run this command?' : <>Allow <code>{a.tool}</code>?</>}</span>
-        <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{gone ? 'over' : over ? 'lapsed' : `lapses in ${remaining(left)}`}</span></h3>
+        <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{gone ? 'over' : over ? 'expired' : `expires in ${remaining(left)}`}</span></h3>
       <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
       <dl className="facts small">
         <dt>Asked by</dt><dd><bdi>{shown(a.asked_by)}</bdi></dd>
@@ -47,7 +47,7 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
         {a.domain && <><dt>Domain</dt><dd>{a.domain}</dd></>}
         {a.cwd && <><dt>In folder</dt><dd className="mono">{a.cwd}</dd></>}
         {a.env.length > 0 && <><dt>Environment</dt><dd className="mono">{a.env.join(' ')}</dd></>}
-        <dt>Could touch</dt><dd>{a.sandbox || 'what the tool itself may'}</dd>
+        <dt>Sandbox</dt><dd>{a.sandbox || 'none: the tool itself'}</dd>
         <dt>Run</dt><dd><Link to="/runs/$run" params={{ run: a.run_id }}>{short(a.run_id).toLowerCase()}</Link></dd>
       </dl>
       {act.error && <Failed error={act.error} />}
@@ -56,9 +56,10 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
       <div className="row wrap ask-acts">
         {!gone && a.choices.length === 0 && <span className="soft small grow">{a.domain ? `The owner of ${a.domain} decides this.` : 'Somebody else decides this.'}</span>}
         {may('deny') && button('deny', 'Deny', 'danger', deny)}
-        {may('session') && button('session', 'Allow for this session')}
+        {may('session') && button('session', 'Allow this in this session')}
         {may('once') && button('once', 'Allow once', 'primary')}
       </div>
+      {may('session') && <p className="soft small ask-allows"><em>Allow this in this session</em> allows: {a.allows_s ? <code><Unseen text={a.allows ?? ''} /></code> : <>the tool <code>{shown(a.allows ?? a.tool)}</code></>} in this session{a.allows_s ? ` for ${lasting(a.allows_s)}` : ', until it begins again'}</p>}
     </article>
   )
 }
@@ -85,6 +86,9 @@ function useLeft(expires: string): number {
   }, [])
   return Date.parse(expires) - now
 }
+
+// lasting is a length of time in hours or minutes.
+const lasting = (s: number): string => s % 3600 === 0 ? `${s / 3600} h` : `${Math.ceil(s / 60)} min`
 
 function remaining(ms: number): string {
   const s = Math.ceil(ms / 1000)

@@ -24,6 +24,7 @@ export function say(row: AuditItem): Said {
   switch (row.kind) {
     case 'approval.asked': return { icon: 'warn', text: `A question before ${tool}`, line: word('shown') }
     case 'approval.decided': return { icon: word('state') === 'denied' ? 'close' : 'check', text: `${decisions[word('state')] ?? word('state')}: ${tool}${word('grant') === 'session' ? ', for the session' : ''}`, line: word('reason') }
+    case 'approval.revoked': return { icon: 'close', text: `No longer allowed in its session: ${word('allows') || tool}` }
     case 'approval.expired': return { icon: 'clock', text: `Nobody answered in time: ${tool}` }
     case 'exec.started': return { icon: 'terminal', text: 'A command began', line: command(word('args')) }
     case 'exec.ended': return { icon: 'terminal', text: ends[word('state')] ?? `A command: ${word('state')}`, line: word('reason'), bad: word('state') !== 'done' }

@@ -3,6 +3,7 @@ import type { Channel, Pairing, Status, Undelivered } from '../api/types.gen'
 import type { List } from '../api/types'
 import { useApi } from '../api/use'
 import { ModelState } from '../agents'
+import { Granted } from '../approvals/granted'
 import { ApprovalList } from '../approvals/list'
 import { ChannelCard, troubled } from '../channels'
 import { needs } from '../store/app'
@@ -40,6 +41,7 @@ export function NeedsPage() {
       {bad.length > 0 && <Section title="Channels that need a hand"><div className="cards">{bad.map(c => <ChannelCard key={c.name} channel={c} changed={channels.reload} />)}</div></Section>}
       {down.length > 0 && <Section title="Models that cannot be reached"><ul className="models card">{down.map(m => <li key={m.name} className="row wrap"><strong>{m.name}</strong><ModelState model={m} /><span className="soft small">{m.last_error}</span></li>)}</ul></Section>}
       {undelivered.data && undelivered.data.items.length > 0 && <Section title="Answers that did not arrive"><UndeliveredAnswers quiet /></Section>}
+      <Granted title={list => <Section title="Allowed in sessions">{list}</Section>} />
     </Page>
   )
 }

@@ -1,4 +1,5 @@
 import { Link } from '@tanstack/react-router'
+import { Granted } from '../approvals/granted'
 import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
 import { Failed, Note, Skeleton } from '../ui/states'
@@ -30,6 +31,7 @@ export function RunPanel({ run }: { run: string }) {
             {s.state !== 'done' && <span className={s.state === 'refused' || s.state === 'planned' ? 'badge warn' : 'badge bad'}>{s.state === 'planned' ? 'not begun' : s.state}</span>}<span className="soft num">{lasted(s.duration_ms)}</span></li>
         ))}
       </ol>}
+      <Granted session={data.session} title={list => <section className="stack-s" aria-label="Allowed in this session"><h3>Allowed in this session</h3>{list}</section>} />
       <Link className="button" to="/runs/$run" params={{ run: data.id }}>Open the run</Link>
     </div>
   )
