@@ -47,6 +47,7 @@ type Gateway struct {
 	Listen       string   `yaml:"listen" restart:"true" default:"127.0.0.1:8420" doc:"Address as host:port; port 0 takes a free one. A host that is not loopback is refused unless tls and token are set." example:"0.0.0.0:8443"`
 	Token        Secret   `yaml:"token" default:"${PARLEY_TOKEN:-}" doc:"Bearer token of the API. When empty, one is made at the first start and kept in data_dir/token (mode 0600). At least 22 characters when listen is not loopback." example:"${file:/run/secrets/parley_token}"`
 	AllowedHosts []string `yaml:"allowed_hosts" doc:"Host names, beside loopback, by which browsers may reach it; without port." example:"[\"parley.example.org\"]"`
+	PublicURL    string   `yaml:"public_url" doc:"Where others reach it: scheme, host, port; https." example:"https://p.example.org"`
 	// WritesPerSecond is of requests that change something.
 	WritesPerSecond int `yaml:"writes_per_second" default:"500" min:"0" max:"1000000" doc:"Requests that change something which one person may send from one address in a second; for a while twenty times as many. More are refused with 429. 0: no limit."`
 	TLS             TLS `yaml:"tls" doc:"Certificate of the listener."`

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/configs/origin"
 	"parley/workspace/lazy"
 )
 
@@ -125,6 +125,9 @@ func (x rules) gateway() {
 			x.add(at, "must be a host name alone, without scheme, port or *, not %s", x.quote(at, host))
 		}
 	}
+	if _, wrong := origin.Read(g.PublicURL); wrong != "" {
+		x.add("gateway.public_url", "%s", wrong)
+	}
 	host, port, err := net.SplitHostPort(g.Listen)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
@@ -153,13 +156,7 @@ func (x rules) gateway() {
 }
 
 // Loopback says whether a host can be reached from this machine only. A name other than localhost cannot be relied on.
-func Loopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
+func Loopback(host string) bool { return origin.Loopback(host) }
 
 func (x rules) models() {
 	x.unique("models", "name", x.modelNames())

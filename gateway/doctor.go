@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"parley/agentloop/llm/provider"
 	"parley/channels"
 	"parley/configs"
+	"parley/configs/origin"
 	"parley/gateway/snapshot"
 	"parley/tools/sandbox"
 	"parley/workspace/blob"
@@ -36,6 +38,7 @@ func Doctor(ctx context.Context, opt Options, running bool) []Finding {
 	you := snapshot.Owner(c)
 	list := []Finding{good("you are person %s, an %s: so the command line and the API take you", you.Person, you.Role)}
 	list = append(append(list, checkFolder(c)...), checkToken(c))
+	list = append(list, checkPublic(ctx, c, running)...)
 	for _, w := range Warnings(c) {
 		list = append(list, Finding{OK: true, Warn: true, What: w.Error()})
 	}
@@ -178,6 +181,36 @@ func checkToken(c *configs.Config) Finding {
 		return bad("chmod 600 "+name, "token file can be read by others (mode %04o)", info.Mode().Perm())
 	}
 	return good("token file %s", name)
+}
+
+// checkPublic asks the gateway at the address that others have, as one of them would.
+func checkPublic(ctx context.Context, c *configs.Config, running bool) []Finding {
+	public := origin.Of(c.Gateway.PublicURL)
+	if public == "" {
+		return nil
+	}
+	if !running {
+		return []Finding{good("others reach it at %s, by gateway.public_url", public)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	why := ""
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, public+"/healthz", nil)
+	if err == nil {
+		var res *http.Response
+		if res, err = (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req); err == nil {
+			_ = res.Body.Close() // it was not read
+			if res.StatusCode == http.StatusOK {
+				return []Finding{good("others reach it at %s, by gateway.public_url", public)}
+			}
+			why = fmt.Sprintf("answers %d", res.StatusCode)
+		}
+	}
+	if err != nil {
+		why = "is not reached: " + channels.CauseOf(err)
+	}
+	return []Finding{bad("Check the proxy before the gateway: it passes Host and Origin on. docs/channels/webchat.md has examples.",
+		"gateway.public_url %s %s", public, why)}
 }
 
 func checkStore(ctx context.Context, c *configs.Config) []Finding {

@@ -77,6 +77,7 @@ gateway/api               -> gateway/api/* gateway/control gateway/control/* gat
 gateway/command           -> gateway/control gateway/control/* gateway/live gateway/spec agentloop channels workspace
 gateway/task              -> gateway/control gateway/control/* gateway/live agentloop agentloop/llm channels workspace
 gateway                   -> gateway/... agentloop/... tools/... routes workspace/... channels/... configs configs/*
+configs/origin            ->
 configs                   ->
 configs/edit              ->
 configs/source            -> configs
@@ -118,7 +119,7 @@ channels                  ->
 `
 
 // leaves know nothing of Parley.
-var leaves = []string{"workspace/clip", "workspace/lazy", "workspace/rule", "workspace/tree", "workspace/workers"}
+var leaves = []string{"configs/origin", "workspace/clip", "workspace/lazy", "workspace/rule", "workspace/tree", "workspace/workers"}
 
 // walled are packages that only one other imports, whatever the table allows: what has them to itself.
 var walled = map[string]string{"workspace/store/engine": "workspace/store"}

@@ -106,13 +106,13 @@ func (g *Gateway) URL() string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// SignInURL is a fresh link for a browser: its one-time code stands behind the #, which no server and no log sees.
-func (g *Gateway) SignInURL() string {
+// SignInURL is a fresh link for a browser, and the same for one elsewhere: its one-time code stands behind the #, which no log sees.
+func (g *Gateway) SignInURL() (here, elsewhere string) {
 	if err := g.store.Audit(workspace.AuditRow{Kind: workspace.AuditSignInCode, Via: "start"}); err != nil {
 		g.log.Error("audit row is not kept", "kind", workspace.AuditSignInCode, "err", err)
 	}
 	code, _ := g.api.Guard.Invite(nil)
-	return g.URL() + signin.PathOf(code)
+	return g.URL() + signin.PathOf(code), g.api.Guard.Elsewhere(code)
 }
 
 // handler is what the listener serves. It reads what can change by a reload again for each request.
@@ -120,17 +120,17 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 	return api.New(api.Options{Hide: g.hide(), Page: webchat.Page(), Live: g.live,
 		Control: g.control, Feed: g.feed, Log: g.log, Now: g.opt.Now, Ready: g.ready, Metrics: g.metrics,
 		SignIn: signin.Options{Token: g.token, Hosts: func() []string { return g.config().Gateway.AllowedHosts }, Addr: addr,
-			TLS: c.Gateway.TLS.Cert != "", Ended: ended{g.store}},
+			Public: func() string { return g.config().Gateway.PublicURL },
+			TLS:    c.Gateway.TLS.Cert != "", Ended: ended{g.store}},
 		Commands: func(call control.Call) (list []api.Command) {
 			for _, c := range command.Shown(g.control, call) {
 				list = append(list, api.Command{Name: c.Name, Aliases: append([]string{}, c.Aliases...), Args: c.Args, Help: c.Help, Example: c.Example})
 			}
 			return list
 		},
-		Network: g.network,
-		Systems: g.questions,
-		Writes:  func() int { return g.config().Gateway.WritesPerSecond },
-		Owner:   func() workspace.Actor { return snapshot.Owner(g.config()) }})
+		Network: g.network, Systems: g.questions,
+		Writes: func() int { return g.config().Gateway.WritesPerSecond },
+		Owner:  func() workspace.Actor { return snapshot.Owner(g.config()) }})
 }
 
 // network is what serves a channel's own HTTP calls; nil where it takes none.

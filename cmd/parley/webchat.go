@@ -16,13 +16,14 @@ type signIn struct {
 	Code    string    `json:"code"`
 	Path    string    `json:"path"`
 	URL     string    `json:"url"`
+	Public  string    `json:"public_url,omitempty"`
 	Expires time.Time `json:"expires"`
 }
 
 func webchatCommand(a *cli.App) *cobra.Command {
 	c := &cobra.Command{Use: "webchat", Short: "Print a link that signs a browser in",
-		Long: "Print a link that signs one browser in as the owner. Its code works once, within ten minutes. A sign-in lasts 30 " +
-			"days; a changed token ends all of them.",
+		Long: "Print a link that signs one browser in as the owner. Its code works once, within ten minutes, here or at " +
+			"gateway.public_url. A sign-in lasts 30 days; a changed token ends all of them.",
 		Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := a.Client()
 			if err != nil {
@@ -37,8 +38,8 @@ func webchatCommand(a *cli.App) *cobra.Command {
 			if a.JSON {
 				return a.ShowJSON(s)
 			}
-			_, err = fmt.Fprintf(a.Out, "WebChat: %s\n", s.URL)
-			return err
+			fmt.Fprint(a.Out, cli.SignInLinks(s.URL, s.Public))
+			return nil
 		}}
 	return a.JSONFlag(c)
 }

@@ -179,7 +179,8 @@ func tokenIsLongAndItsOwners(t *testing.T, r *rig) {
 // T02, T20: the names that the configuration lists are the gateway's: for requests, for sign-ins behind a proxy that speaks TLS, and for
 // the live line, whose WebSocket looks at the origin once more.
 func configuredNamesAreTaken(t *testing.T, r *rig) {
-	for host, want := range map[string]int{"parley.example.org": 200, "PARLEY.example.org": 200, "evil.example": 421, "xparley.example.org": 421} {
+	for host, want := range map[string]int{"parley.example.org": 200, "PARLEY.example.org": 200, "evil.example": 421, "xparley.example.org": 421,
+		"talk.example.org": 200, "TALK.example.org": 200, "talk.example.org:8420": 421, "a.talk.example.org": 421, "talk.example.org.": 421} {
 		if a := r.ask("GET", "/v1/me", "", func(q *http.Request) { q.Host = host }); a.StatusCode != want {
 			t.Errorf("Host %q: %d %s", host, a.StatusCode, a.body)
 		}
@@ -192,6 +193,27 @@ func configuredNamesAreTaken(t *testing.T, r *rig) {
 	if a.StatusCode != 204 || !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
 		t.Errorf("a sign-in over TLS: %d, %q", a.StatusCode, a.Header.Get("Set-Cookie"))
 	}
+	// The public address is one exact origin, and its cookie never travels in the open, whatever the proxy says of the origin.
+	for origin, want := range map[string]int{"https://talk.example.org": 204, "": 204, "http://talk.example.org": 403,
+		"https://talk.example.org:8443": 403, "https://evil.talk.example.org": 403, "null": 403} {
+		a := r.ask("POST", "/v1/sign-in", `{"code":"`+r.code()+`"}`, func(q *http.Request) {
+			q.Header.Del("Authorization")
+			q.Host = "talk.example.org"
+			if origin != "" {
+				q.Header.Set("Origin", origin)
+			}
+		})
+		if a.StatusCode != want || want == 204 && !strings.Contains(a.Header.Get("Set-Cookie"), "Secure") {
+			t.Errorf("a sign-in at the public address from %q: %d, %q", origin, a.StatusCode, a.Header.Get("Set-Cookie"))
+		}
+	}
+	here, elsewhere := r.g.SignInURL()
+	if _, code, _ := strings.Cut(here, "#"); elsewhere != "https://talk.example.org/#"+code {
+		t.Errorf("the links are %q and %q", here, elsewhere)
+	}
+	if url, _ := r.ask("POST", "/v1/sign-in/codes", "", nil).fields(t)["public_url"].(string); !strings.HasPrefix(url, "https://talk.example.org/#code=") {
+		t.Errorf("the link of a new code: %q", url)
+	}
 	c := r.signIn()
 	cookie, port := c.Name+"="+c.Value, r.g.URL()[strings.LastIndex(r.g.URL(), ":"):]
 	for name, try := range map[string]struct {
@@ -201,6 +223,8 @@ func configuredNamesAreTaken(t *testing.T, r *rig) {
 		"a page":                    {http.Header{"Cookie": {cookie}, "Origin": {r.g.URL()}}, 101},
 		"a page under another name": {http.Header{"Cookie": {cookie}, "Host": {"localhost" + port}, "Origin": {"http://localhost" + port}}, 101},
 		"a page behind a proxy":     {http.Header{"Cookie": {cookie}, "Host": {"parley.example.org"}, "Origin": {"https://parley.example.org"}}, 101},
+		"a page at the public one":  {http.Header{"Cookie": {cookie}, "Host": {"talk.example.org"}, "Origin": {"https://talk.example.org"}}, 101},
+		"its plain twin":            {http.Header{"Cookie": {cookie}, "Host": {"talk.example.org"}, "Origin": {"http://talk.example.org"}}, 403},
 		"a program":                 {http.Header{"Authorization": {"Bearer " + r.token}}, 101},
 		"another site":              {http.Header{"Cookie": {cookie}, "Origin": {"https://evil.test"}}, 403},
 		"a rebound name":            {http.Header{"Cookie": {cookie}, "Host": {"evil.test" + port}, "Origin": {"http://evil.test" + port}}, 421},

@@ -78,7 +78,8 @@ func (b browsers) signOut(w http.ResponseWriter, r *http.Request) error {
 // codeView is a way in for one browser. The link carries the code where no server and no log sees it.
 type codeView struct {
 	Code    string    `json:"code"`
-	Path    string    `json:"path"` // behind the gateway's address
+	Path    string    `json:"path"`                 // behind the gateway's address
+	Public  string    `json:"public_url,omitempty"` // the whole link, for a browser elsewhere
 	Expires time.Time `json:"expires"`
 }
 
@@ -90,7 +91,7 @@ func (b browsers) newCode(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	text, ends := b.guard.Invite(r)
-	wire.Reply(w, http.StatusCreated, codeView{text, signin.PathOf(text), ends.UTC()})
+	wire.Reply(w, http.StatusCreated, codeView{text, signin.PathOf(text), b.guard.Elsewhere(text), ends.UTC()})
 	return nil
 }
 

@@ -52,7 +52,7 @@ func cookieHasTheRightsOfTheToken(t *testing.T, r *rig) {
 // T03: the code is in no answer but the one that made it, in no log and no address that is asked for; the cookie is kept
 // from scripts and from other sites.
 func signInLeaksNothing(t *testing.T, r *rig) {
-	link := r.g.SignInURL()
+	link, _ := r.g.SignInURL()
 	address, code, ok := strings.Cut(link, "/#code=")
 	if !ok || address != r.g.URL() || len(code) < 26 || strings.ContainsAny(address, "?@") {
 		t.Fatalf("the link is %q", link)

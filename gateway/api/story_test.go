@@ -139,7 +139,7 @@ func TestWaitingStrangersAndAFullDisk(t *testing.T) {
 	net := newStrangers()
 	factory := net.factory()
 	factory.New = func(string, any, channels.Deps) (channels.Channel, error) { return mounted{net}, nil }
-	r := start(t, setup{nets: []channels.Factory{factory}, yaml: "gateway: {listen: \"127.0.0.1:0\", allowed_hosts: [parley.example.org]}\nsandbox: {disk_floor: 100TB}\nchannels: [{name: net, type: strangers}]\n" +
+	r := start(t, setup{nets: []channels.Factory{factory}, yaml: "gateway: {listen: \"127.0.0.1:0\", allowed_hosts: [parley.example.org], public_url: \"https://Talk.example.org:443/\"}\nsandbox: {disk_floor: 100TB}\nchannels: [{name: net, type: strangers}]\n" +
 		"agents: [{id: assistant, name: Assistant, folders: [{path: " + filepath.Dir(kept) + ", as: proj, mode: rw}]}]\n" +
 		"sessions: {queue: {mode: followup, cap: 2, overflow: new}}"})
 	r.tell([]part{

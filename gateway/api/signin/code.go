@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,7 +77,7 @@ func (g *Guard) Redeem(r *http.Request, text string) (*http.Cookie, error) {
 	if was, in := g.signIns.read(r); in && by == nil {
 		id = was.id
 	}
-	return g.signIns.cookie(by, id, g.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://")), nil
+	return g.signIns.cookie(by, id, g.secure(r)), nil
 }
 
 // use takes a code out. All that are kept are compared, each in a time that depends on nothing; one of another key, or of none, is
@@ -112,6 +111,14 @@ func (g *Guard) End(r *http.Request) (*http.Cookie, error) {
 		return nil, err
 	}
 	return &http.Cookie{Name: g.signIns.name, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}, nil
+}
+
+// Elsewhere is the link of a code at the public origin; empty: there is none.
+func (g *Guard) Elsewhere(code string) string {
+	if public := g.opt.Public(); public != "" {
+		return public + PathOf(code)
+	}
+	return ""
 }
 
 // PathOf is the link of a code behind the gateway's address: it carries the code where no server and no log sees it.

@@ -13,18 +13,21 @@ import (
 	"strings"
 	"time"
 
+	"parley/configs/origin"
 	"parley/gateway/api/wire"
 )
 
-// Options of a guard. All are needed but Ended.
+// Options of a guard. All are needed but Public and Ended.
 type Options struct {
 	Token func() string   // in force now; empty: nobody gets in
 	Hosts func() []string // names beside loopback by which it may be reached
-	Addr  string          // where it listens, host:port
-	TLS   bool            // it speaks TLS itself
-	Ended Ended           // keeps sign-ins that were ended over a restart; nil: nothing does
-	Now   func() time.Time
-	Log   *slog.Logger
+	// Public is the address by which others reach it; empty: none.
+	Public func() string
+	Addr   string // where it listens, host:port
+	TLS    bool   // it speaks TLS itself
+	Ended  Ended  // keeps sign-ins that were ended over a restart; nil: nothing does
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Guard checks Host, Origin and token before anything else looks at a request. A cookie of a sign-in is the other way
@@ -38,6 +41,13 @@ type Guard struct {
 
 // New makes a guard.
 func New(o Options) *Guard {
+	public := o.Public
+	o.Public = func() string {
+		if public == nil {
+			return ""
+		}
+		return origin.Of(public())
+	}
 	return &Guard{opt: o, guesses: newGuesses(o.Now), signIns: newSignIns(o)}
 }
 
@@ -45,7 +55,7 @@ func New(o Options) *Guard {
 func (g *Guard) CheckOrigin(r *http.Request) error {
 	if !g.ownName(r.Host) {
 		return wire.Fault(http.StatusMisdirectedRequest, "host",
-			"This gateway does not go by that name. gateway.allowed_hosts lists those it goes by.")
+			"This gateway does not go by that name. gateway.public_url and gateway.allowed_hosts say which it goes by.")
 	}
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 {
@@ -60,6 +70,9 @@ func (g *Guard) CheckOrigin(r *http.Request) error {
 // ownOrigin compares an Origin, which is nothing but scheme, host and port (RFC 6454 §6.2), with the place that was asked. At the
 // listener's own address the scheme is the listener's. A configured name may stand for a proxy that speaks TLS before it.
 func (g *Guard) ownOrigin(origin, host string) bool {
+	if g.atPublic(host) {
+		return strings.EqualFold(origin, g.opt.Public())
+	}
 	own := "http"
 	if g.opt.TLS {
 		own = "https"
@@ -81,10 +94,22 @@ func (g *Guard) ownName(host string) bool {
 		return false
 	}
 	host = strings.ToLower(host)
-	return g.listensAt(host) || slices.ContainsFunc(g.opt.Hosts(), func(name string) bool {
+	return g.listensAt(host) || g.atPublic(host) || slices.ContainsFunc(g.opt.Hosts(), func(name string) bool {
 		name = strings.ToLower(name)
 		return name != "" && (host == name || host == net.JoinHostPort(name, port))
 	})
+}
+
+// atPublic says whether a Host header is exactly that of the public origin.
+func (g *Guard) atPublic(host string) bool {
+	_, public, ok := strings.Cut(g.opt.Public(), "://")
+	return ok && public != "" && strings.EqualFold(host, public)
+}
+
+// secure says whether a browser reaches the gateway by TLS, so that its cookie may be kept to that.
+func (g *Guard) secure(r *http.Request) bool {
+	return g.opt.TLS || strings.HasPrefix(r.Header.Get("Origin"), "https://") ||
+		g.atPublic(r.Host) && strings.HasPrefix(g.opt.Public(), "https://")
 }
 
 // listensAt says whether a host in lower case is the listener itself: a loopback literal or its own address, with its port.

@@ -103,3 +103,13 @@ func Ago(t time.Time) string {
 	}
 	return fmt.Sprintf("%dd ago", int(d.Hours()/24))
 }
+
+// SignInLinks are the lines with the link that signs a browser in, on this machine and, where it is known, elsewhere. Both have the
+// same code, which works once.
+func SignInLinks(here, elsewhere string) string {
+	lines := "WebChat: " + here + "\n"
+	if elsewhere != "" {
+		lines += "Elsewhere: " + elsewhere + "\n"
+	}
+	return lines
+}

@@ -80,7 +80,7 @@ func serve(ctx context.Context, a *cli.App, to Log, onLoss gateway.LossOption) e
 			if intoJournal(a.Out, os.Getenv("JOURNAL_STREAM")) {
 				fmt.Fprintf(a.Out, "WebChat: %s (%s webchat prints a link to sign in with)\n", g.URL(), cli.Program())
 			} else {
-				fmt.Fprintf(a.Out, "WebChat: %s\n", g.SignInURL())
+				fmt.Fprint(a.Out, cli.SignInLinks(g.SignInURL()))
 			}
 			if err := tellManager("READY=1"); err != nil {
 				log.Warn("service manager not notified", "err", err)

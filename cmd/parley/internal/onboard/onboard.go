@@ -233,7 +233,7 @@ func (o *onboard) host(ctx context.Context) (err error) {
 			"service install%[2]s\n", cli.Program(), o.named())
 	}()
 	fmt.Fprintf(o.Out, "The gateway runs at %s as long as this chat; its log is %s\n", g.URL(), name)
-	fmt.Fprintf(o.Out, "In a browser: %s\n", g.SignInURL())
+	fmt.Fprint(o.Out, cli.SignInLinks(g.SignInURL()))
 	o.pairingHint()
 	return o.talk(ctx)
 }

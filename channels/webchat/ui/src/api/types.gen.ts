@@ -131,6 +131,8 @@ export type Code = {
   code: string
   /** behind the gateway's address */
   path: string
+  /** the whole link, for a browser elsewhere */
+  public_url?: string
   expires: string
 }
 
