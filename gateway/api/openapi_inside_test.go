@@ -20,11 +20,13 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"parley/agentloop/llm/provider"
 	"parley/channels"
 	"parley/gateway/api/wire"
 	"parley/gateway/control"
 	"parley/gateway/control/all"
 	"parley/gateway/control/approval"
+	"parley/gateway/control/config"
 	"parley/gateway/control/conversation"
 	"parley/gateway/control/file"
 	"parley/gateway/control/operator"
@@ -49,6 +51,8 @@ var named = map[string]any{
 	"Approval": approval.Item{}, "Grant": approval.Grant{}, "Decision": decisionRequest{}, "StoppedAll": run.StoppedAll{}, "Paused": run.Paused{}, "Permission": view.Permission{}, "Hold": view.Hold{},
 	"PersonItem": person.Item{}, "Account": person.Account{}, "Pairing": person.Pairing{}, "CodeRequest": codeRequest{}, "Code": codeView{},
 	"Person": person.Caller{}, "Me": person.Hello{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "ModelsView": conversation.ModelView{}, "ModelChoice": conversation.ModelChoice{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
+	"Provider": provider.Provider{}, "ModelTry": operator.TryOut{}, "ModelTrouble": provider.Trouble{}, "ServedModel": provider.Model{}, "ChannelKind": operator.Kind{}, "ChannelField": channels.SetupField{}, "ChannelLink": channels.Link{},
+	"ConfigText": config.File{}, "ConfigProblem": config.Problem{}, "Checked": config.Checked{}, "Applied": config.Applied{},
 	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
 

@@ -25,6 +25,13 @@ export type Agent = {
   choices?: string[]
 }
 
+export type Applied = {
+  revision: string
+  changed: string[]
+  restart: string[]
+  notes: string[]
+}
+
 export type Approval = {
   id: string
   short: string
@@ -127,6 +134,48 @@ export type Channel = {
   hint?: string
 }
 
+export type ChannelField = {
+  /** in the configuration */
+  key: string
+  title: string
+  secret: boolean
+  needed: boolean
+  help: string
+  /** what one looks like */
+  placeholder: string
+}
+
+export type ChannelKind = {
+  /** of its channels in the configuration */
+  type: string
+  title: string
+  /** what its channel is called, when nobody says otherwise */
+  name: string
+  /** Markdown */
+  steps: string[]
+  links: ChannelLink[]
+  fields: ChannelField[]
+  /** Markdown: once it is configured */
+  after: string[]
+  /** linked by a code: POST /v1/channels/{name}/login */
+  qr: boolean
+  /** Manifest is what to paste where the network wants a description of the app first. */
+  manifest?: string
+}
+
+export type ChannelLink = {
+  title: string
+  url: string
+}
+
+export type Checked = {
+  ok: boolean
+  problems: ConfigProblem[]
+  changed: string[]
+  guarded: string[]
+  restart: string[]
+}
+
 export type Code = {
   code: string
   /** behind the gateway's address */
@@ -178,6 +227,23 @@ export type ConfigFile = {
   problem_at?: string
   /** keys whose change waits for a restart */
   waits?: string[]
+}
+
+export type ConfigProblem = {
+  line: number
+  column: number
+  key?: string
+  message: string
+}
+
+export type ConfigText = {
+  path: string
+  exists: boolean
+  text: string
+  revision: string
+  masked: string[]
+  overridden: string[]
+  problems: ConfigProblem[]
 }
 
 export type Decision = {
@@ -445,6 +511,27 @@ export type ModelChoice = {
   error?: string
 }
 
+export type ModelTrouble = {
+  sentence: string
+  code: string
+  provider: string
+  status?: number
+}
+
+export type ModelTry = {
+  ok: boolean
+  trouble?: ModelTrouble
+  provider: string
+  api: string
+  /** as it works: with its /v1 where that was left out */
+  base_url: string
+  models: ServedModel[]
+  /** the model to take first */
+  suggested?: string
+  /** what the model took that was asked */
+  answered_ms?: number
+}
+
 export type ModelsView = {
   items: ModelChoice[]
   /** in the order in which they are asked */
@@ -597,6 +684,22 @@ export type Problem = {
   approval?: Approval
   /** Problems are what is wrong with a text, one by one. */
   problems?: unknown
+}
+
+export type Provider = {
+  id: string
+  name: string
+  api: string
+  base_url: string
+  example?: string
+  local: boolean
+  needs_key: boolean
+  key_url?: string
+  key_hint?: string
+  note?: string
+  env?: string
+  model: string
+  context_window: number
 }
 
 export type Route = {
@@ -778,6 +881,11 @@ export type RunStep = {
   duration_ms: number
   /** of a model's call */
   usage?: Usage
+}
+
+export type ServedModel = {
+  id: string
+  context_window?: number
 }
 
 export type Session = {
