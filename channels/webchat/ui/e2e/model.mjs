@@ -5,6 +5,7 @@ import http from 'node:http'
 // does, so that a test holds an answer open for as long as it wants to look at it.
 export class Model {
   script = async (ask, say) => { say(`You said: ${ask.text}`) }
+  key = '' // whom it answers; empty: everybody
   asked = 0
   bodies = []
 
@@ -23,6 +24,9 @@ export class Model {
   async answer(req, res) {
     let text = ''
     for await (const piece of req) text += piece
+    const json = (status, body) => { res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body)) }
+    if (this.key && req.headers.authorization !== `Bearer ${this.key}`) { json(401, { error: { message: 'Incorrect API key provided.', type: 'invalid_request_error', code: 'invalid_api_key' } }); return }
+    if (req.url.endsWith('/models')) { json(200, { object: 'list', data: ['test-model', 'other-model', 'third'].map(id => ({ id, object: 'model', created: 1, owned_by: 'walk' })) }); return }
     if (!req.url.endsWith('/chat/completions')) { res.writeHead(404).end(); return }
     const body = JSON.parse(text)
     const n = ++this.asked

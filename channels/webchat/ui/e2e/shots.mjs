@@ -140,6 +140,61 @@ const scenes = {
     await page.goto(`${w.base}/needs`)
     await page.getByText('Ada Lovelace').first().waitFor()
   },
+  async 'no model'(w, page) {
+    await page.goto(w.link)
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'No model is set up yet' }).waitFor()
+  },
+  async 'no model and a key that is refused'(w, page) {
+    w.model.key = 'sk-the-right-one'
+    await scenes['no model'](w, page)
+    await page.getByRole('button', { name: 'Add a model' }).click()
+    await page.getByRole('radio', { name: 'OpenAI', exact: true }).check()
+    await page.getByRole('main').getByText('More', { exact: true }).click()
+    await page.getByRole('textbox', { name: 'Address' }).fill(w.model.url)
+    await page.getByLabel('Key', { exact: true }).fill('sk-a-wrong-one')
+    await page.getByRole('button', { name: 'Test' }).click()
+    await page.getByRole('alert').waitFor()
+  },
+  async 'no model and one is chosen'(w, page) {
+    await scenes['no model and a key that is refused'](w, page)
+    await page.getByLabel('Key', { exact: true }).fill(w.model.key)
+    await page.getByRole('button', { name: 'Test' }).click()
+    await page.getByText('offers 3 models').waitFor()
+    await page.getByRole('combobox', { name: 'Model' }).scrollIntoViewIfNeeded()
+  },
+  ...Object.fromEntries(['Telegram', 'Slack', 'Discord', 'WhatsApp'].map(title => [`set-up of ${title}`, async (w, page) => {
+    await enter(w, page)
+    await page.goto(`${w.base}/channels?add=${title.toLowerCase()}`)
+    await page.getByRole('region', { name: `Add ${title}` }).waitFor()
+  }])),
+  async 'set-up of WhatsApp by the code'(w, page) {
+    await enter(w, page)
+    await page.goto(`${w.base}/channels`)
+    await page.getByRole('button', { name: 'Link a phone' }).click()
+    await page.getByAltText('Code to scan with the phone').waitFor()
+  },
+  async people(w, page) {
+    await enter(w, page)
+    await page.goto(`${w.base}/people`)
+    await page.getByRole('article', { name: 'Person ada' }).waitFor()
+  },
+  async 'a person with a code of the machine'(w, page) {
+    await scenes.people(w, page)
+    await page.route('**/v1/config/change', route => route.fulfill({ status: 403, contentType: 'application/problem+json', json: { type: 'urn:parley:error:fresh_sign_in', title: 'Forbidden', status: 403, detail: 'This wants a fresh sign-in.', guarded: ['people[ben].role'] } }))
+    await page.getByRole('article', { name: 'Person ben' }).getByRole('link', { name: 'Change' }).click()
+    await page.getByRole('combobox', { name: 'Role' }).selectOption('owner')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByRole('region', { name: 'Confirm that it is you' }).waitFor()
+  },
+  async 'the editor with a problem'(w, page) {
+    await enter(w, page)
+    await page.goto(`${w.base}/config`)
+    const text = page.getByRole('textbox', { name: 'The configuration file' })
+    await text.waitFor()
+    await text.fill((await text.inputValue()).replace('people:', 'peple:'))
+    await page.getByRole('button', { name: /^Line \d/ }).first().waitFor()
+  },
   ...Object.fromEntries(['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'audit', 'config'].map(where => [`page ${where}`, async (w, page) => {
     w.model.script = async (ask, say) => { if (ask.round === 0) for (const [name, args] of reads) say.call(name, args); else say(long) }
     await enter(w, page)
@@ -169,7 +224,8 @@ const two = `
 agents:
   - {id: assistant, name: Assistant, default: true, model: main, fallbacks: [large], models: [thinker]}
   - {id: research, name: Research, model: large, models: [main]}`
-const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two }
+const people = 'people:\n  - id: ada\n    name: Ada Lovelace\n    role: owner\n    tz: Europe/London\n  - {id: ben, name: Ben, role: member, tz: Europe/Berlin}\n'
+const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two, people, 'a person with a code of the machine': people, 'the editor with a problem': people }
 const only = process.argv.length > 2 ? process.argv.slice(2) : (process.env.PARLEY_SHOOT ?? '1') === '1' ? Object.keys(scenes) : process.env.PARLEY_SHOOT.split(',')
 
 const browser = await open()
@@ -180,8 +236,11 @@ for (const [name, scene] of Object.entries(scenes)) {
   for (const look of looks) {
     const w = new World(browser, name)
     w.telegram = await new Telegram().start()
+    const whatsapp = name === 'set-up of WhatsApp by the code' && await w.fake('whatsapp')
     await w.start({
-      config: name === 'a stranger asks' || name === 'page channels' ? `channels:\n  - {name: tg, type: telegram, token: "${w.telegram.token}", api_url: "${w.telegram.url}"}` : configs[name] ?? '',
+      config: name === 'a stranger asks' || name === 'page channels' ? `channels:\n  - {name: tg, type: telegram, token: "${w.telegram.token}", api_url: "${w.telegram.url}"}`
+        : whatsapp ? `channels:\n${whatsapp.channel('wa')}` : configs[name] ?? '',
+      ...(name.startsWith('no model') ? { model: null } : {}),
       data: /thousand/.test(name) ? process.env.PARLEY_LONG : undefined,
     })
     const page = await w.page({ ...look, hasTouch: look.width === 360, isMobile: look.width === 360 })

@@ -61,7 +61,8 @@ export class World {
     this.port = 0
   }
 
-  // start runs the gateway. config is YAML beside what every walk has, or what makes it of the model's address; model further keys of its model; data is a folder to begin with.
+  // start runs the gateway. config is YAML beside what every walk has, or what makes it of the model's address; model further keys of
+  // its model, or null: there is none; data is a folder to begin with.
   async start({ config = '', model = '', data } = {}) {
     await this.model.start()
     this.dir = await mkdtemp(path.join(tmpdir(), 'parley-walk-'))
@@ -81,12 +82,19 @@ export class World {
   get base() { return `http://127.0.0.1:${this.port}` }
 
   async configure() {
-    const file = path.join(this.dir, 'parley.yaml')
-    await writeFile(`${file}.new`, [
+    await this.writeFile([
       `data_dir: ${this.dir}/data`,
       `gateway: {listen: "127.0.0.1:${this.port}"}`,
-      'models:', `  - {name: main, base_url: "${this.model.url}", model: test-model${this.modelKeys}}`,
+      ...(this.modelKeys === null ? [] : ['models:', `  - {name: main, base_url: "${this.model.url}", model: test-model${this.modelKeys}}`]),
       this.config, ''].join('\n'))
+  }
+
+  // file is the configuration as it lies there, writeFile what somebody else makes of it.
+  file() { return readFile(path.join(this.dir, 'parley.yaml'), 'utf8') }
+
+  async writeFile(text) {
+    const file = path.join(this.dir, 'parley.yaml')
+    await writeFile(`${file}.new`, text)
     await rename(`${file}.new`, file) // the gateway watches it
   }
 

@@ -26,7 +26,11 @@ const sessions = createRoute({ getParentRoute: () => root, path: '/sessions', va
 const agents = createRoute({ getParentRoute: () => root, path: '/agents', component: lazyPage(() => import('./agents'), 'AgentsPage') })
 const AgentPage = lazyPage(() => import('./agents'), 'AgentPage')
 const agent = createRoute({ getParentRoute: () => root, path: '/agents/$agent', component: function One() { return <AgentPage agent={agent.useParams().agent} /> } })
-const channels = createRoute({ getParentRoute: () => root, path: '/channels', component: lazyPage(() => import('./channels'), 'ChannelsPage') })
+const model = createRoute({ getParentRoute: () => root, path: '/models/new', component: lazyPage(() => import('./setup'), 'ModelPage') })
+const ChannelsPage = lazyPage(() => import('./channels'), 'ChannelsPage')
+const channels = createRoute({ getParentRoute: () => root, path: '/channels', validateSearch: only('add', 'edit'), component: function All() { return <ChannelsPage search={channels.useSearch()} /> } })
+const PeoplePage = lazyPage(() => import('./people'), 'PeoplePage')
+const people = createRoute({ getParentRoute: () => root, path: '/people', validateSearch: only('add', 'edit'), component: function All() { return <PeoplePage search={people.useSearch()} /> } })
 const RunsPage = lazyPage(() => import('./runs'), 'RunsPage')
 const runs = createRoute({ getParentRoute: () => root, path: '/runs', validateSearch: only('agent', 'session', 'state', 'requester'), component: function All() { return <RunsPage search={runs.useSearch()} /> } })
 const RunPage = lazyPage(() => import('./runs'), 'RunPage')
@@ -37,11 +41,12 @@ const LogsPage = lazyPage(() => import('./logs'), 'LogsPage')
 const logs = createRoute({ getParentRoute: () => root, path: '/logs', validateSearch: only('level', 'q'), component: function Log() { return <LogsPage search={logs.useSearch()} /> } })
 const AuditPage = lazyPage(() => import('./audit'), 'AuditPage')
 const audit = createRoute({ getParentRoute: () => root, path: '/audit', validateSearch: only('kind'), component: function Rows() { return <AuditPage search={audit.useSearch()} /> } })
-const config = createRoute({ getParentRoute: () => root, path: '/config', component: lazyPage(() => import('./config'), 'ConfigPage') })
+const ConfigPage = lazyPage(() => import('./config'), 'ConfigPage')
+const config = createRoute({ getParentRoute: () => root, path: '/config', validateSearch: only('view'), component: function All() { return <ConfigPage search={config.useSearch()} /> } })
 const needs = createRoute({ getParentRoute: () => root, path: '/needs', component: lazyPage(() => import('./needs'), 'NeedsPage') })
 
 export const router = createRouter({
-  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, channels, runs, run, usage, logs, audit, config, needs]),
+  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, model, channels, people, runs, run, usage, logs, audit, config, needs]),
   defaultPreload: 'intent',
 })
 

@@ -64,7 +64,7 @@ export default {
     await goTo(w, page, '/logs?level=info')
     await main(page).getByText('live', { exact: true }).waitFor()
     await w.api('POST', '/v1/config/reload', {})
-    await goTo(w, page, '/config')
+    await goTo(w, page, '/config?view=force')
     await main(page).getByRole('searchbox').fill('test-model')
     await main(page).locator('.hit').first().waitFor()
     const shown = await main(page).innerText()

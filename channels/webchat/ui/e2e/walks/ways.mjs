@@ -12,7 +12,7 @@ const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUl
 // headings of pages whose name is not that of their address.
 const headings = { needs: 'Needs me', 'agents/assistant': /Assistant/ }
 
-export const pages = ['sessions', 'agents', 'channels', 'runs', 'usage', 'logs', 'audit', 'config']
+export const pages = ['sessions', 'agents', 'channels', 'people', 'runs', 'usage', 'logs', 'audit', 'config']
 
 // sound fails on what axe-core calls serious or critical. only names the rules to look for; without it all.
 async function sound(page, what, found, only) {
@@ -90,9 +90,9 @@ const axe = (colorScheme, only) => async w => {
   const page = await w.signedIn({ colorScheme })
   await tour(w, page, what => sound(page, what, found, only))
   const run = await runOf(w)
-  for (const where of ['needs', ...pages, 'agents/assistant', `runs/${run}`]) {
+  for (const where of ['needs', ...pages, 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
     await visit(page, `/${where}`)
-    await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split('/')[0].replace(/s$/, ''), 'i') }).waitFor()
+    await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split(/[/?]/)[0].replace(/s$/, ''), 'i') }).waitFor()
     await wellOff(page)
     await sound(page, where, found, only)
   }
@@ -121,7 +121,7 @@ export default {
       same(await page.getByRole('heading', { level: 1 }).innerText(), heading, `${where} after a reload`)
       await wellOff(page)
     }
-    for (const [where, text] of [['needs', /Needs me|Nothing/], ['agents/assistant', /Assistant/], [`runs/${run}`, /A question|completed|answered/i]]) {
+    for (const [where, text] of [['needs', /Needs me|Nothing/], ['agents/assistant', /Assistant/], ['models/new', /Who serves the model/], ['channels?add=slack', /Add Slack/], ['people?add=person', /Time zone/], [`runs/${run}`, /A question|completed|answered/i]]) {
       await page.goto(`${w.base}/${where}`)
       await page.getByRole('main').getByText(text).first().waitFor()
       await wellOff(page)
@@ -281,9 +281,9 @@ export default {
     await session(page, 'Hello').tap()
     await answered(page, 'Some text')
     const run = await runOf(w)
-    for (const where of [...pages, 'needs', 'agents/assistant', `runs/${run}`]) {
+    for (const where of [...pages, 'needs', 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
       await visit(page, `/${where}`)
-      await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split('/')[0].replace(/s$/, ''), 'i') }).waitFor()
+      await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split(/[/?]/)[0].replace(/s$/, ''), 'i') }).waitFor()
       await wellOff(page)
       await wide(where)
     }

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { segment } from '../api/http'
-import type { Agent, Model, Route, RunItem, Session, Status, UsageSum } from '../api/types.gen'
+import type { Agent, Route, RunItem, Session, Status, UsageSum } from '../api/types.gen'
 import type { List } from '../api/types'
 import { useApi } from '../api/use'
 import { RunTable } from '../runs'
@@ -10,8 +10,11 @@ import { Icon } from '../ui/icon'
 import { Page, Section } from '../ui/page'
 import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Table } from '../ui/table'
-import { Ago } from '../ui/time'
+import { ModelList } from './models'
+import { ModelState } from './state'
 import '../needs/needs.css'
+
+export { ModelState } from './state'
 
 // AgentsPage lists the agents with the models they ask and the places that lead to them.
 export function AgentsPage() {
@@ -20,7 +23,7 @@ export function AgentsPage() {
   const routes = useApi<List<Route>>('/v1/routes')
   const error = agents.error ?? status.error ?? routes.error
   return (
-    <Page title="Agents" lead="Who answers. Agents are named in the configuration; this page only shows them.">
+    <Page title="Agents" lead="Who answers, and which models each agent asks.">
       {error && <Failed error={error} retry={() => { agents.reload(); status.reload(); routes.reload() }} />}
       {!agents.data ? !error && <Skeleton lines={2} height="9rem" /> : (
         <div className="cards">{agents.data.items.map(a => (
@@ -31,6 +34,7 @@ export function AgentsPage() {
           </article>
         ))}</div>
       )}
+      <Section title="Models" acts={<Link className="button small" to="/models/new"><Icon name="plus" />Add a model</Link>}><ModelList status={status.data} /></Section>
       <Section title="Routes"><Routes routes={routes.data?.items} /></Section>
     </Page>
   )
@@ -50,14 +54,6 @@ function Models({ names, status }: { names: string[]; status: Status | undefined
       {names.map((name, i) => <li key={name} className="row small wrap"><span className="soft">{i === 0 ? 'asks' : 'falls back to'}</span> <strong>{name}</strong> <ModelState model={status?.models.find(m => m.name === name)} /></li>)}
     </ol>
   )
-}
-
-export function ModelState({ model }: { model: Model | undefined }) {
-  if (!model) return null
-  if (model.offline) return <span className="badge warn" title="Not a model: the built-in responder, used when none is configured">offline responder</span>
-  if (model.down) return <span className="badge bad" title={model.last_error}>cooling down{model.next_probe && Date.parse(model.next_probe) > Date.now() ? <>, next try <Ago at={model.next_probe} /></> : ', tried again with the next message'}</span>
-  if (model.failures > 0) return <span className="badge warn" title={model.last_error}>{model.failures} {model.failures === 1 ? 'failure' : 'failures'} in a row</span>
-  return <span className="badge good">ready</span>
 }
 
 // matchText says what a rule wants, in words.

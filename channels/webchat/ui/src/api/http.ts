@@ -4,10 +4,12 @@ import type { ProblemBody } from './types'
 export class Problem extends Error {
   readonly status: number
   readonly code: string
+  readonly body: ProblemBody
   constructor(status: number, body: ProblemBody) {
     super(body.detail || body.title || `The gateway answered ${status}.`)
     this.name = 'Problem'
     this.status = status
+    this.body = body
     this.code = (body.type ?? '').replace('urn:parley:error:', '')
   }
 }
@@ -19,6 +21,8 @@ export class Unreachable extends Error {
     this.name = 'Unreachable'
   }
 }
+
+export const signInPath = '/v1/sign-in'
 
 let signedOut = () => { /* nobody listens yet */ }
 
@@ -42,7 +46,7 @@ export async function call<T>(path: string, { method = 'GET', body, raw, headers
     if (signal?.aborted) throw err
     throw new Unreachable()
   }
-  if (res.status === 401) signedOut()
+  if (res.status === 401 && path !== signInPath) signedOut() // a wrong code signs nobody out
   if (res.ok) return (res.status === 204 ? undefined : await res.json()) as T
   let problem: ProblemBody = {}
   try { problem = await res.json() as ProblemBody } catch { /* a proxy's page: the status says enough */ }

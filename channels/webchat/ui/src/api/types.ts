@@ -2,7 +2,7 @@
 // are narrowed to what the page tells apart, and the frames of the live line (docs/api.md) are added.
 import type * as gen from './types.gen'
 
-export type { Agent, Approval, Channel, Generation, Me, Pairing, Person, Run, Session, Usage } from './types.gen'
+export type { Agent, Applied, Approval, Channel, ChannelField, ChannelKind, Checked, ConfigProblem, ConfigText, Generation, Me, ModelTry, Pairing, Person, Provider, Run, Session, Usage } from './types.gen'
 
 export interface Part extends gen.Part {
   ref?: string
@@ -29,7 +29,7 @@ export type Event = Omit<gen.Event, 'type' | 'data'> & (
 export type Command = { name: string; args?: string; help: string; example?: string }
 export type FileRef = { ref: string; name: string; mime: string; size: number }
 export type List<T> = { items: T[]; next?: string | null }
-export type ProblemBody = Partial<gen.Problem>
+export type ProblemBody = Partial<Omit<gen.Problem, 'problems'>> & { problems?: gen.ConfigProblem[] }
 
 // What comes over the live line, and what goes.
 export type Down =

@@ -15,8 +15,11 @@ const loginOf = (name: string) => `/v1/channels/${segment(name)}/login`
 const giveUp = (name: string) => call(loginOf(name), { method: 'DELETE', body: {} }).catch(() => undefined)
 
 // LinkPhone links an account that lives on a phone: by a code to scan, or by one to type there.
-export function LinkPhone({ channel: c, changed }: { channel: Channel; changed: () => void }) {
+export function LinkPhone({ channel: c, changed, begin }: { channel: Channel; changed: () => void; begin?: boolean }) {
   const [open, set] = useState(false)
+  const can = unlinked(c)
+  const begun = useRef(false) // who shuts the dialog is not shown it again
+  useEffect(() => { if (begin && can && !begun.current) { begun.current = true; set(true) } }, [begin, can])
   const [asking, ask] = useState(false)
   const cancel = useRef<HTMLButtonElement>(null)
   const out = useAct(async () => { await post(`/v1/channels/${segment(c.name)}/logout`); toast(`${c.name} is unlinked.`); changed() })
@@ -24,7 +27,7 @@ export function LinkPhone({ channel: c, changed }: { channel: Channel; changed: 
   return (
     <>
       {out.error && <Failed error={out.error} />}
-      {unlinked(c) && <Button kind="small primary" icon="phone" onClick={() => { set(true) }}>Link a phone</Button>}
+      {can && <Button kind="small primary" icon="phone" onClick={() => { set(true) }}>Link a phone</Button>}
       {linked(c) && <Button kind="small danger" icon="out" onClick={() => { ask(true) }}>Unlink</Button>}
       <Dialog open={open} onClose={close} title={`Link ${c.name} to ${networkName(c.type)}`} onOpen={e => { e.preventDefault(); cancel.current?.focus() }} foot={<Button ref={cancel} onClick={close}>Cancel</Button>}>
         {open && <Linking channel={c} done={() => { set(false); toast(`${c.name} is linked.`); changed() }} />}

@@ -33,7 +33,7 @@ import { ModelPicker, NewModelPicker, type Choice } from '../models/picker'
 import type { Acts } from './row-view'
 import type { TranscriptHandle } from './transcript-view'
 import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
-import { Welcome } from './welcome'
+import { NoModelNote, noModel, Welcome } from './welcome'
 import './chat.css'
 
 // What a conversation is drawn with (Markdown, tool calls, approvals, runs) is half of the chat, and an empty one needs none of it.
@@ -88,7 +88,7 @@ function NewChat({ agent: asked }: { agent?: string }) {
     <Drop onFiles={f => { composer.current?.add(f) }}>
       <Header title="New chat" sub={agent && (agent.name || agent.id)} />
       {sent.length === 0
-        ? <Welcome agent={agent} onPick={t => { void send(t, []) }} />
+        ? <Welcome agent={agent} onPick={t => { void send(t, []) }} onReady={() => { composer.current?.focus() }} />
         : <Behind><FreshView sent={sent} online={line.state === 'open'} /></Behind>}
       <Foot><Composer ref={composer} name="" to={agent ? shown(agent.name || agent.id) : 'Parley'} onSend={send} pickers={pickers} running={false} stopping={false} onStop={() => undefined} onEditLast={() => undefined} hint={line.state === 'open' ? undefined : 'Offline: what you send waits here'} /></Foot>
     </Drop>
@@ -152,13 +152,13 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
       {view.state === 'failed' && view.error
         ? <div className="page-in"><Failed error={view.error} retry={() => { void c.load() }} /></div>
         : view.state === 'loading' ? <Loading />
-          : empty ? <Welcome agent={agent} onPick={x => { send(x, []) }} />
+          : empty ? <Welcome agent={agent} onPick={x => { send(x, []) }} onReady={() => { composer.current?.focus() }} />
             : <Behind><ConversationView ref={transcript} stored={stored} growing={growing} acts={acts} name={name} edit={edit} waits={waits} run={running} asked={asked} posts={posts} sent={sent} online={online}
               label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} /></Behind>}
       <Announce rows={stored} name={name} running={running !== undefined} />
       {search.gen
         ? <Foot><Note act={<span className="row wrap"><Button kind="small" onClick={() => { void fork(last + 1) }}>Go on from here</Button><Button kind="small" onClick={newest}>To the newest</Button></span>}>This is an earlier version of the chat. It can only be read.</Note></Foot>
-        : <Foot><Composer ref={composer} name={key} to={shown(name)} onSend={send} pickers={<ModelPicker session={key} model={session?.model} think={session?.think} />} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
+        : <Foot>{noModel(agent) && !empty && <NoModelNote />}<Composer ref={composer} name={key} to={shown(name)} onSend={send} pickers={<ModelPicker session={key} model={session?.model} think={session?.think} />} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
           onEditLast={() => { const r = stored.findLast(x => x.kind === 'user'); if (r?.kind === 'user') setEditing(r) }} hint={online ? undefined : 'Offline: what you send waits here'} /></Foot>}
       {search.run && <Panel title="Run" onClose={() => { showRun(search.run ?? '') }}><Suspense fallback={<Skeleton lines={5} />}><RunPanel run={search.run} /></Suspense></Panel>}
     </Drop>

@@ -3,6 +3,7 @@ import { post, segment } from '../api/http'
 import type { Pairing } from '../api/types.gen'
 import type { List } from '../api/types'
 import { useAct, useApi } from '../api/use'
+import { Refused, useApply } from '../setup/apply'
 import { needs } from '../store/app'
 import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
@@ -45,20 +46,21 @@ function Request({ pairing: p, done }: { pairing: Pairing; done: () => void }) {
   const who = shown(p.name || p.user)
   const [role, setRole] = useState('guest')
   const [asking, ask] = useState(false)
-  const approve = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/approve`, { as: role }); toast(`${who} may now speak as ${role}.`); done() })
+  const approve = useApply(async () => { await post(`/v1/pairings/${segment(p.id)}/approve`, { as: role }); toast(`${who} may now speak as ${role}.`); done() })
   const deny = useAct(async () => { await post(`/v1/pairings/${segment(p.id)}/deny`); toast(`${who} was sent away.`); done() })
   return (
     <article className="card stack" aria-label={`Request of ${who}`}>
       <div className="row wrap"><Icon name={networkIcon(p.type)} /><strong><bdi>{shown(p.name || 'No name')}</bdi></strong><span className="soft">on {p.channel} · id <code>{p.user}</code> · <Ago at={p.requested} /></span></div>
       <p className="small soft">The name is what they call themselves. The id is what counts: ask the person if you are not sure.</p>
-      {(approve.error ?? deny.error) && <Failed error={(approve.error ?? deny.error) as Error} />}
+      {deny.error && <Failed error={deny.error} />}
+      {!asking && <Refused act={approve} />}
       <div className="row wrap decide">
         <label className="row small role">as <select className="field" value={role} onChange={e => { setRole(e.target.value) }} aria-label="Role">{roles.map(r => <option key={r.value} value={r.value}>{r.label}: {r.text}</option>)}</select></label>
         <Button kind="danger" busy={deny.busy} onClick={() => { void deny.run() }}>Deny</Button>
         <Button kind="primary" busy={approve.busy} onClick={() => { if (role === 'owner') ask(true); else void approve.run() }}>Approve</Button>
       </div>
       <Confirm open={asking} onClose={() => { ask(false) }} title={`Make ${who} an owner?`} text="An owner reads every session, decides about people and may run commands. This cannot be limited later from here."
-        act="Make an owner" busy={approve.busy} onConfirm={() => { void approve.run().then(() => { ask(false) }) }} />
+        act="Make an owner" busy={approve.busy} onConfirm={() => { ask(false); void approve.run() }} />
     </article>
   )
 }

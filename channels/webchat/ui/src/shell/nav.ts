@@ -5,6 +5,7 @@ export const pages = [
   { to: '/sessions', label: 'Sessions', icon: 'chat' },
   { to: '/agents', label: 'Agents', icon: 'agent' },
   { to: '/channels', label: 'Channels', icon: 'channel' },
+  { to: '/people', label: 'People', icon: 'person' },
   { to: '/runs', label: 'Runs', icon: 'run' },
   { to: '/usage', label: 'Usage', icon: 'usage' },
   { to: '/logs', label: 'Logs', icon: 'log' },

@@ -3,7 +3,9 @@ import { createContext, Suspense, useCallback, useContext, useEffect, useMemo, u
 import { SideBar } from '../sessions/sidebar'
 import { IconButton } from '../ui/button'
 import { Caught, lazyPart } from '../ui/lazy'
-import { Toasts } from '../ui/toast'
+import { invitation, renewSignIn, takeInvitation } from '../store/app'
+import { useAtom } from '../store/atom'
+import { toast, Toasts } from '../ui/toast'
 import { Connection } from './connection'
 import { pages } from './nav'
 import { Palette } from './palette'
@@ -27,6 +29,11 @@ export function Shell() {
   const openSide = useCallback(() => { setSide(true) }, [])
   const path = useRouterState({ select: s => s.location.pathname })
   useEffect(() => { setSide(false) }, [path])
+  const link = useAtom(invitation)
+  useEffect(() => { // a link that was opened here again
+    const code = takeInvitation()
+    if (code) renewSignIn(code).then(() => { toast('You are freshly signed in: for ten minutes all can be changed here.') }, (err: unknown) => { toast((err as Error).message) })
+  }, [link])
   useEffect(() => {
     const key = (e: KeyboardEvent) => {
       if ((e.ctrlKey || e.metaKey) && !e.altKey && !e.shiftKey && e.key.toLowerCase() === 'k') { e.preventDefault(); setPalette(p => !p) }

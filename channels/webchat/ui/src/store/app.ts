@@ -1,4 +1,4 @@
-import { call, get, onSignedOut, Problem } from '../api/http'
+import { call, get, onSignedOut, Problem, signInPath } from '../api/http'
 import { forget } from '../api/use'
 import type { Me } from '../api/types'
 import { Atom } from './atom'
@@ -59,9 +59,25 @@ export function followInvitations() {
 
 // signIn changes the code for a cookie. It throws what went wrong.
 export async function signIn(): Promise<void> {
-  await call('/v1/sign-in', { method: 'POST', body: { code: invitation.get() } })
+  await renewSignIn(invitation.get())
   await who()
   invitation.set('')
+}
+
+let redeemed = ''
+
+// renewSignIn changes a code of the machine that Parley runs on for a cookie: who is signed in already is so afresh.
+export async function renewSignIn(code: string): Promise<void> {
+  await call(signInPath, { method: 'POST', body: { code } })
+  redeemed = code
+}
+
+// takeInvitation is the code of a link that was opened where somebody is signed in already, once; empty: there is none.
+export function takeInvitation(): string {
+  const code = invitation.get()
+  if (code === redeemed) return ''
+  invitation.set('')
+  return code
 }
 
 export async function signOut(): Promise<void> {

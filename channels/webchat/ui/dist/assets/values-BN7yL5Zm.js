@@ -1,0 +1,1 @@
+function e(e){let t=e?.values??{},n=e=>Array.isArray(e)?e:[];return{models:n(t.models),channels:n(t.channels),people:n(t.people)}}function t(e,t){if(!t.includes(e))return e;for(let n=2;;n++)if(!t.includes(`${e}${n}`))return`${e}${n}`}export{e as n,t};
