@@ -50,8 +50,12 @@ func ClassOf(err error) Class {
 	return Unknown
 }
 
-// CauseOf is what is said of err to people: without its class, which is for the gateway, and what was tried around it.
+// CauseOf is what is said of err to people: why the network was not reached, or what it said, without the class, which is for the
+// gateway, and what was tried around it.
 func CauseOf(err error) string {
+	if plain := reason(err); plain != "" {
+		return plain
+	}
 	var e *Error
 	if errors.As(err, &e) && e.Err != nil {
 		return e.Err.Error()

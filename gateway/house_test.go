@@ -38,7 +38,7 @@ cmd/parley/internal/markdown -> cmd/parley/internal/cli channels/markup workspac
 cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/markdown cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/* gateway/spec workspace
 cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs configs/* channels/all
 cmd/parley/internal/service -> cmd/parley/internal/cli configs
-cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/daemon gateway gateway/client configs channels/all
+cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot gateway/control/operator channels cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/service cmd/parley/internal/daemon gateway gateway/client configs channels/all
 cmd/parley/internal/walktest -> channels channels/*/* workspace workspace/store
 cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->
@@ -234,7 +234,6 @@ var named = map[string]string{
 	"workspace/store/migrations/0004_backfill.sql": "rows that were stored before networks said it of themselves",
 	"cmd/echobot/main.go":                          "a flag; the bot is for Telegram alone",
 	"cmd/parley/internal/help/examples.go":         "the command that prints the page's link",
-	"cmd/parley/internal/onboard/network.go":       "what the wizard tells of each network",
 	"cmd/parley/webchat.go":                        "the command that prints the page's link",
 }
 

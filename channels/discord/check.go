@@ -17,7 +17,8 @@ const permissions = 1<<10 | 1<<11 | 1<<38 | 1<<14 | 1<<15 | 1<<16 | 1<<6
 func (c *Channel) Check(ctx context.Context) []channels.Finding {
 	self, err := c.whoami(ctx)
 	if err != nil {
-		f := channels.Finding{What: "Discord does not answer: " + err.Error(), Hint: "Check the network, and api_url if it is set."}
+		f := channels.Finding{What: "Discord does not answer: " + channels.CauseOf(err),
+			Hint: "Check the network, and api_url if it is set."}
 		if channels.ClassOf(err) == channels.Fatal {
 			f = channels.Finding{What: "Discord refuses the token", Hint: "Make a new one in the developer portal (Bot, Reset Token) and check that it was copied whole."}
 		}
@@ -38,7 +39,7 @@ func (c *Channel) serversFinding(ctx context.Context, self *identity) channels.F
 		Name string `json:"name"`
 	}
 	if err := c.rest.get(ctx, "ask for the bot's servers", "users/@me/guilds?limit=200", &list); err != nil {
-		return channels.Finding{What: "the bot's servers cannot be asked for: " + err.Error(), Hint: "Try again."}
+		return channels.Finding{What: "the bot's servers cannot be asked for: " + channels.CauseOf(err), Hint: "Try again."}
 	}
 	f := channels.Finding{OK: true, What: fmt.Sprintf("the bot is in %d servers", len(list))}
 	if len(list) == 0 {
@@ -64,7 +65,7 @@ func (c *Channel) startsFinding(ctx context.Context) channels.Finding {
 	err := c.rest.get(ctx, "ask for the gateway", "gateway/bot", &bot)
 	switch s := bot.Start; {
 	case err != nil:
-		return channels.Finding{What: "the gateway's address cannot be asked for: " + err.Error(), Hint: "Try again."}
+		return channels.Finding{What: "the gateway's address cannot be asked for: " + channels.CauseOf(err), Hint: "Try again."}
 	case s.Remaining < 1:
 		return channels.Finding{What: "the bot may start no more sessions today", Hint: fmt.Sprintf("Wait %s. It has been restarted too often, or another program uses its token.",
 			time.Duration(s.After*float64(time.Millisecond)).Round(time.Minute))}

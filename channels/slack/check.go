@@ -39,7 +39,7 @@ func trouble(refusedText, awayText string, err error) channels.Finding {
 	if code := codeOf(err); code != "" {
 		return channels.Finding{What: refusedText + ": " + code, Hint: advice(code)}
 	}
-	return channels.Finding{What: awayText + ": " + err.Error(), Hint: "Check the network, and api_url if it is set."}
+	return channels.Finding{What: awayText + ": " + channels.CauseOf(err), Hint: "Check the network, and api_url if it is set."}
 }
 
 // describe says what missing scopes are for.

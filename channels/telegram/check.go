@@ -11,7 +11,7 @@ import (
 func (c *Channel) Check(ctx context.Context) []channels.Finding {
 	self, err := c.whoami(ctx)
 	if err != nil {
-		f := channels.Finding{What: "Telegram does not answer: " + err.Error(), Hint: "Check the network, and api_url if it is set."}
+		f := channels.Finding{What: "Telegram does not answer: " + channels.CauseOf(err), Hint: "Check the network, and api_url if it is set."}
 		if channels.ClassOf(err) == channels.Fatal {
 			f = channels.Finding{What: "Telegram refuses the token", Hint: "Get a valid token from @BotFather and check that it was copied whole."}
 		}
@@ -39,7 +39,7 @@ func (c *Channel) webhookFinding(ctx context.Context) channels.Finding {
 	info, err := c.webhook(ctx)
 	switch {
 	case err != nil:
-		return channels.Finding{What: "the webhook cannot be asked about: " + err.Error(), Hint: "Try again."}
+		return channels.Finding{What: "the webhook cannot be asked about: " + channels.CauseOf(err), Hint: "Try again."}
 	case info.URL != "":
 		return channels.Finding{What: "a webhook is set for this bot",
 			Hint: "The gateway removes it when it starts. If it comes back, another program uses this token."}

@@ -112,7 +112,7 @@ func finding(c *Channel, err error) channels.Finding {
 	case errors.Is(err, errReplaced):
 		return channels.Finding{What: err.Error(), Hint: "Stop the other program; is there a copy of this data directory?"}
 	}
-	return channels.Finding{What: "WhatsApp does not let us in: " + mask(err.Error()), Hint: "Check the network between this machine and web.whatsapp.com, then try again."}
+	return channels.Finding{What: "WhatsApp does not let us in: " + mask(channels.CauseOf(err)), Hint: "Check the network between this machine and web.whatsapp.com, then try again."}
 }
 
 // findings are of a connection that stands.
@@ -128,7 +128,7 @@ func (s *session) findings(ctx context.Context) []channels.Finding {
 	n, err := s.cli.DangerousInternals().GetServerPreKeyCount(ctx)
 	switch {
 	case err != nil:
-		list = append(list, channels.Finding{What: "WhatsApp does not answer: " + mask(err.Error()), Hint: "Check the network, then try again."})
+		list = append(list, channels.Finding{What: "WhatsApp does not answer: " + mask(channels.CauseOf(err)), Hint: "Check the network, then try again."})
 	case n == 0:
 		list = append(list, channels.Finding{What: "WhatsApp has no keys of this device, so that nobody new can write to it", Hint: "Restart the gateway: they are sent at the start."})
 	}

@@ -15,6 +15,9 @@ import (
 	"parley/configs"
 )
 
+// usualOutput is the default of max_output_tokens.
+const usualOutput = 8192
+
 // quoted is a text as YAML has it, with nothing in it expanded.
 func quoted(text string) string {
 	data, err := json.Marshal(strings.ReplaceAll(text, "$", "$$"))
@@ -47,14 +50,21 @@ func (o *onboard) text(now time.Time) string {
 				o.model.Name)
 		}
 		fmt.Fprintf(&b, "    model: %s\n    context_window: %d\n", quoted(o.model.Model), o.model.ContextWindow)
+		if o.model.MaxOutputTokens != usualOutput {
+			fmt.Fprintf(&b, "    max_output_tokens: %d\n", o.model.MaxOutputTokens)
+		}
+	}
+	if o.person.id != "" {
+		fmt.Fprintf(&b, "\npeople:\n  - id: %s\n    name: %s\n    role: owner\n    tz: %s\n", quoted(o.person.id), quoted(o.person.name),
+			quoted(o.person.zone))
 	}
 	if len(o.joins) > 0 {
 		b.WriteString("\nchannels:\n")
 	}
 	for _, j := range o.joins {
-		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n", j.name, j.kind)
-		for _, k := range j.keys {
-			fmt.Fprintf(&b, "    %s: \"${file:secrets/%s}\"\n", k.key, j.file(k))
+		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n", j.Name, j.Type)
+		for _, f := range j.Fields {
+			fmt.Fprintf(&b, "    %s: \"${file:secrets/%s}\"\n", f.Key, j.file(f))
 		}
 		b.WriteString("    access: {dm: pairing}   # strangers get a code: parley pairing approve CODE --as owner\n")
 	}
@@ -71,8 +81,8 @@ func (o *onboard) write(now time.Time) error {
 	}
 	secrets := map[string]string{o.model.Name: o.model.APIKey.Reveal()}
 	for _, j := range o.joins {
-		for i, k := range j.keys {
-			secrets[j.file(k)] = j.values[i]
+		for i, f := range j.Fields {
+			secrets[j.file(f)] = j.values[i]
 		}
 	}
 	for name, secret := range secrets {

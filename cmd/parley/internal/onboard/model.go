@@ -121,7 +121,7 @@ func (o *onboard) askProvider(local []answering) (string, error) {
 // useProvider asks for address, key and model, as far as they are not known.
 func (o *onboard) useProvider(ctx context.Context, p provider.Provider) error {
 	if o.ask != nil && p.Note != "" {
-		fmt.Fprintln(o.Out, p.Note)
+		o.say("", p.Note)
 	}
 	base, err := o.address(p)
 	if err != nil {
@@ -140,9 +140,9 @@ func (o *onboard) useProvider(ctx context.Context, p provider.Provider) error {
 	if got.Trouble == nil {
 		base = got.Target.BaseURL
 	} else if o.ask != nil && got.Trouble.Code != provider.NotFound {
-		fmt.Fprintf(o.Out, "%s\n", cli.Visible(got.Trouble.Sentence))
+		o.say("", cli.Visible(got.Trouble.Sentence))
 	}
-	m := configs.Model{Name: p.Model, API: p.API, BaseURL: base, ContextWindow: p.Window, MaxOutputTokens: 8192}
+	m := configs.Model{Name: p.Model, API: p.API, BaseURL: base, ContextWindow: p.Window, MaxOutputTokens: usualOutput}
 	if m.Model, err = o.pick(got); err != nil {
 		return err
 	}
@@ -222,7 +222,7 @@ func (o *onboard) key(p provider.Provider, base string) (string, error) {
 	}
 	question := "Key"
 	if p.NeedsKey {
-		fmt.Fprintf(o.Out, "Keys are made at %s. A key: %s.\n", p.KeyURL, p.KeyHint)
+		o.say("", "Keys are made at "+p.KeyURL+" ("+p.KeyHint+").")
 	} else {
 		question = "Key, or Enter for none"
 	}
@@ -279,7 +279,7 @@ func (o *onboard) pick(got snapshot.Tried) (string, error) {
 		if n > listedMost {
 			shown += fmt.Sprintf(" and %d more", n-listedMost)
 		}
-		fmt.Fprintf(o.Out, "It lists %s\n", cli.Visible(shown))
+		o.say("", "It lists "+cli.Visible(shown))
 	}
 	for {
 		name, err := o.ask.Text("Model", standard)

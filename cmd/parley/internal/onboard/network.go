@@ -6,154 +6,147 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/pflag"
 
-	"parley/channels/all"
+	"parley/channels"
 	"parley/cmd/parley/internal/cli"
 	"parley/configs"
+	"parley/gateway/control/operator"
 )
 
-// network is one that onboard can connect.
-type network struct {
-	kind, name, title string
-	first             string // what to do there before
-	keys              []credential
-	after             string // what to do once the gateway runs; empty: nothing
-}
-
-// credential is one that a network gives.
-type credential struct{ key, label, flag string }
-
-// joined is a network with its credentials, in the order of keys.
+// joined is a network with its credentials, in the order of its fields.
 type joined struct {
-	network
+	operator.Kind
 	values []string
 }
 
 // file is where a credential is kept, below secrets.
-func (j joined) file(k credential) string {
-	if len(j.keys) == 1 {
-		return j.name
+func (j joined) file(f channels.SetupField) string {
+	if len(j.Fields) == 1 {
+		return j.Name
 	}
-	return j.name + "-" + k.key
+	return j.Name + "-" + f.Key
 }
 
-// networks are those that this binary has.
-func networks() []network {
-	list := []network{
-		{"telegram", "tg", "Telegram", "Ask @BotFather there for a bot: /newbot. It gives you a token.",
-			[]credential{{"token", "Token", "telegram-token-file"}}, ""},
-		{"slack", "slack", "Slack", "Print the manifest with `parley channel manifest slack`, make an app of it at " +
-			"https://api.slack.com/apps and install it. Then make an app-level token with connections:write.",
-			[]credential{{"bot_token", "Bot token (xoxb-…)", "slack-bot-token-file"},
-				{"app_token", "App-level token (xapp-…)", "slack-app-token-file"}}, ""},
-		{"discord", "dc", "Discord", "Make an application with a bot at https://discord.com/developers/applications, switch on the " +
-			"Message Content Intent under Bot, and reset the token to see it.",
-			[]credential{{"token", "Token", "discord-token-file"}}, ""},
-		{"whatsapp", "wa", "WhatsApp", "", nil, "To link WhatsApp, beside the running gateway: parley channel login wa"},
-	}
-	have := map[string]bool{}
-	for _, f := range all.Factories() {
-		have[string(f.Network)] = true
-	}
-	return slices.DeleteFunc(list, func(n network) bool { return !have[n.kind] })
+// flag is the name of the flag that names the file of a credential, such as slack-bot-token-file.
+func flag(k operator.Kind, f channels.SetupField) string {
+	return k.Type + "-" + strings.ReplaceAll(f.Key, "_", "-") + "-file"
 }
 
 func (o *onboard) networkFlags(f *pflag.FlagSet) {
-	o.given = map[string]*string{}
-	for _, n := range networks() {
-		for _, k := range n.keys {
-			o.given[k.flag] = f.String(k.flag, "", "`file` that holds the "+strings.ToLower(k.label[:1])+k.label[1:]+" of "+n.title)
+	o.given, o.linked = map[string]*string{}, map[string]*bool{}
+	for _, k := range o.kinds {
+		for _, field := range k.Fields {
+			o.given[flag(k, field)] = f.String(flag(k, field), "",
+				"`file` that holds the "+strings.ToLower(field.Title[:1])+field.Title[1:]+" of "+k.Title)
 		}
-		if len(n.keys) == 0 {
-			f.BoolVar(&o.whatsapp, n.kind, false, "connect "+n.title+"; its phone is linked later")
+		if k.QR {
+			o.linked[k.Type] = f.Bool(k.Type, false, "connect "+k.Title+"; its phone is linked later")
 		}
 	}
 }
 
-// chooseNetworks asks which networks to connect, and each of them about its account.
+// chooseNetworks asks which networks to connect, and each of them about its account. A network keeps its number.
 func (o *onboard) chooseNetworks(ctx context.Context) error {
-	rest := networks()
-	for _, n := range slices.Clone(rest) {
-		asked, err := o.flagged(ctx, n)
-		if err != nil {
+	for _, k := range o.kinds {
+		if err := o.flagged(ctx, k); err != nil {
 			return err
-		}
-		if asked {
-			rest = slices.DeleteFunc(rest, func(r network) bool { return r.kind == n.kind })
 		}
 	}
 	if o.ask == nil || len(o.joins) > 0 { // the flags said which
 		return nil
 	}
-	for len(rest) > 0 {
-		choices := []cli.Choice{{ID: "none", Label: "none now"}}
-		for _, n := range rest {
-			choices = append(choices, cli.Choice{ID: n.kind, Label: n.title})
-		}
-		question := "\nConnect a chat network?"
+	for {
+		choices, question := []cli.Choice{{ID: "none", Label: "none now"}}, "\nConnect a chat network?"
 		if len(o.joins) > 0 {
 			choices[0].Label, question = "no more", "\nAnother one?"
+		}
+		for _, k := range o.kinds {
+			label := k.Title
+			if o.joinedAt(k.Type) >= 0 {
+				label += " (connected as " + k.Name + ")"
+			}
+			choices = append(choices, cli.Choice{ID: k.Type, Label: label})
 		}
 		kind, err := o.ask.One(question, choices, "none")
 		if err != nil || kind == "none" {
 			return err
 		}
-		i := slices.IndexFunc(rest, func(n network) bool { return n.kind == kind })
-		if err := o.connect(ctx, rest[i]); err != nil {
+		i := slices.IndexFunc(o.kinds, func(k operator.Kind) bool { return k.Type == kind })
+		if err := o.connect(ctx, o.kinds[i]); err != nil {
 			return err
 		}
-		rest = slices.Delete(rest, i, i+1)
 	}
-	return nil
+}
+
+func (o *onboard) joinedAt(kind string) int {
+	return slices.IndexFunc(o.joins, func(j joined) bool { return j.Type == kind })
+}
+
+// take has a network connected, in place of what was given for it before.
+func (o *onboard) take(j joined) {
+	if i := o.joinedAt(j.Type); i >= 0 {
+		o.joins[i] = j
+		return
+	}
+	o.joins = append(o.joins, j)
 }
 
 // flagged connects a network whose credentials came by flags.
-func (o *onboard) flagged(ctx context.Context, n network) (bool, error) {
-	j := joined{network: n}
-	for _, k := range n.keys {
-		name := *o.given[k.flag]
+func (o *onboard) flagged(ctx context.Context, k operator.Kind) error {
+	j := joined{Kind: k}
+	var flags []string
+	for _, f := range k.Fields {
+		flags = append(flags, flag(k, f))
+		name := *o.given[flag(k, f)]
 		if name == "" {
 			continue
 		}
 		value, err := o.fromFile(name)
 		if err != nil {
-			return false, err
+			return err
 		}
 		j.values = append(j.values, value)
 	}
 	switch {
-	case len(n.keys) == 0 && !o.whatsapp, len(n.keys) > 0 && len(j.values) == 0:
-		return false, nil
-	case len(j.values) < len(n.keys):
-		return false, cli.Misuse(fmt.Errorf("%s needs all of --%s", n.title, strings.Join(flagsOf(n), ", --")))
+	case k.QR && !*o.linked[k.Type], !k.QR && len(j.values) == 0:
+		return nil
+	case len(j.values) < len(k.Fields):
+		return cli.Misuse(fmt.Errorf("%s needs all of --%s", k.Title, strings.Join(flags, ", --")))
 	}
 	if err := o.tryNetwork(ctx, j); err != nil {
-		return false, err
+		return err
 	}
-	o.joins = append(o.joins, j)
-	return true, nil
+	o.take(j)
+	return nil
 }
 
-func flagsOf(n network) (list []string) {
-	for _, k := range n.keys {
-		list = append(list, k.flag)
+// connect says what to do at the network, and asks for what comes of it until the network takes it, or nothing is given.
+func (o *onboard) connect(ctx context.Context, k operator.Kind) error {
+	fmt.Fprintln(o.Out)
+	for i, step := range k.Steps {
+		o.say(fmt.Sprintf("%d. ", i+1), plain(step))
 	}
-	return list
-}
-
-// connect asks for a network's credentials until it takes them, or nothing is given.
-func (o *onboard) connect(ctx context.Context, n network) error {
-	if n.first != "" {
-		fmt.Fprintln(o.Out, n.first+" Enter alone: not now.")
+	for _, l := range k.Links {
+		fmt.Fprintln(o.Out, "   "+o.anchor(l))
 	}
+	if k.QR {
+		ok, err := o.ask.Yes("Add "+k.Title+"?", true)
+		if err == nil && ok {
+			o.take(joined{Kind: k})
+		}
+		return err
+	}
+	fmt.Fprintln(o.Out, "Enter alone: not now.")
 	for {
-		j := joined{network: n}
-		for _, k := range n.keys {
-			value, err := o.ask.Secret(k.label)
+		j := joined{Kind: k}
+		for _, f := range k.Fields {
+			value, err := o.ask.Secret(f.Title + ", such as " + f.Placeholder)
 			if err != nil || value == "" {
 				return err
 			}
@@ -161,14 +154,43 @@ func (o *onboard) connect(ctx context.Context, n network) error {
 		}
 		err := o.tryNetwork(ctx, j)
 		if err == nil {
-			o.joins = append(o.joins, j)
+			o.take(j)
 			return nil
 		}
-		fmt.Fprintf(o.Out, "%s\nTry again, or press Enter to go on without.\n", cli.Visible(err.Error()))
-		if len(n.keys) == 0 {
-			return nil
-		}
+		o.say("", cli.Visible(err.Error()))
+		fmt.Fprintln(o.Out, "Try again, or press Enter to go on without.")
 	}
+}
+
+var link, marks = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`), regexp.MustCompile(`\*+([^*]+)\*+`)
+
+// plain is a step's Markdown as a terminal shows it: a link with its address, no marks.
+func plain(step string) string {
+	step = link.ReplaceAllStringFunc(step, func(s string) string {
+		m := link.FindStringSubmatch(s)
+		if strings.HasSuffix(m[2], m[1]) {
+			return m[2]
+		}
+		return m[1] + " (" + m[2] + ")"
+	})
+	return cli.Hinted(marks.ReplaceAllString(step, "$1"))
+}
+
+// longLink is how long an address may be that is shown; Slack's, with a whole manifest in it, would fill the screen.
+const longLink = 200
+
+// anchor is a link of a network's: a longer one can be opened by its title, where the terminal can do that (OSC 8).
+func (o *onboard) anchor(l channels.Link) string {
+	if len(l.URL) <= longLink || !cli.Colourful(o.Out) {
+		return l.Title + ": " + l.URL
+	}
+	return "\x1b]8;;" + l.URL + "\x1b\\" + cli.Paint(o.Out, cli.Cyan, l.Title) + "\x1b]8;;\x1b\\ (a link, if your terminal opens links)"
+}
+
+// say prints a text as wide as the terminal, behind a beginning.
+func (o *onboard) say(begin, text string) {
+	wide := cli.Columns(o.Out) - len(begin)
+	fmt.Fprintln(o.Out, begin+strings.ReplaceAll(ansi.Wordwrap(text, wide, ""), "\n", "\n"+strings.Repeat(" ", len(begin))))
 }
 
 // tryNetwork asks the network about the account. Nothing is changed there.
@@ -178,22 +200,22 @@ func (o *onboard) tryNetwork(ctx context.Context, j joined) error {
 		return err
 	}
 	opt.Path = o.file
-	text := "channels: [{name: " + j.name + ", type: " + j.kind
-	for i, k := range j.keys {
-		text += ", " + k.key + ": " + quoted(j.values[i])
+	text := "channels: [{name: " + j.Name + ", type: " + j.Type
+	for i, f := range j.Fields {
+		text += ", " + f.Key + ": " + quoted(j.values[i])
 	}
 	c, err := configs.Parse([]byte(text+"}]"), opt)
 	var wrong *configs.Error
 	if errors.As(err, &wrong) {
 		return errors.New(wrong.Problems[0].Text)
 	}
-	if err != nil || o.untested || len(j.keys) == 0 {
+	if err != nil || o.untested || j.QR {
 		return err
 	}
-	done := o.Progress("asking " + j.title)
+	done := o.Progress("asking " + j.Title)
 	list := o.try.Channels(ctx, c)
 	done()
-	prefix := "channel " + j.name + ": "
+	prefix := "channel " + j.Name + ": "
 	for _, f := range list {
 		if !f.OK && !strings.Contains(f.What, "webhook") { // which the gateway removes
 			return fmt.Errorf("%s. %s", strings.TrimPrefix(f.What, prefix), f.Hint)

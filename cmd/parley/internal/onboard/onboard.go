@@ -16,9 +16,11 @@ import (
 	"parley/cmd/parley/internal/chat"
 	"parley/cmd/parley/internal/cli"
 	"parley/cmd/parley/internal/daemon"
+	"parley/cmd/parley/internal/service"
 	"parley/configs"
 	"parley/gateway"
 	"parley/gateway/client"
+	"parley/gateway/control/operator"
 	"parley/gateway/snapshot"
 )
 
@@ -30,32 +32,38 @@ type onboard struct {
 
 	provider, baseURL, modelName, keyFile string
 	replace, untested, noChat             bool
-	given                                 map[string]*string // files of credentials, by network.key
-	whatsapp                              bool
+	personName, personZone                string
+	given                                 map[string]*string // files of credentials, by flag
+	linked                                map[string]*bool   // networks that are linked by a code, by type
 
-	file  string // of the configuration
-	model configs.Model
-	joins []joined // networks to be connected
+	kinds  []operator.Kind // networks that there are
+	file   string          // of the configuration
+	model  configs.Model
+	person person
+	joins  []joined // networks to be connected
 }
 
 func Command(a *cli.App) *cobra.Command {
-	o := &onboard{App: a}
+	kinds, err := operator.Kinds(all.Factories())
+	o := &onboard{App: a, kinds: kinds}
 	c := &cobra.Command{Use: "onboard", Short: "Set up a model and a channel, try them, and begin to chat", Args: cobra.NoArgs,
-		Long: "Ask for a model and its key, try it with one call, ask for chat networks if wanted, write the configuration, start " +
-			"the gateway or have the running one read it, and end in a chat. " +
-			"Nothing is written before the last question. Without a terminal the flags say all; keys come from files or from " +
-			"ANTHROPIC_API_KEY and OPENAI_API_KEY, never from the command line.",
+		Long: "Ask for a model and its key, try it with one call, ask who you are, ask for chat networks if wanted, write the " +
+			"configuration, start the gateway, as a service of your user if you want it, or have the running one read the file, and end " +
+			"in a chat. Nothing is written before the last question. Without a terminal the flags say all; keys come from files or from " +
+			"the provider's variable, such as OPENROUTER_API_KEY, never from the command line.",
 		Example: "  parley onboard\n  parley onboard --provider anthropic --key-file key.txt\n  parley onboard --provider local"}
 	f := c.Flags()
 	f.StringVar(&o.provider, "provider", "", "`one` of "+strings.Join(ids(), ", ")+", local, offline")
 	f.StringVar(&o.baseURL, "base-url", "", "`address` of a compatible service, with its /v1")
 	f.StringVar(&o.modelName, "model", "", "the provider's `name` for the model")
 	f.StringVar(&o.keyFile, "key-file", "", "`file` that holds the key; - is standard input")
+	f.StringVar(&o.personName, "name", "", "your `name`: the configuration names you as its owner")
+	f.StringVar(&o.personZone, "tz", "", "your time `zone`, such as Europe/Berlin; without it that of this machine")
 	o.networkFlags(f)
 	f.BoolVar(&o.replace, "replace", false, "replace a configuration that is there; a copy is kept")
 	f.BoolVar(&o.untested, "no-test", false, "write it without trying the model and the accounts")
 	f.BoolVar(&o.noChat, "no-chat", false, "end when the configuration is written")
-	c.RunE = func(c *cobra.Command, _ []string) error { return o.run(c.Context()) }
+	c.RunE = func(c *cobra.Command, _ []string) error { return errors.Join(err, o.run(c.Context())) }
 	return c
 }
 
@@ -88,6 +96,9 @@ func (o *onboard) run(ctx context.Context) (err error) {
 		if !again {
 			break
 		}
+	}
+	if err := o.choosePerson(); err != nil {
+		return err
 	}
 	if err := o.chooseNetworks(ctx); err != nil {
 		return err
@@ -193,7 +204,32 @@ func (o *onboard) begin(ctx context.Context) error {
 	if running {
 		return o.join(ctx)
 	}
+	serves, err := o.serve(ctx)
+	if err != nil || serves {
+		return err
+	}
 	return o.host(ctx)
+}
+
+// serve offers to run the gateway as a service from now on, where that can be done, and ends in a chat with it.
+func (o *onboard) serve(ctx context.Context) (bool, error) {
+	if !service.Usable(ctx) {
+		return false, nil
+	}
+	fmt.Fprintln(o.Out)
+	o.say("", "The gateway can run as a service of your user (systemd), also when you leave. Otherwise it runs as long as this chat.")
+	yes, err := o.ask.Yes("Install the service?", true)
+	if err != nil || !yes {
+		return false, err
+	}
+	if err := service.Install(ctx, o.App); err != nil {
+		fmt.Fprintf(o.Out, "%s %s\n", cli.Paint(o.Out, cli.Red, "The service did not start, and is removed:"), cli.Visible(err.Error()))
+		return false, service.Uninstall(ctx, o.App)
+	}
+	o.say("", cli.Hinted("It runs, and starts again with this machine once you are logged in. While you are logged out as well: loginctl "+
+		"enable-linger. To undo it: parley service uninstall"))
+	o.pairingHint()
+	return true, o.talk(ctx)
 }
 
 // named are the flags that lead to the same configuration.
@@ -256,9 +292,7 @@ func (o *onboard) join(ctx context.Context) error {
 			o.named())
 	}
 	fmt.Fprintf(o.Out, "The running gateway at %s uses it now.\n", cl.Base())
-	if len(o.joins) > 0 {
-		fmt.Fprintln(o.Out, "The networks begin when the gateway is started again.")
-	}
+	o.pairingHint()
 	return o.talk(ctx)
 }
 
@@ -285,13 +319,12 @@ func (o *onboard) inForce(ctx context.Context, cl *client.Client) bool {
 
 func (o *onboard) pairingHint() {
 	for _, j := range o.joins {
-		if j.after != "" {
-			fmt.Fprintln(o.Out, cli.Hinted(j.after))
+		for _, step := range j.After {
+			o.say(j.Title+": ", plain(step))
 		}
 	}
 	if len(o.joins) > 0 {
-		fmt.Fprintln(o.Out, cli.Hinted("Write to it there: it answers with a code. Then, beside the running gateway: parley pairing "+
-			"approve CODE --as owner"))
+		o.say("", cli.Hinted("Approve the code beside the running gateway: parley pairing approve CODE --as owner"))
 	}
 }
 

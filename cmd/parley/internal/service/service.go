@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,27 @@ func Command(a *cli.App) *cobra.Command {
 	}
 	group.AddCommand(install, uninstall, a.JSONFlag(status))
 	return group
+}
+
+// Usable says whether systemd's user manager runs here, so that a service of the user's can be installed.
+func Usable(ctx context.Context) bool {
+	if runtime.GOOS != "linux" {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, "systemctl", "--user", "is-system-running").Output() // its code says only what its word says
+	return slices.Contains([]string{"running", "degraded", "starting"}, strings.TrimSpace(string(out)))
+}
+
+// Install writes the unit for the configuration that the program was started with, and starts it.
+func Install(ctx context.Context, a *cli.App) error {
+	return (&service{App: a, name: "parley", now: true}).install(ctx)
+}
+
+// Uninstall stops the service and removes its unit.
+func Uninstall(ctx context.Context, a *cli.App) error {
+	return (&service{App: a, name: "parley"}).uninstall(ctx)
 }
 
 type service struct {
