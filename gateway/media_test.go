@@ -162,7 +162,7 @@ func fileOfAProgram(r *rig) {
 	whole := *r // what comes from inside has no room
 	whole.slot = nil
 	whole.stored("the turns", `SELECT state, count(*) FROM inputs WHERE coalesce(room_id, '') = '' GROUP BY state`, "answered|3")
-	b := strings.Join(r.bodies(), "\n")
+	b := strings.Join(whole.bodies(), "\n") // the first owner asks, who is another slot's
 	for _, want := range []string{"[attached file: inbox/a.csv, text/plain, 8 bytes]", "[attached file b.bin is missing: it could not be downloaded]", "[attached file c.bin is missing: it could not be downloaded]"} {
 		if !strings.Contains(b, want) {
 			r.t.Errorf("no model was told %q", want)

@@ -130,7 +130,7 @@ func (g *Gateway) handler(c *configs.Config, addr string) *api.Server {
 		},
 		Network: g.network, Systems: g.questions,
 		Writes: func() int { return g.config().Gateway.WritesPerSecond },
-		Owner:  func() workspace.Actor { return snapshot.Owner(g.config()) }})
+		Owner:  func() workspace.Actor { return snapshot.OwnerNow(g.config(), g.localActor(workspace.LocalOwner)) }})
 }
 
 // network is what serves a channel's own HTTP calls; nil where it takes none.

@@ -106,10 +106,12 @@ func Sentence(err error) (sentence string, ok bool) {
 type Role string
 
 const (
-	Owner  Role = "owner"
-	Member Role = "member"
-	Guest  Role = "guest"
-	Nobody Role = ""
+	Owner Role = "owner"
+	// LocalOwner is the person who owns this machine until the first owner is made, who takes over all that is theirs.
+	LocalOwner      = "local"
+	Member     Role = "member"
+	Guest      Role = "guest"
+	Nobody     Role = ""
 )
 
 // AtLeast says whether r reaches want.

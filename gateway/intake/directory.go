@@ -3,6 +3,7 @@
 package intake
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -39,13 +40,18 @@ func NewDirectory(s DirectoryStore, moves *transport.Moves) *Directory {
 	return &Directory{store: s, people: people{store: s, known: map[account]workspace.Person{}}, places: places{store: s}, moves: moves}
 }
 
-// ForgetPeople makes the next message read the record: after a pairing, a link, a new configuration.
-func (d *Directory) ForgetPeople() { d.people.forget() }
+// ForgetPeople makes the next message read the record: after a pairing, a link, a new configuration. Rooms of pages may be
+// another person's since.
+func (d *Directory) ForgetPeople() {
+	d.people.forget()
+	d.places.forget()
+}
 
-// Local is a person who came by a sign-in or a token, with the role that they have now; nobody, when that is not known.
+// Local is a person who came by a sign-in or a token, with the role that they have now; nobody, when that is not known. In place
+// of local it is whom local has become.
 func (d *Directory) Local(id workspace.PersonID) (workspace.Actor, error) {
 	who, _, err := d.people.local(channels.UserID(id))
-	return workspace.Actor{Person: id, Role: who.Role, Name: who.Name}, err
+	return workspace.Actor{Person: cmp.Or(who.ID, id), Role: who.Role, Name: who.Name}, err
 }
 
 // sender is the person behind an event of a channel. known is false for a stranger.

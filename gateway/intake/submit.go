@@ -18,7 +18,12 @@ import (
 
 // Submit journals a message that already knows its session, such as one of the API, and returns after the commit. It takes the way
 // of every channel's, but has no room: it is answered in its transcript. Who it is from and where it goes is filled in.
-func (r *Receiver) Submit(ctx context.Context, who workspace.Actor, key workspace.Key, in channels.Inbound) (store.Accepted, error) {
+func (r *Receiver) Submit(ctx context.Context, who workspace.Actor, key workspace.Key, in channels.Inbound) (_ store.Accepted, err error) {
+	if who.Person == workspace.LocalOwner { // who may have become somebody else
+		if who, err = r.Directory.Local(who.Person); err != nil {
+			return store.Accepted{}, err
+		}
+	}
 	in.Kind, in.From = channels.KindMessage, channels.Sender{User: channels.UserID(who.Person), Name: who.Name}
 	in.To = channels.Address{Network: r.inside.Network, Account: channels.AccountID(who.Person), Kind: channels.DM,
 		Peer: channels.PeerID(key.String())}

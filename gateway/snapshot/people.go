@@ -8,32 +8,29 @@ import (
 	"parley/workspace"
 )
 
-// LocalOwner is the owner at this machine where the configuration does not name one owner.
-const LocalOwner = "local"
-
-// Owner is the person for whom the gateway's token speaks: the one configured owner, else person local.
+// Owner is the person for whom the gateway's token speaks, as far as the configuration says: the first owner that it names, else
+// person local, who may have become somebody else since (store.Store.SyncPeople).
 func Owner(c *configs.Config) workspace.Actor {
-	local := workspace.Actor{Person: LocalOwner, Role: workspace.Owner, Name: LocalOwner}
-	who, n := local, 0
 	for _, p := range c.People {
 		if p.Role == string(workspace.Owner) {
-			n++
-			who = workspace.Actor{Person: workspace.PersonID(p.ID), Role: workspace.Owner, Name: p.Name}
+			return workspace.Actor{Person: workspace.PersonID(p.ID), Role: workspace.Owner, Name: p.Name}
 		}
 	}
-	if n != 1 {
-		return local
-	}
-	return who
+	return workspace.Actor{Person: workspace.LocalOwner, Role: workspace.Owner, Name: workspace.LocalOwner}
 }
 
-// People are the configured people, and person local if nobody owns this machine.
+// OwnerNow is for whom it speaks, by whom local is now.
+func OwnerNow(c *configs.Config, local workspace.Actor) workspace.Actor {
+	if local.Role == workspace.Owner {
+		return local
+	}
+	return Owner(c) // it names a person local, who is no owner
+}
+
+// People are the configured people, in the order of the file.
 func People(c *configs.Config) (list []workspace.Person) {
 	for _, p := range c.People {
 		list = append(list, workspace.Person{ID: workspace.PersonID(p.ID), Role: workspace.Role(p.Role), Name: p.Name, TZ: p.TZ})
-	}
-	if o := Owner(c); o.Person == LocalOwner {
-		list = append(list, workspace.Person{ID: o.Person, Role: o.Role, Name: o.Name})
 	}
 	return list
 }

@@ -1,13 +1,15 @@
-// Linking: two network users become one person.
+// Linking: two network users become one person, and person local the first owner.
 
 package store
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"parley/channels"
 	"parley/workspace"
+	"parley/workspace/store/engine"
 )
 
 // AskLink issues a code by which somebody else may be joined with a person. It replaces an earlier one of theirs.
@@ -185,4 +187,137 @@ func (t *tx) approveJoined(acc *workspace.Account, role workspace.Role) (joined 
 		_, err = t.Exec(`UPDATE people SET role = ? WHERE id = ? AND configured = 0`, string(role), string(p.id))
 	}
 	return true, err
+}
+
+// settleLocal has person local own this machine while nobody else does. The first owner who is made takes over all that is local's, and
+// local is them from then on; of several the one whom the configuration names first, else who is known for the longest. named
+// are those whom it names, in its order; nil: they are as they were.
+func (t *tx) settleLocal(named []workspace.Person) error {
+	for _, p := range named {
+		if p.ID == workspace.LocalOwner { // a person like others
+			return nil
+		}
+	}
+	heir, known, err := t.heir(named)
+	if err != nil {
+		return err
+	}
+	if heir == "" {
+		_, err := t.Exec(`INSERT INTO people (id, role, name, created, configured) VALUES (?, 'owner', ?, ?, 1)
+			ON CONFLICT (id) DO UPDATE SET role = 'owner', name = excluded.name, configured = 1, joined = ''`,
+			workspace.LocalOwner, workspace.LocalOwner, t.Now)
+		return err
+	}
+	n, err := t.Exec(`INSERT INTO people (id, role, name, created, configured, joined) VALUES (?, 'guest', ?, ?, 0, ?)
+		ON CONFLICT (id) DO UPDATE SET role = 'guest', configured = 0, joined = excluded.joined WHERE people.joined <> excluded.joined`,
+		workspace.LocalOwner, workspace.LocalOwner, t.Now, string(heir))
+	if err != nil || n == 0 || !known { // it is so, or local never was
+		return err
+	}
+	if err := t.takeOver(heir); err != nil {
+		return err
+	}
+	return t.audit(workspace.AuditRow{Kind: workspace.AuditPeopleLinked, Via: "gateway",
+		What: map[string]any{"into": string(heir), "from": workspace.LocalOwner}})
+}
+
+// heir is who local is, or is to be, and whether there ever was a local; empty: themselves.
+func (t *tx) heir(named []workspace.Person) (id workspace.PersonID, known bool, err error) {
+	now, err := t.party(workspace.LocalOwner)
+	if err != nil && !errors.Is(err, workspace.ErrNotFound) {
+		return "", false, err
+	}
+	known = err == nil
+	if known && now.id != workspace.LocalOwner && now.role == workspace.Owner {
+		return now.id, known, nil
+	}
+	for _, p := range named {
+		if p.Role == workspace.Owner {
+			return p.ID, known, nil
+		}
+	}
+	err = t.Row(`SELECT id FROM people WHERE role = 'owner' AND joined = '' AND id <> ? ORDER BY configured DESC, created, id LIMIT 1`,
+		[]any{workspace.LocalOwner}, &id)
+	if errors.Is(err, workspace.ErrNotFound) {
+		err = nil
+	}
+	return id, known, err
+}
+
+// takeOver makes all that is local's somebody else's: what was said and asked for, grants, files that were sent here, answers to
+// keys, linked accounts, and the rooms of pages. Sessions and folders are named by agents: owners share them.
+func (t *tx) takeOver(heir workspace.PersonID) error {
+	for table, owner := range map[string]string{"inputs": "person_id", "runs": "requester", "approvals": "requester"} {
+		if err := t.give(table, owner, heir); err != nil {
+			return err
+		}
+	}
+	for _, q := range []string{
+		`UPDATE uploads SET person_id = ? WHERE person_id = ? AND ref NOT IN (SELECT ref FROM uploads WHERE person_id = ?)`,
+		`UPDATE answers SET person_id = ? WHERE person_id = ? AND key NOT IN (SELECT key FROM answers WHERE person_id = ?)`,
+		`UPDATE rooms SET account = ? WHERE account = ? AND peer NOT IN (SELECT peer FROM rooms WHERE account = ?)`,
+		`UPDATE accounts SET person_id = ? WHERE person_id = ? AND person_id <> ?`,
+	} {
+		if _, err := t.Exec(q, string(heir), workspace.LocalOwner, string(heir)); err != nil {
+			return err
+		}
+	}
+	_, err := t.Exec(`DELETE FROM links WHERE person_id = ?`, workspace.LocalOwner)
+	t.s.cache.reset() // rooms have other addresses
+	return err
+}
+
+// give makes the sealed rows of a table that are local's another's, and seals them again. Pieces bound what is held in memory.
+func (t *tx) give(table, owner string, heir workspace.PersonID) error {
+	columns := map[string]string{"inputs": sealedInput, "runs": sealedRun, "approvals": sealedApproval}[table]
+	names := strings.Fields(strings.ReplaceAll(columns, ",", " "))
+	from := any("")
+	if table == "inputs" {
+		from = int64(0)
+	}
+	q := `SELECT ` + columns + ` FROM ` + table + ` WHERE ` + names[0] + ` > ? AND ` + owner + ` = ? ORDER BY ` + names[0] + ` LIMIT 500`
+	for {
+		var rows [][]any
+		err := t.Rows(q, []any{from, workspace.LocalOwner}, func(scan func(...any) error) error {
+			row, into := make([]any, len(names)), make([]any, len(names))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			rows = append(rows, row)
+			return scan(into...)
+		})
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for _, row := range rows {
+			from = row[0]
+			if err := t.giveRow(table, owner, names, row, heir); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// giveRow does it with one. Of the gateway's own networks an account is a person too.
+func (t *tx) giveRow(table, owner string, names []string, row []any, heir workspace.PersonID) error {
+	set, args := ``, []any{}
+	for i, name := range names {
+		if name == "account" && row[i] == workspace.LocalOwner { // source, account, key: a page may have sent the same as both
+			var twin int64
+			const q = `SELECT seq FROM inputs WHERE source = ? AND account = ? AND key = ?`
+			err := t.Row(q, []any{row[i-1], string(heir), row[i+1]}, &twin)
+			if err == nil {
+				continue
+			}
+			if !errors.Is(err, workspace.ErrNotFound) {
+				return err
+			}
+		}
+		if row[i] == workspace.LocalOwner && (name == owner || name == "account") {
+			row[i] = string(heir)
+			set, args = set+name+` = ?, `, append(args, row[i])
+		}
+	}
+	args = append(args, engine.Seal(row...), row[0])
+	return t.One("give a row of "+table, `UPDATE `+table+` SET `+set+`seal = ? WHERE `+names[0]+` = ?`, args...)
 }

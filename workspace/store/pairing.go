@@ -50,6 +50,11 @@ func (s *Store) DecidePairing(p workspace.Pairing, role workspace.Role, notice *
 			if err := t.approve(&acc, p.Name, role); err != nil {
 				return err
 			}
+			if role == workspace.Owner { // it may be the first
+				if err := t.settleLocal(nil); err != nil {
+					return err
+				}
+			}
 		}
 		if err := t.audit(audit...); err != nil {
 			return err

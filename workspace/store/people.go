@@ -28,8 +28,8 @@ func (t *tx) guest(a *workspace.Account) (workspace.PersonID, error) {
 	return a.Person, err
 }
 
-// SyncPeople makes the configured people what the configuration says. A person it no longer names keeps the row as a
-// guest. The audit rows are committed with it.
+// SyncPeople makes the configured people what the configuration says, in its order. A person it no longer names keeps the row as a
+// guest. Where nobody owns this machine, person local does. The audit rows are committed with it.
 func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRow) error {
 	return s.do("sync people", func(t *tx) error {
 		if _, err := t.Exec(`UPDATE people SET role = 'guest', configured = 0 WHERE configured = 1`); err != nil {
@@ -41,6 +41,9 @@ func (s *Store) SyncPeople(people []workspace.Person, audit ...workspace.AuditRo
 				string(p.ID), string(p.Role), p.Name, p.TZ, t.Now); err != nil {
 				return fmt.Errorf("person %s: %w", p.ID, err)
 			}
+		}
+		if err := t.settleLocal(people); err != nil {
+			return fmt.Errorf("person %s: %w", workspace.LocalOwner, err)
 		}
 		return t.audit(audit...)
 	})
@@ -76,10 +79,19 @@ func (s *Store) Person(network channels.Network, account channels.AccountID, use
 	return p, err
 }
 
-// PersonByID reads one person.
+// PersonByID reads one person; in place of local whom local has become. Of people who were joined otherwise the rights stay apart.
 func (s *Store) PersonByID(id workspace.PersonID) (p workspace.Person, err error) {
-	err = s.db.One(`SELECT id, role, name, tz FROM people WHERE id = ?`, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ)
-	return p, err
+	local := id == workspace.LocalOwner
+	for range 100 { // as of party
+		var joined workspace.PersonID
+		const q = `SELECT id, role, name, tz, joined FROM people WHERE id = ?`
+		err = s.db.One(q, []any{string(id)}, &p.ID, &p.Role, &p.Name, &p.TZ, &joined)
+		if err != nil || !local || joined == "" {
+			return p, err
+		}
+		id = joined
+	}
+	return p, workspace.ErrConflict
 }
 
 // People lists all people with their accounts.

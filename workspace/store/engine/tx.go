@@ -162,6 +162,9 @@ func assign(dest any, v driver.Value) error {
 			*d = n
 			return nil
 		}
+	case *any:
+		*d = v
+		return nil
 	}
 	to := reflect.ValueOf(dest).Elem()
 	switch x := v.(type) {
