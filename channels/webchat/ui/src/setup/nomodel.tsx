@@ -1,5 +1,6 @@
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import type { Applied } from '../api/types'
+import { who } from '../store/app'
 import { Button } from '../ui/button'
 import { Done } from './apply'
 import { ModelForm } from './model'
@@ -7,6 +8,11 @@ import { ModelForm } from './model'
 // NoModel is the first page where no model is set up: it says so, and takes one.
 export function NoModel({ onSaved }: { onSaved: (name: string, applied: Applied) => void }) {
   const [open, set] = useState(false)
+  useEffect(() => { // the gateway goes on looking for a server of models on its machine
+    if (open) return
+    const timer = setInterval(() => { void who() }, 15_000)
+    return () => { clearInterval(timer) }
+  }, [open])
   return (
     <>
       <h2>{open ? 'Add a model' : 'No model is set up yet'}</h2>
