@@ -38,7 +38,7 @@ cmd/parley/internal/markdown -> cmd/parley/internal/cli channels/markup workspac
 cmd/parley/internal/chat  -> cmd/parley/internal/cli cmd/parley/internal/markdown cmd/parley/internal/printer gateway gateway/client gateway/control gateway/control/* gateway/spec workspace
 cmd/parley/internal/daemon -> cmd/parley/internal/cli gateway configs configs/* channels/all
 cmd/parley/internal/service -> cmd/parley/internal/cli configs
-cmd/parley/internal/onboard -> agentloop/llm/provider gateway/snapshot gateway/control/operator channels cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/service cmd/parley/internal/daemon gateway gateway/client configs channels/all
+cmd/parley/internal/onboard -> configs/edit agentloop/llm/provider gateway/snapshot gateway/control/operator channels cmd/parley/internal/chat cmd/parley/internal/cli cmd/parley/internal/service cmd/parley/internal/daemon gateway gateway/client configs channels/all
 cmd/parley/internal/walktest -> channels channels/*/* workspace workspace/store
 cmd/*                     -> gateway gateway/client gateway/control gateway/control/* gateway/spec configs channels/all tools/sandbox workspace/disk
 gateway/client            ->

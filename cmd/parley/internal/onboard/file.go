@@ -71,9 +71,20 @@ func (o *onboard) text(now time.Time) string {
 	return b.String()
 }
 
+// whole is the text that is written: a new one, or the one that is there with the answers in it.
+func (o *onboard) whole(now time.Time) (string, error) {
+	if o.had != nil {
+		return o.added()
+	}
+	return o.text(now), nil
+}
+
 // write puts the files into place: readable by their owner only, a copy of what they replace beside them.
 func (o *onboard) write(now time.Time) error {
-	text := o.text(now)
+	text, err := o.whole(now)
+	if err != nil {
+		return err
+	}
 	dir := filepath.Dir(o.file)
 	stamp := now.Format("20060102-150405")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -103,6 +114,9 @@ func (o *onboard) write(now time.Time) error {
 	opt.Path = o.file
 	if _, err := configs.Parse([]byte(text), opt); err != nil {
 		return fmt.Errorf("what would be written is not a good configuration: %w", err)
+	}
+	if now, err := os.ReadFile(o.file); o.had != nil && (err != nil || string(now) != string(o.had.text)) {
+		return fmt.Errorf("%s has changed meanwhile; begin again", o.file)
 	}
 	kept, err := replaceFile(o.file, text, stamp)
 	if err != nil {

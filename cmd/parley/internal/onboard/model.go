@@ -114,8 +114,26 @@ func (o *onboard) askProvider(local []answering) (string, error) {
 	if best == "" {
 		best = list[0].ID
 	}
-	list = append(list, cli.Choice{ID: "offline", Label: "none for now: a built-in responder, to look around"})
+	none := "none for now: a built-in responder, to look around"
+	if o.had != nil && len(o.had.conf.Models) > 0 {
+		none, best = "keep the models that are there", "offline"
+	}
+	list = append(list, cli.Choice{ID: "offline", Label: none})
 	return o.ask.One("\nWhich model should answer?", list, best)
+}
+
+// chooseAgent asks whether the default agent answers with the model that is added.
+func (o *onboard) chooseAgent() (err error) {
+	o.switches = true
+	if o.had == nil || o.ask == nil || o.model.API == "offline" {
+		return nil
+	}
+	for _, a := range o.had.conf.Agents {
+		if a.Default {
+			o.switches, err = o.ask.Yes(fmt.Sprintf("Shall agent %s answer with %s from now on?", a.ID, o.model.Name), true)
+		}
+	}
+	return err
 }
 
 // useProvider asks for address, key and model, as far as they are not known.

@@ -68,8 +68,11 @@ func (o *onboard) chooseNetworks(ctx context.Context) error {
 		}
 		for _, k := range o.kinds {
 			label := k.Title
-			if o.joinedAt(k.Type) >= 0 {
-				label += " (connected as " + k.Name + ")"
+			switch i := o.joinedAt(k.Type); {
+			case i >= 0:
+				label += " (connected as " + o.joins[i].Name + ")"
+			case o.had.channel(k.Name, k.Type):
+				label += " (there as " + k.Name + ": new credentials for it)"
 			}
 			choices = append(choices, cli.Choice{ID: k.Type, Label: label})
 		}
@@ -90,6 +93,7 @@ func (o *onboard) joinedAt(kind string) int {
 
 // take has a network connected, in place of what was given for it before.
 func (o *onboard) take(j joined) {
+	j.Name = o.had.free(j.Name, j.Type)
 	if i := o.joinedAt(j.Type); i >= 0 {
 		o.joins[i] = j
 		return

@@ -31,16 +31,19 @@ type onboard struct {
 	try *gateway.SetupProbe
 
 	provider, baseURL, modelName, keyFile string
-	replace, untested, noChat             bool
+	add, replace, untested, noChat        bool
 	personName, personZone                string
 	given                                 map[string]*string // files of credentials, by flag
 	linked                                map[string]*bool   // networks that are linked by a code, by type
 
-	kinds  []operator.Kind // networks that there are
-	file   string          // of the configuration
-	model  configs.Model
-	person person
-	joins  []joined // networks to be connected
+	kinds []operator.Kind // networks that there are
+	file  string          // of the configuration
+	had   *existing       // what is added to; nil: a new one is written
+	// switches says that the default agent answers with the model from now on.
+	switches bool
+	model    configs.Model
+	person   person
+	joins    []joined // networks to be connected
 }
 
 func Command(a *cli.App) *cobra.Command {
@@ -60,6 +63,7 @@ func Command(a *cli.App) *cobra.Command {
 	f.StringVar(&o.personName, "name", "", "your `name`: the configuration names you as its owner")
 	f.StringVar(&o.personZone, "tz", "", "your time `zone`, such as Europe/Berlin; without it that of this machine")
 	o.networkFlags(f)
+	f.BoolVar(&o.add, "add", false, "add to a configuration that is there; a copy is kept")
 	f.BoolVar(&o.replace, "replace", false, "replace a configuration that is there; a copy is kept")
 	f.BoolVar(&o.untested, "no-test", false, "write it without trying the model and the accounts")
 	f.BoolVar(&o.noChat, "no-chat", false, "end when the configuration is written")
@@ -82,7 +86,7 @@ func (o *onboard) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer o.try.Close()
-	if err := o.mayReplace(); err != nil {
+	if err := o.meet(); err != nil {
 		return err
 	}
 	for {
@@ -96,6 +100,9 @@ func (o *onboard) run(ctx context.Context) (err error) {
 		if !again {
 			break
 		}
+	}
+	if err := o.chooseAgent(); err != nil {
+		return err
 	}
 	if err := o.choosePerson(); err != nil {
 		return err
@@ -120,26 +127,6 @@ func (o *onboard) place() (string, error) {
 		return "", fmt.Errorf("find the place of the configuration: %w", err)
 	}
 	return path, nil
-}
-
-// mayReplace asks before a file that is there is replaced.
-func (o *onboard) mayReplace() error {
-	_, err := os.Stat(o.file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil || o.replace {
-		return err
-	}
-	if o.ask == nil {
-		return cli.Misuse(fmt.Errorf("%s is there already; --replace replaces it and keeps a copy", o.file))
-	}
-	fmt.Fprintf(o.Out, "%s is there already.\n", o.file)
-	ok, err := o.ask.Yes("Replace it? A copy is kept beside it.", false)
-	if err == nil && !ok {
-		err = cli.ErrAborted
-	}
-	return err
 }
 
 // tryModel asks the model for a sentence, and says whether to choose again.

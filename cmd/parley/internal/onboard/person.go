@@ -20,6 +20,9 @@ type person struct{ id, name, zone string }
 // owner of this machine as local.
 func (o *onboard) choosePerson() (err error) {
 	p := person{name: strings.TrimSpace(o.personName), zone: o.personZone}
+	if p.name == "" && o.had.owner() {
+		return nil
+	}
 	if o.ask != nil && p.name == "" {
 		fmt.Fprintln(o.Out)
 		if p.name, err = o.ask.Text("Your name, as agents shall call you", userName()); err != nil {
