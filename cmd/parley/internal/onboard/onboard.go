@@ -24,18 +24,22 @@ import (
 	"parley/gateway/snapshot"
 )
 
+// flags are what the command line said.
+type flags struct {
+	provider, baseURL, modelName, keyFile string
+	add, replace, untested, noChat        bool
+	personName, personZone                string
+	given                                 map[string]*string // files of credentials, by flag
+	linked                                map[string]*bool   // networks that are linked by a code, by type
+}
+
 // onboard leads from nothing to the first answer.
 type onboard struct {
 	*cli.App
 	ask *cli.Asker // nil: nobody can be asked, the flags say all
 	try *gateway.SetupProbe
 
-	provider, baseURL, modelName, keyFile string
-	add, replace, untested, noChat        bool
-	personName, personZone                string
-	given                                 map[string]*string // files of credentials, by flag
-	linked                                map[string]*bool   // networks that are linked by a code, by type
-
+	flags
 	kinds []operator.Kind // networks that there are
 	file  string          // of the configuration
 	had   *existing       // what is added to; nil: a new one is written
