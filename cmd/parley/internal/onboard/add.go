@@ -140,7 +140,7 @@ func (o *onboard) changes() (list []edit.Change, err error) {
 func (o *onboard) changeModel(set func(path string, value any)) {
 	m, at := o.model, "models["+o.model.Name+"]"
 	if !slices.ContainsFunc(o.had.conf.Models, func(c configs.Model) bool { return c.Name == m.Name }) {
-		set(at, ordered("name", m.Name, "api", m.API))
+		set(at, ordered("name", m.Name))
 	}
 	set(at+".api", m.API)
 	set(at+".base_url", literal(m.BaseURL))

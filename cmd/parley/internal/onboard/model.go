@@ -29,6 +29,9 @@ type answering struct {
 	models []provider.Model
 }
 
+// errAgain says that a person chose to begin the choice of a model again.
+var errAgain = errors.New("choose again")
+
 // chooseModel fills the model, by questions or flags.
 func (o *onboard) chooseModel(ctx context.Context) error {
 	local := o.localServers(ctx)
@@ -157,8 +160,14 @@ func (o *onboard) useProvider(ctx context.Context, p provider.Provider) error {
 	}
 	if got.Trouble == nil {
 		base = got.Target.BaseURL
-	} else if o.ask != nil && got.Trouble.Code != provider.NotFound {
-		o.say("", cli.Visible(got.Trouble.Sentence))
+	} else if o.ask != nil && got.Trouble.Code != provider.NotFound { // not every server has a list
+		again, err := o.chooseAgain(got.Trouble)
+		if err == nil && again {
+			err = errAgain
+		}
+		if err != nil {
+			return err
+		}
 	}
 	m := configs.Model{Name: p.Model, API: p.API, BaseURL: base, ContextWindow: p.Window, MaxOutputTokens: usualOutput}
 	if m.Model, err = o.pick(got); err != nil {

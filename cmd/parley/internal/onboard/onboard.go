@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/agentloop/llm/provider"
 	"parley/channels/all"
 	"parley/cmd/parley/internal/chat"
 	"parley/cmd/parley/internal/cli"
@@ -94,7 +95,9 @@ func (o *onboard) run(ctx context.Context) (err error) {
 		return err
 	}
 	for {
-		if err := o.chooseModel(ctx); err != nil {
+		if err := o.chooseModel(ctx); errors.Is(err, errAgain) {
+			continue
+		} else if err != nil {
 			return err
 		}
 		again, err := o.tryModel(ctx)
@@ -153,7 +156,12 @@ func (o *onboard) tryModel(ctx context.Context) (again bool, err error) {
 	if o.ask == nil {
 		return false, fmt.Errorf("%s (--no-test writes it all the same)", got.Trouble.Sentence)
 	}
-	fmt.Fprintf(o.Out, "%s %s\n", cli.Paint(o.Out, cli.Red, "That did not work:"), cli.Visible(got.Trouble.Sentence))
+	return o.chooseAgain(got.Trouble)
+}
+
+// chooseAgain tells of a trouble, and asks whether to choose again or to go on all the same.
+func (o *onboard) chooseAgain(t *provider.Trouble) (again bool, err error) {
+	o.say("", cli.Paint(o.Out, cli.Red, "That did not work:")+" "+cli.Visible(t.Sentence))
 	next, err := o.ask.One("What now?",
 		[]cli.Choice{{ID: "again", Label: "choose again"}, {ID: "keep", Label: "keep it as it is; it may work later"},
 			{ID: "end", Label: "end without a change"}}, "again")
