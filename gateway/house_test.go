@@ -60,7 +60,7 @@ gateway/turn              -> gateway/approval gateway/attachment gateway/bus gat
 gateway/grant             -> workspace
 gateway/approval          -> gateway/bus gateway/delivery gateway/grant gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
 gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
-gateway/setup             -> gateway/transport workspace workspace/store channels configs configs/*
+gateway/setup             -> agentloop/llm/provider gateway/transport workspace workspace/store channels configs configs/*
 gateway/control/all       -> gateway/control gateway/control/*
 gateway/control/config    -> gateway/control gateway/rights gateway/setup workspace channels configs configs/*
 gateway/control/controltest -> gateway/setup configs/source gateway/control gateway/control/* gateway/logbook gateway/rights gateway/snapshot gateway/transport gateway/turn agentloop agentloop/lane agentloop/llm routes tools workspace workspace/store channels configs

@@ -22,6 +22,9 @@ import (
 	"parley/channels/all"
 	"parley/channels/telegram/telegramtest"
 	"parley/gateway"
+	"parley/gateway/control"
+	"parley/gateway/control/config"
+	"parley/workspace"
 )
 
 // What comes of a configuration that is changed, on one daemon.
@@ -49,6 +52,7 @@ func TestR13_T21_Reload(t *testing.T) {
 		{"R13_T21_a bad one changes nothing", badConfigurationChangesNothing},
 		{"R13_a good one holds for the next message", func(r *rig) { goodConfigurationHolds(r, h) }},
 		{"R13_a refused one leaves all in force and is tried again", func(r *rig) { refusedReloadIsTriedAgain(r, &broken) }},
+		{"R13_a change that breaks a channel is undone", changeThatBreaksAChannelIsUndone},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			in := *r
@@ -88,6 +92,44 @@ func badConfigurationChangesNothing(r *rig) {
 	restored := r.log.Count("configuration restored")
 	r.write(good)
 	r.logged("configuration restored", restored+1)
+}
+
+// R13: a token that the network refuses is taken back, and said; the channel goes on with the former one. What is right stays.
+func changeThatBreaksAChannelIsUndone(r *rig) {
+	ana := r.person(41)
+	r.say(ana, 41, "before")
+	r.wait(ana, 1)
+	before, call, secrets := r.config(), operator(), filepath.Join(filepath.Dir(r.conf), "secrets")
+	change := func(token string) (config.Applied, error) {
+		in := config.ChangeIn{Secrets: []config.Secret{{Path: "channels[tg].token", Value: token}},
+			Changes: []config.Set{{Path: "replies.typing_after", Value: json.RawMessage(`"401ms"`)}}}
+		return config.Change.Call(r.t.Context(), r.g.Control().Config, call, in)
+	}
+	_, err := change("7:refused-refused-refused-refused-refuse")
+	var refusal *control.Refusal
+	said, _ := workspace.Sentence(err)
+	if !errors.As(err, &refusal) || refusal.Code != "change_undone" || !strings.Contains(said, "channel tg") || strings.Contains(said, "7:refused") {
+		r.t.Fatalf("%v: %q", err, said)
+	}
+	if left, err := os.ReadDir(secrets); r.config() != before || err != nil || len(left) > 0 {
+		r.t.Errorf("%d credentials are left (%v), the file is\n%s", len(left), err, r.config())
+	}
+	r.say(ana, 41, "after")
+	if got := texts(r.wait(ana, 2)); got[1] != "echo: after" {
+		r.t.Errorf("%q", got)
+	}
+	done, err := change(r.tg.Token())
+	if left, second := os.ReadDir(secrets); err != nil || second != nil || len(left) != 1 || strings.Contains(r.config(), r.tg.Token()) {
+		r.t.Fatalf("the right token: %+v, %v; %d credentials, %v", done, err, len(left), second)
+	}
+	r.say(ana, 41, "in the end")
+	if got := texts(r.wait(ana, 3)); got[2] != "echo: in the end" {
+		r.t.Errorf("%q", got)
+	}
+	rows := r.rows(`SELECT body FROM audit WHERE body LIKE '%config.changed%' OR body LIKE '%config.undone%' ORDER BY n`)
+	if all := strings.Join(rows, "\n"); len(rows) != 3 || !strings.Contains(all, "channels[tg].token") || strings.Contains(all, r.tg.Token()) || strings.Contains(all, "7:refused") {
+		r.t.Errorf("audited: %s", all)
+	}
 }
 
 // cutNth is strings.Cut at the n-th of what it looks for, counted from 1.

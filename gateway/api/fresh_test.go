@@ -17,6 +17,10 @@ func lastingActs(pairing string) map[string][3]string {
 		"a backup":           {"POST", "/v1/backup", "{}"},
 		"another code":       {"POST", "/v1/sign-in/codes", "{}"},
 		"a program's orders": {"POST", "/v1/folders/proj/accept", `{"path":".git"}`},
+		"a wider host list":  {"POST", "/v1/config/change", `{"changes":[{"path":"gateway.allowed_hosts","value":["evil.example"]}]}`},
+		"an owner by file":   {"POST", "/v1/config/change", `{"changes":[{"path":"people[eve]","value":{"id":"eve","role":"owner"}}]}`},
+		"a file's content":   {"POST", "/v1/config/change", `{"changes":[{"path":"models[m].model","value":"${file:data/token}"}]}`},
+		"a look at a file":   {"POST", "/v1/config/check", `{"text":"models: [{name: m, api: offline, model: \"${file:data/token}\"}]"}`},
 		"another owner":      {"POST", "/v1/pairings/" + pairing + "/approve", `{"as":"owner"}`},
 	}
 }

@@ -2,17 +2,15 @@ package setup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"parley/agentloop/llm/provider"
 	"parley/channels"
 	"parley/configs"
 	"parley/gateway/transport"
@@ -89,66 +87,28 @@ func (h Parts) channel(name string) State {
 	return State{Settled: true, Why: why} // it waits for a person, or hears nothing
 }
 
-// modelWithin bounds a look at a model: its server is only asked what it has.
+// modelWithin bounds a look at a model: its server is only asked what it has, which costs nothing there.
 const modelWithin = 3 * time.Second
 
-// model asks a model's server for its list with the key that is configured. It costs nothing there.
+// model asks a model's server for its list with the key that is configured, and for the model where the list lacks it.
 func (h Parts) model(ctx context.Context, m configs.Model) State {
 	if m.API == "offline" {
 		return State{Fine: true, Settled: true}
 	}
 	ctx, cancel := context.WithTimeout(ctx, modelWithin)
 	defer cancel()
-	status, body, err := h.ask(ctx, m, "/models")
+	t := provider.Target{Provider: provider.Of(m.API, m.BaseURL), API: m.API, BaseURL: m.BaseURL, Key: m.APIKey.Reveal(), Exact: true}
+	list, _, err := provider.List(ctx, h.HTTP, t)
+	var trouble *provider.Trouble
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return State{Settled: true, Why: "its server does not answer in time"}
+	case errors.As(err, &trouble):
+		refused := []provider.Code{provider.KeyRefused, provider.KeyMissing, provider.NotFound}
+		return State{Failed: slices.Contains(refused, trouble.Code), Settled: true, Why: strings.TrimSuffix(trouble.Sentence, ".")}
 	case err != nil:
-		return State{Settled: true, Why: "its server is not reached"}
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return State{Failed: true, Settled: true, Why: fmt.Sprintf("its server refuses the key (%d)", status)}
-	case status == http.StatusNotFound:
-		return State{Failed: true, Settled: true, Why: "its server has nothing at this address (404)"}
-	case status != http.StatusOK:
-		return State{Settled: true, Why: fmt.Sprintf("its server answers %d", status)}
-	}
-	var list struct {
-		Data []struct{ ID string }
-	}
-	if json.Unmarshal(body, &list) != nil {
-		return State{Settled: true, Why: "its server is something else than a model server"}
-	}
-	if slices.ContainsFunc(list.Data, func(one struct{ ID string }) bool { return one.ID == m.Model }) {
-		return State{Fine: true, Settled: true}
-	}
-	if status, _, err = h.ask(ctx, m, "/models/"+url.PathEscape(m.Model)); err == nil && status == http.StatusNotFound {
+		return State{Settled: true, Why: err.Error()}
+	case slices.ContainsFunc(list, func(one provider.Model) bool { return one.ID == m.Model }):
+	case provider.Lacks(ctx, h.HTTP, t, m.Model):
 		return State{Failed: true, Settled: true, Why: fmt.Sprintf("its server does not know the model %s (404)", m.Model)}
 	}
 	return State{Fine: true, Settled: true}
-}
-
-// ask sends a request to a model's server. No redirection is followed: the key would go along.
-func (h Parts) ask(ctx context.Context, m configs.Model, path string) (status int, body []byte, err error) {
-	if m.API == "anthropic" {
-		path = "/v1" + path
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.BaseURL+path, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	if key := m.APIKey.Reveal(); key != "" && m.API == "anthropic" {
-		req.Header.Set("X-Api-Key", key)
-		req.Header.Set("Anthropic-Version", "2023-06-01")
-	} else if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
-	}
-	client := *h.HTTP
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	res, err := client.Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer res.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(res.Body, 4<<20))
-	return res.StatusCode, body, err
 }

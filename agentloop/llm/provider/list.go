@@ -64,6 +64,19 @@ func List(ctx context.Context, h *http.Client, t Target) (models []Model, base s
 	return nil, base, first
 }
 
+// Lacks says that a server has no model of a name. Where it does not say, it has.
+func Lacks(ctx context.Context, h *http.Client, t Target, model string) bool {
+	u, err := wire.ParseBase(Clean(t.BaseURL), t.Key, "an http or https address")
+	if err != nil {
+		return false
+	}
+	if t.API == "anthropic" {
+		u.Path = strings.TrimSuffix(u.Path, "/v1") + "/v1"
+	}
+	_, trouble := t.get(ctx, h, u.JoinPath("models", model))
+	return trouble != nil && trouble.Status == http.StatusNotFound
+}
+
 // elsewhere says that another path of the same server may have what was looked for.
 func (t *Trouble) elsewhere() bool {
 	return t.Code == NotFound || t.Code == NotModels || t.Code == Redirects || t.Code == KeyRefused || t.Code == KeyMissing ||
