@@ -21,7 +21,7 @@ func chapters() []chapter {
 		{"begin", "Begin:", "onboard gateway chat send webchat doctor service"},
 		{"work", "Sessions and runs:", "session run stop approval files folder agent"},
 		{"people", "People and networks:", "channel pairing people route outbound"},
-		{"operate", "Look after it:", "status logs usage audit config backup restore"},
+		{"operate", "Look after it:", "status logs usage model audit config backup restore"},
 		{"more", "More:", "help version completion"},
 	}
 }
