@@ -70,6 +70,7 @@ func (p *pass) ask(ctx context.Context, tools []llm.Tool, extra ...string) (llm.
 		resp, err := p.model.Stream(ctx, req, p.see)
 		if err == nil {
 			p.recovered(resp.Model)
+			p.health.silent = llm.Asked{}
 			p.hideResponse(&resp)
 			if resp.Usage.DurationMS == 0 {
 				resp.Usage.DurationMS = p.Now().Sub(began).Milliseconds()
@@ -118,13 +119,16 @@ func (p *pass) request(tools []llm.Tool, extra []string) llm.Request {
 func (p *pass) fails(t workspace.Trouble) {
 	t.At, t.Said = p.Now(), p.Hide.Redact(t.Said)
 	p.turn.Trouble = &t
-	kind := fmt.Sprint(t.Kind, t.Status)
-	if p.warned[t.Model] != kind {
-		p.warned[t.Model] = kind
-		p.log().Warn("model fails", "model", t.Model, "kind", t.Kind, "status", t.Status, "said", t.Said, "failures", t.Failures, "wait", t.Wait.Round(time.Millisecond))
+	if kind := kindOfTrouble(t); p.health.warned[t.Model] != kind {
+		p.health.warned[t.Model] = kind
+		p.log().Warn("model fails", "model", t.Model, "provider", t.Provider, "kind", t.Kind, "status", t.Status, "said", t.Said,
+			"failures", t.Failures, "wait", t.Wait.Round(time.Millisecond))
 	}
 	p.rec.Trouble(&t)
 }
+
+// kindOfTrouble is what of a failure the log has one line for.
+func kindOfTrouble(t workspace.Trouble) string { return fmt.Sprint(t.Kind, t.Status) }
 
 // recovered takes in that a model has answered.
 func (p *pass) recovered(model string) {
@@ -133,7 +137,7 @@ func (p *pass) recovered(model string) {
 		p.turn.Trouble = nil
 		p.rec.Trouble(nil)
 	}
-	clear(p.warned)
+	clear(p.health.warned)
 }
 
 // tidy makes a response fit for the journal: call ids that are one of a kind in the run, arguments that are JSON.
@@ -183,11 +187,15 @@ func (p *pass) see(d llm.Delta) {
 	switch {
 	case d.Discard:
 		p.discard()
+	case d.Asks != nil:
+		p.health.silent = llm.Asked{Info: *d.Asks, Since: p.Now()}
+		p.event(Event{Type: EventAsk, Who: d.Asks.Who(), Model: d.Asks.Name, Since: p.health.silent.Since})
 	case d.Trouble != nil:
+		p.health.silent = llm.Asked{}
 		p.fails(*d.Trouble)
 		p.event(Event{Type: EventWait, Note: llm.Progress(*p.turn.Trouble), Trouble: p.turn.Trouble})
 	case d.Text != "":
-		s.thinking = false
+		s.thinking, p.health.silent = false, llm.Asked{}
 		if s.hide == nil {
 			s.hide = p.Hide.Stream()
 		}
@@ -195,10 +203,16 @@ func (p *pass) see(d llm.Delta) {
 		if !strings.HasPrefix(Silence, strings.TrimSpace(s.text.String())) {
 			p.flush()
 		}
-	case d.Reasoning != "" && !s.thinking:
-		s.thinking = true
+	case !s.thinking: // it reasons, or writes a call
+		s.thinking, p.health.silent = true, llm.Asked{}
 		p.event(Event{Type: EventThinking})
 	}
+}
+
+// health is how the turn's models do.
+type health struct {
+	warned map[string]string // of each that fails, what the log has of it
+	silent llm.Asked
 }
 
 func (p *pass) flush() {

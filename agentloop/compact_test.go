@@ -62,7 +62,7 @@ func TestAShortConversationIsNotSummedUp(t *testing.T) {
 	if _, err := (&Loop{Models: says(reply(text(" ")))}).Summarize(t.Context(), Turn{History: talked(5, 300)}, "", nil); !errors.Is(err, errEmpty) {
 		t.Errorf("an empty summary: %v", err)
 	}
-	if _, err := (&Loop{Models: says(&llm.Error{Kind: llm.Auth})}).Summarize(t.Context(), Turn{History: talked(5, 300)}, "", nil); Explain(err) != "I couldn't use the model, its key was refused: error from the model. Tell the owner." {
+	if _, err := (&Loop{Models: says(&llm.Error{Kind: llm.Auth})}).Summarize(t.Context(), Turn{History: talked(5, 300)}, "", nil); Explain(err) != "I couldn't use the model: the model refuses the key. Tell the owner." {
 		t.Errorf("a refused key: %v", err)
 	}
 }

@@ -122,33 +122,22 @@ func explain(err error) (reason, sentence string) {
 	case errors.Is(err, errNoModel):
 		return "model_unknown", "My model is not set up properly. Tell the owner."
 	}
-	why := llm.Problems(err)
-	var e *llm.Error
-	if errors.As(err, &e) && e.Failures > 1 {
-		why += fmt.Sprintf(" (%d tries)", e.Failures)
-	}
-	switch llm.Cause(err) {
-	case llm.Auth:
-		return "model_auth", "I couldn't use the model, its key was refused: " + why + ". Tell the owner."
-	case llm.Limited:
-		if e.After > 0 {
-			why += fmt.Sprintf(", and it asks to wait %s", e.After.Round(time.Second))
-		}
-		return "model_limited", "The model takes no more requests at the moment: " + why + ". Try again later."
-	case llm.Overload, llm.CoolDown, llm.NoneLeft, llm.TimedOut:
-		return "model_down", "I couldn't reach the model: " + why + ". Try again in a few minutes."
-	case llm.Rejected:
-		return "model_rejected", "The model refused the request: " + why + ". Tell the owner."
-	case llm.Cut:
-		return "model_cut", "I couldn't get an answer: " + why + ". Please try again."
-	case llm.Malformed:
-		return "model_malformed", "I couldn't get an answer: " + why + ". Please try again."
-	case llm.TooLong:
+	cause := llm.Cause(err)
+	switch reason, known := reasons[cause]; {
+	case known:
+		return reason, llm.Ending(err)
+	case cause == llm.TooLong:
 		return "model_too_long", "The model's answer was longer than it may be, and nothing of it could be kept. Try to ask for less at once."
-	case llm.Overflow:
+	case cause == llm.Overflow:
 		return "context_overflow", "This conversation has become too long for the model. Start afresh with /new."
 	}
 	return "internal", "Something went wrong inside the gateway."
+}
+
+// reasons are those of turns that a model failed, by what it failed with in the end.
+var reasons = map[llm.Kind]string{
+	llm.Auth: "model_auth", llm.Limited: "model_limited", llm.Overload: "model_down", llm.CoolDown: "model_down", llm.NoneLeft: "model_down",
+	llm.TimedOut: "model_down", llm.Rejected: "model_rejected", llm.Cut: "model_cut", llm.Malformed: "model_malformed",
 }
 
 // end is an outcome with one sentence for the chat, which names the run.
@@ -172,6 +161,9 @@ func (p *pass) timedOut(err error) Outcome {
 	why := p.waitedFor(err)
 	switch {
 	case why != "":
+	case p.health.silent.Lasted(p.Now()) >= time.Second:
+		why = llm.Silence(p.health.silent.Who(), p.health.silent.Lasted(p.Now()))
+		p.fails(p.health.silent.Trouble())
 	case llm.KindOf(err) == llm.Cancelled:
 		why = "the model had not finished its answer by then"
 	default:

@@ -113,17 +113,17 @@ func TestModelFailuresEndInOnePlainSentence(t *testing.T) {
 		err            error
 		reason, phrase string
 	}{
-		{&llm.Error{Kind: llm.Auth, Status: 401, Err: errors.New("sk-secret")}, "model_auth", "its key was refused"},
-		{&llm.Error{Kind: llm.NoneLeft, Err: &llm.Error{Kind: llm.Auth}}, "model_auth", "its key was refused"},
+		{&llm.Error{Kind: llm.Auth, Status: 401, Err: errors.New("sk-secret")}, "model_auth", "the model refuses the key"},
+		{&llm.Error{Kind: llm.NoneLeft, Err: &llm.Error{Kind: llm.Auth}}, "model_auth", "the model refuses the key"},
 		{&llm.Error{Kind: llm.NoneLeft}, "model_down", "couldn't reach"},
-		{&llm.Error{Kind: llm.Limited, Model: "m", Status: 429, After: time.Hour}, "model_limited", "error 429 from m, and it asks to wait 1h0m0s"},
-		{&llm.Error{Kind: llm.Overload, Model: "m", Status: 500, Said: "upstream exploded", Failures: 6}, "model_down", "error 500 from m: `upstream exploded` (6 tries)."},
+		{&llm.Error{Kind: llm.Limited, Model: "m", Status: 429, After: time.Hour}, "model_limited", "m takes no more requests for now (429), and it asks to wait 1h0m0s"},
+		{&llm.Error{Kind: llm.Overload, Model: "m", Status: 500, Said: "upstream exploded", Failures: 6}, "model_down", "couldn't reach the model: m answers 500: `upstream exploded` (6 tries)."},
 		{&llm.Error{Kind: llm.NoneLeft, Err: &llm.Error{Kind: llm.Overload, Model: "n", Said: "connection refused"}, Others: []*llm.Error{{Kind: llm.Overload, Model: "m", Status: 500, Said: "boom `@all`"}}},
-			"model_down", "n cannot be reached: `connection refused`; error 500 from m: `boom '@all'`"},
-		{&llm.Error{Kind: llm.Rejected, Model: "m", Status: 404, Said: "no model sk-***ab\nhere " + strings.Repeat("x", 500)}, "model_rejected", "error 404 from m: `no model [redacted] here xxx"},
+			"model_down", "n cannot be reached: `connection refused`; m answers 500: `boom '@all'`"},
+		{&llm.Error{Kind: llm.Rejected, Model: "m", Status: 404, Said: "no model sk-***ab\nhere " + strings.Repeat("x", 500)}, "model_rejected", "m does not know the model (404): `no model [redacted] here xxx"},
 		{&llm.Error{Kind: llm.CoolDown}, "model_down", "couldn't reach"},
 		{&llm.Error{Kind: llm.TimedOut, Err: context.DeadlineExceeded}, "model_down", "in time"},
-		{&llm.Error{Kind: llm.Rejected}, "model_rejected", "refused the request"},
+		{&llm.Error{Kind: llm.Rejected}, "model_rejected", "refuses the request"},
 		{&llm.Error{Kind: llm.Cut, Partial: "The"}, "model_cut", "broke off"},
 		{&llm.Error{Kind: llm.Malformed}, "model_malformed", "cannot be read"},
 		{errFiltered, "model_filtered", "withheld"},
@@ -327,8 +327,8 @@ func TestTimeoutOfATurnFreesItInABubble(t *testing.T) {
 func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[llm.Kind]string{
-		llm.Limited:  "I stopped after 1m0s: error 429 from m: `no more today`. Try again in a few minutes. (run bc9f2a)",
-		llm.Overload: "I stopped after 1m0s: error 529 from m: `no more today`. Try again in a few minutes. (run bc9f2a)",
+		llm.Limited:  "I stopped after 1m0s: m takes no more requests for now (429): `no more today`. Try again in a few minutes. (run bc9f2a)",
+		llm.Overload: "I stopped after 1m0s: m is overloaded (529): `no more today`. Try again in a few minutes. (run bc9f2a)",
 	} {
 		for _, fallback := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestTimedOutTurnNamesWhatItWaitedFor(t *testing.T) {
 					b.turn.Models = append(b.turn.Models, "n")
 				}
 				if fallback {
-					want = strings.Replace(want, "from m", "from n", 1)
+					want = strings.Replace(want, ": m ", ": n ", 1)
 				}
 				if out := b.run(ctx); out.State != workspace.RunTimeout || out.Text != want {
 					t.Errorf("%s, fallback %t: %s %q", kind, fallback, out.State, out.Text)

@@ -92,9 +92,9 @@ type pass struct {
 	unsaved []workspace.Step  // rows of refused calls that wait for those of their neighbours
 	steered []workspace.Entry // waiting for the end of the round
 	usage   workspace.Usage
-	warned  map[string]string // of each model, what it fails with
-	halved  bool              // history was left out since the model refused its length
-	held    bool              // a stop came before the last step: it was not stored
+	health  health
+	halved  bool // history was left out since the model refused its length
+	held    bool // a stop came before the last step: it was not stored
 }
 
 // Run implements Runner.
@@ -107,9 +107,13 @@ func (l *Loop) Run(ctx context.Context, t Turn, rec Recorder, emit Emit) error {
 		log = slog.New(slog.DiscardHandler)
 	}
 	p := &pass{
-		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(), warned: map[string]string{},
-		hold: &llm.Hold{Budget: l.Budget},
-		log:  sync.OnceValue(func() *slog.Logger { return log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent) }),
+		Loop: l, limits: l.Limits.orDefault(), turn: &t, rec: rec, emit: emit, ids: map[string]bool{}, breaker: newBreaker(),
+		health: health{warned: map[string]string{}},
+		hold:   &llm.Hold{Budget: l.Budget},
+		log:    sync.OnceValue(func() *slog.Logger { return log.With("run", t.Run, "session", t.SessionID, "agent", t.Agent) }),
+	}
+	if t.Trouble != nil { // an earlier try has told the log
+		p.health.warned[t.Trouble.Model] = kindOfTrouble(*t.Trouble)
 	}
 	defer p.hold.Release()
 	if t.MaxSteps <= 0 {

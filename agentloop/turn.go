@@ -19,7 +19,7 @@ import (
 var (
 	ErrStopped     = errors.New("stopped by a person")
 	ErrInterrupted = errors.New("interrupted by a newer message")
-	ErrRestart     = errors.New("begun again with a further message") // nothing was shown or done yet
+	ErrRestart     = errors.New("begun again") // with a further message, or since a person wants the model asked at once
 	ErrTimeout     = errors.New("turn timed out")
 	ErrShutdown    = errors.New("gateway is shutting down") // leave the run running: the next boot resumes it
 )
@@ -110,7 +110,10 @@ type Event struct {
 	Tool string
 	Call string
 	Err  string
-	Note string // of EventWait: why nothing happens: "error 500 from claude: `…`; next try in 4 s"
+	Note string // of EventWait: why nothing happens: "Anthropic answers 500: `…`; next try in 4 s"
+	// Who is, of an EventAsk, whom the model is asked of, and Model its name; Since is when.
+	Who, Model string
+	Since      time.Time
 	// Trouble is, of an EventWait, the failure of a model that is behind it; nil: something else is.
 	Trouble *workspace.Trouble
 }
@@ -126,6 +129,7 @@ const (
 	EventThinking   EventType = "thinking" // private reasoning goes on; no text
 	EventWait       EventType = "wait"
 	EventModelStart EventType = "model_start"
+	EventAsk        EventType = "ask" // a model is asked, and has not begun to answer
 )
 
 // Emit receives events from the turn's goroutine; it must not block.

@@ -30,18 +30,18 @@ func modelFailsForGood(r *rig) {
 	r.say(ana, 11, "do it")
 	r.logged(" model="+model+" ", 1)
 	r.stored("the run's trouble", `SELECT count(*) FROM runs WHERE state = 'running' AND trouble LIKE '%"status":500,"said":"upstream exploded, *now* for [redacted]"%'`, "1")
-	if v := r.newestRun(); v.Trouble.Model != model || v.Trouble.Status != 500 || v.Trouble.NextTry == nil || !strings.HasPrefix(v.Trouble.Sentence, "error 500 from "+model+": `upstream exploded, *now* for [redacted]`; next try in ") {
+	if v := r.newestRun(); v.Trouble.Model != model || v.Trouble.Status != 500 || v.Trouble.NextTry == nil || !strings.HasPrefix(v.Trouble.Sentence, model+" answers 500: `upstream exploded, *now* for [redacted]`; next try in ") {
 		r.t.Errorf("while it fails: %+v", v.Trouble)
 	}
 	r.say(ana, 11, "/status")
 	r.say(ana, 11, "/why")
 	got := texts(r.waitLong(ana, 3))
 	for _, text := range got[:2] {
-		if !strings.Contains(text, "error 500 from "+model+": upstream exploded, *now* for [redacted]") {
+		if !strings.Contains(text, model+" answers 500: upstream exploded, *now* for [redacted]") {
 			r.t.Errorf("asked meanwhile: %q", text)
 		}
 	}
-	if want := regexp.MustCompile(`^I couldn't reach the model: error 500 from ` + model + `: upstream exploded, \*now\* for \[redacted\] \(6 tries\)\. Try again in a few minutes\. \(run \w{6}\)$`); !want.MatchString(got[2]) {
+	if want := regexp.MustCompile(`^I couldn't reach the model: ` + model + ` answers 500: upstream exploded, \*now\* for \[redacted\] \(6 tries\)\. Try again in a few minutes\. \(run \w{6}\)$`); !want.MatchString(got[2]) {
 		r.t.Errorf("at the end: %q", got[2])
 	}
 	if took := time.Since(began); took > time.Minute || asked.Load() != 6 {
@@ -69,8 +69,10 @@ func failures(log, model string) (lines []string) {
 }
 
 type shownRun struct {
-	State, Reason, Error string
-	Trouble              struct {
+	ID, State, Reason, Error, Model string
+
+	Timeline []struct{ Type, Text string }
+	Trouble  struct {
 		Model, Sentence, Message string
 		Status, Failures         int
 		NextTry                  *time.Time `json:"next_try"`
@@ -103,7 +105,7 @@ func restartRenewsNothing(r *rig) {
 	r.stored("three failures", `SELECT count(*) FROM runs WHERE trouble LIKE '%"failures":3,%'`, "1")
 	was := r.rows(`SELECT deadline FROM runs`)
 	r.restart()
-	if got := r.waitLong(ana, 1)[0].Text; !strings.Contains(got, "error 500 from m"+r.n()) || !strings.Contains(got, "(6 tries)") || asked.Load() != 6 {
+	if got := r.waitLong(ana, 1)[0].Text; !strings.Contains(got, "m"+r.n()+" answers 500") || !strings.Contains(got, "(6 tries)") || asked.Load() != 6 {
 		r.t.Errorf("%q after %d calls", got, asked.Load())
 	}
 	if got := r.rows(`SELECT deadline FROM runs`); !slices.Equal(got, was) || got[0] == "0" {
@@ -132,7 +134,7 @@ func runThatIsOver(reply func(*rig) llmtest.Reply, want string) func(*rig) {
 			n = len(asked)
 		})
 		got := r.wait(ana, 1)[0].Text
-		if !strings.HasPrefix(got, "I stopped after ") || !strings.Contains(got, strings.ReplaceAll(want, "from m", "from m"+r.n())) {
+		if !strings.HasPrefix(got, "I stopped after ") || !strings.Contains(got, strings.NewReplacer("from m ", "from m"+r.n()+" ", "m answers", "m"+r.n()+" answers").Replace(want)) {
 			r.t.Errorf("said %q, want %q", got, want)
 		}
 		if state, reason := r.run(got); state != "timeout" || reason != "timeout" || len(asked) != n {
@@ -164,5 +166,66 @@ func statedWaitIsShown(r *rig) {
 	}
 	if got := r.rows(`SELECT trouble FROM runs`); !slices.Equal(got, []string{""}) {
 		r.t.Errorf("of a model that answered there is left %q", got)
+	}
+}
+
+// While a turn waits for its model, /retry asks that at once and /model another one, ahead of the wait and also after a restart; a
+// turn that a model has failed is asked again once, by who asked.
+func anotherModelTakesOver(r *rig) {
+	asked := make(chan string, 20)
+	refuses := llmtest.TooMany("300")
+	var key atomic.Bool
+	r.answers(func(q *llmtest.Request) llmtest.Reply {
+		model := q.Chat().Model
+		asked <- model
+		switch {
+		case model == "test-b"+r.n():
+			return llmtest.Echo(q)
+		case key.Load():
+			return llmtest.Unauthorized()
+		}
+		return refuses
+	})
+	wants := func(what, model string) {
+		r.t.Helper()
+		if got := receive(r.t, asked, what); got != "test-"+model+r.n() {
+			r.t.Errorf("%s: asked %s", what, got)
+		}
+	}
+	ana := r.person(11)
+	said := func(text string) {
+		r.t.Helper()
+		r.until(text, func(v telegramtest.View) bool {
+			return slices.ContainsFunc(v.Sent(ana.ID), func(m telegramtest.Message) bool { return strings.Contains(m.Text, text) })
+		})
+	}
+	r.say(ana, 11, "do it")
+	wants("the first try", "m")
+	r.stored("the wait", `SELECT count(*) FROM runs WHERE state = 'running' AND trouble LIKE '%"stated":true%'`, "1")
+	r.say(ana, 11, "/retry")
+	wants("the try that was asked for", "m")
+	said("I ask the model again now.")
+	r.restart()
+	wants("the try after a restart", "m")
+	r.say(ana, 11, "/model b"+r.n())
+	wants("the other model", "b")
+	said("What it works on goes on with it.")
+	said("echo: do it")
+	if v := r.newestRun(); v.State != "completed" || v.Trouble.Model != "" || v.Model != "b"+r.n() {
+		r.t.Errorf("at the end: %+v", v)
+	}
+
+	key.Store(true)
+	r.say(ana, 11, "/model default")
+	said("asks m" + r.n() + ".")
+	r.say(ana, 11, "once more")
+	wants("the refused key", "m")
+	said("m" + r.n() + " refuses the key (401)")
+	v := r.newestRun()
+	if err := r.client().Do(r.t.Context(), "POST", "/v1/runs/"+v.ID+"/retry", nil, nil); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		r.t.Errorf("an owner asked in her name: %v", err)
+	}
+	if len(v.Timeline) < 4 || v.Timeline[len(v.Timeline)-2].Type != "trouble" || !strings.HasPrefix(v.Timeline[len(v.Timeline)-2].Text, "m"+r.n()+" refuses the key (401)") {
+		r.t.Errorf("its timeline: %+v", v.Timeline)
 	}
 }

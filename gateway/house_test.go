@@ -55,7 +55,7 @@ gateway/rights            -> workspace channels
 gateway/spec              -> workspace
 gateway/intake            -> gateway/approval gateway/delivery gateway/attachment gateway/transport gateway/transcript gateway/snapshot gateway/live gateway/rights agentloop/lane routes workspace workspace/store channels configs
 gateway/delivery          -> gateway/transport workspace workspace/blob workspace/media workspace/store channels channels/markup
-gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport agentloop agentloop/lane workspace workspace/store channels channels/markup
+gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport agentloop agentloop/lane agentloop/llm workspace workspace/store channels channels/markup
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/grant             -> workspace
 gateway/approval          -> gateway/bus gateway/delivery gateway/grant gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs

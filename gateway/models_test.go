@@ -28,6 +28,7 @@ func TestModels(t *testing.T) {
 		"a summary in its place":                       {second: ", context_window: 128000", agent: ", models: [b{{n}}], roles: {summarizer: b{{n}}}"},
 		"a full window is summed up":                   {model: ", context_window: 16000, max_output_tokens: 1000"},
 		"a summary is stopped, and outlives a restart": {},
+		"another model takes over":                     {second: ", context_window: 128000", agent: ", models: [b{{n}}]"},
 	}
 	tests := map[string]func(*rig){
 		"the whole line over Anthropic":                wholeLineOverAnthropic,
@@ -35,12 +36,13 @@ func TestModels(t *testing.T) {
 		"R11_an outage is probed sparingly":            func(r *rig) { outageIsProbedSparingly(r, down) },
 		"tries are not renewed by a restart":           restartRenewsNothing,
 		"a run that is over, of a model that hangs":    runThatIsOver(func(*rig) llmtest.Reply { return llmtest.Hang() }, "the model had not finished its answer by then. (run"),
-		"a run that is over, of a model that fails":    runThatIsOver((*rig).exploded, "error 500 from m: upstream exploded, *now* for [redacted]. Try again in a few minutes. (run"),
+		"a run that is over, of a model that fails":    runThatIsOver((*rig).exploded, "m answers 500: upstream exploded, *now* for [redacted]. Try again in a few minutes. (run"),
 		"pictures in a stable prefix, openai":          prefixIsByteStable,
 		"pictures in a stable prefix, anthropic":       prefixIsByteStable,
 		"a summary in its place":                       summaryInItsPlace,
 		"a full window is summed up":                   fullWindowIsSummedUp,
 		"a summary is stopped, and outlives a restart": summaryIsStoppedAndOutlivesARestart,
+		"another model takes over":                     anotherModelTakesOver,
 	}
 	for config, c := range documents {
 		models["a document, "+config] = own{model: ", " + config}

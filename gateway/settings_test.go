@@ -143,7 +143,7 @@ func summaryInItsPlace(r *rig) {
 	for i := range 4 {
 		r.ask(chat, 1, fmt.Sprintf("question %d %s", i, strings.Repeat("about the blue door ", 20)))
 	}
-	has(r.t, r.ask(chat, 1, "/compact keep the colours"), "its key was refused", "Nothing was changed")
+	has(r.t, r.ask(chat, 1, "/compact keep the colours"), "refuses the key (401)", "Nothing was changed")
 	has(r.t, r.ask(chat, 1, "/compact keep the colours"), "I summed up 2 exchanges", "b"+r.n()+": 1000 tokens in")
 	has(r.t, l.last(), "keep the colours", `"test-b`+r.n()+`"`, "question 1")
 	if strings.Contains(l.last(), "question 2") {

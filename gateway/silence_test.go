@@ -30,14 +30,14 @@ func TestNoFailureIsSilent(t *testing.T) {
 		says          string // a regular expression for the whole sentence
 		state, reason string
 	}{
-		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
+		{"hangs before the headers", always(llmtest.Hang()), `I stopped after \d+s: no answer from m{{n}} for \d+ s\.`, "timeout", "timeout"},
 		{"hangs in the middle", always(llmtest.HangMid("half an answer")), `half an\n\nI stopped after \d+s: the model had not finished its answer by then\.`, "timeout", "timeout"},
-		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model, its key was refused: error 401 from m{{n}}: Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth"},
-		{"is limited for ten minutes", always(llmtest.TooMany("600")), "The model takes no more requests at the moment: error 429 from m{{n}}: Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited"},
+		{"refuses the key", always(llmtest.Unauthorized()), "I couldn't use the model: m{{n}} refuses the key \\(401\\): Incorrect API key provided\\.\\. Tell the owner\\.", "failed", "model_auth"},
+		{"is limited for ten minutes", always(llmtest.TooMany("600")), "I couldn't use the model: m{{n}} takes no more requests for now \\(429\\): Rate limit reached for requests, and it asks to wait 10m0s\\. Try again later\\.", "failed", "model_limited"},
 		{"answers nothing", always(llmtest.Reply{}), `The model m{{n}} gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
 		{"only reasons", always(llmtest.OnlyReasoning("hm, hm")), `The model m{{n}} gave no answer, twice\. Try to say it in other words\.`, "failed", "model_empty"},
 		{"breaks off", always(llmtest.Cut("half an answer")), `I couldn't get an answer: the connection to m{{n}} broke off in the middle of an answer \(3 tries\)\. Please try again\.`, "failed", "model_cut"},
-		{"refuses the request", always(llmtest.Failing(400)), `The model refused the request: error 400 from m{{n}}: .+\. Tell the owner\.`, "failed", "model_rejected"},
+		{"refuses the request", always(llmtest.Failing(400)), `I couldn't use the model: m{{n}} refuses the request \(400\): .+\. Tell the owner\.`, "failed", "model_rejected"},
 		{"cannot be read", always(llmtest.Reply{Raw: []string{"data: {nonsense\n\n"}}), `I couldn't get an answer: the answer of m{{n}} cannot be read: unreadable event: .* \([2-9] tries\)\. Please try again\.`, "failed", "model_malformed"},
 	} {
 		models[c.name] = own{}

@@ -239,16 +239,17 @@ type Run struct {
 
 // Trouble is how models fail a run. It holds no credential.
 type Trouble struct {
-	Model    string        `json:"model"`            // as configured
-	Kind     string        `json:"kind"`             // of the failure: overload, limited …
-	Status   int           `json:"status,omitempty"` // of HTTP; 0: there was no answer
-	Said     string        `json:"said,omitempty"`   // the server's words: one line, cut
-	Failures int           `json:"failures"`         // of all models of the chain, in a row
-	Failing  time.Duration `json:"failing"`          // since the first of them, without waits that servers asked for
-	Wait     time.Duration `json:"wait,omitempty"`   // until the next try
-	Stated   bool          `json:"stated,omitempty"` // the server asked for this wait
-	Next     string        `json:"next,omitempty"`   // the model that is asked instead
-	At       time.Time     `json:"at"`               // of the failure
+	Model    string        `json:"model"`              // as configured
+	Provider string        `json:"provider,omitempty"` // by name; empty: it is not a known one
+	Kind     string        `json:"kind"`               // of the failure: overload, limited …
+	Status   int           `json:"status,omitempty"`   // of HTTP; 0: there was no answer
+	Said     string        `json:"said,omitempty"`     // the server's words: one line, cut
+	Failures int           `json:"failures"`           // of all models of the chain, in a row
+	Failing  time.Duration `json:"failing"`            // since the first of them, without waits that servers asked for
+	Wait     time.Duration `json:"wait,omitempty"`     // until the next try
+	Stated   bool          `json:"stated,omitempty"`   // the server asked for this wait
+	Next     string        `json:"next,omitempty"`     // the model that is asked instead
+	At       time.Time     `json:"at"`                 // of the failure
 }
 
 // Content is one piece of an entry or of a model message. Kind decides which fields count.
@@ -402,6 +403,7 @@ type EntryBody struct {
 const (
 	EventCompacted = "compacted" // Content is a summary that stands for everything up to To
 	EventUndone    = "undone"    // the entries From … To are left out
+	UndoneToRetry  = "retried"   // reason of an EventUndone: the exchange failed, and is asked again right behind it
 )
 
 // Types of events that tell of an approval, and of a run that pauses.

@@ -86,6 +86,7 @@ type lane struct {
 	held     string             // why its turn waits for a place
 	running  bool               // its goroutine is up
 	asleep   bool               // its turn is held, and it has no goroutine
+	stuck    bool               // its turn does nothing but wait for its model, which fails or has sent nothing yet
 	pause    time.Time          // nothing is taken up before
 	changed  chan struct{}
 }

@@ -570,6 +570,61 @@ func TestSealedTurnIsNotDisturbed(t *testing.T) {
 	}
 }
 
+// A turn that only waits for its model is begun again when somebody wants it, as often as that; one that is answered is not.
+func TestAStuckTurnIsBegunAnew(t *testing.T) {
+	w := &worker{}
+	w.do = func(turn *lane.Turn) {
+		turn.Stuck(true)
+		for {
+			select {
+			case <-w.step:
+				turn.Stuck(false)
+				continue
+			case <-w.open:
+			case <-turn.Context().Done():
+				if !errors.Is(context.Cause(turn.Context()), agentloop.ErrRestart) {
+					w.note("ended: %v", context.Cause(turn.Context()))
+					return
+				}
+				w.note("anew with %q", texts(turn.Restart()))
+				continue
+			}
+			w.note("answered %s, %v", texts(turn.Inputs), turn.Seal())
+			return
+		}
+	}
+	bubble(t, 8, w, settings(lane.Followup), func(t *testing.T, ls *lane.Lanes) {
+		anybody := func(workspace.Input) bool { return true }
+		if ls.Anew("k", anybody) || ls.Stuck("k") {
+			t.Error("nothing runs")
+		}
+		ls.Offer("k", in(1, "a"))
+		synctest.Wait()
+		ls.Offer("k", in(2, "b"))
+		if ls.Anew("k", func(workspace.Input) bool { return false }) {
+			t.Error("it was somebody else's")
+		}
+		for range 4 { // more often than messages may restart it
+			if !ls.Stuck("k") || !ls.Anew("k", anybody) || !ls.Anew("k", anybody) {
+				t.Error("it waits for its model")
+			}
+			synctest.Wait()
+		}
+		w.step <- struct{}{}
+		synctest.Wait()
+		if ls.Stuck("k") || ls.Anew("k", anybody) {
+			t.Error("it is answered")
+		}
+		w.open <- struct{}{}
+		synctest.Wait()
+		want(t, w, `anew with ""`, `anew with ""`, `anew with ""`, `anew with ""`, "answered a, <nil>")
+		if !ls.Cancel("k", agentloop.ErrStopped, anybody) || ls.Anew("k", anybody) {
+			t.Error("a stop outranks it")
+		}
+		synctest.Wait()
+	})
+}
+
 func TestStopOutranksARestart(t *testing.T) {
 	w := &worker{}
 	w.do = func(turn *lane.Turn) {

@@ -43,6 +43,7 @@ type Turn struct {
 func (ls *Lanes) newTurn(l *lane, begun any, inputs []workspace.Input) *Turn {
 	t := &Turn{Key: l.key, Inputs: inputs, Begun: begun, lanes: ls, lane: l, last: ls.now()}
 	t.ctx, t.cancel = context.WithCancelCause(ls.base)
+	l.stuck = false
 	return t
 }
 
@@ -90,6 +91,44 @@ func (t *Turn) Shown() {
 	t.lanes.mu.Lock()
 	defer t.lanes.mu.Unlock()
 	t.shown = true
+}
+
+// Stuck notes whether the turn does nothing but wait for its model, which fails or has sent nothing yet.
+func (t *Turn) Stuck(stuck bool) {
+	t.lanes.mu.Lock()
+	defer t.lanes.mu.Unlock()
+	t.lane.stuck = stuck
+}
+
+// Stuck says whether the running turn of a session is.
+func (ls *Lanes) Stuck(key string) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.stuck(key) != nil
+}
+
+func (ls *Lanes) stuck(key string) *Turn {
+	l := ls.lanes[key]
+	if l == nil || l.turn == nil || l.asleep || !l.stuck || l.turn.sealed || l.turn.ended != nil || len(l.turn.Inputs) == 0 {
+		return nil
+	}
+	return l.turn
+}
+
+// Anew begins the running turn of a session again from its journal, if it is stuck and match accepts its first input. It says
+// whether the turn begins again.
+func (ls *Lanes) Anew(key string, match func(first workspace.Input) bool) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	t := ls.stuck(key)
+	if t == nil || !match(t.Inputs[0]) {
+		return false
+	}
+	if t.cause == nil {
+		t.cause = agentloop.ErrRestart
+		t.cancel(t.cause)
+	}
+	return true
 }
 
 // Boundary takes the waiting messages of the requester into the turn where the mode is steer, and in every mode the

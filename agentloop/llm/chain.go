@@ -36,13 +36,13 @@ type chain struct {
 // Info is the primary's.
 func (c *chain) Info() Info { return c.entries[0].info }
 
-// Stream implements Model. A Delta with Discard set comes before a call that is made after something was shown, one with
-// Trouble after each failure. An error of a chain of one is that model's; else it is NoneLeft around the last, or Overflow,
-// TooLong or Cancelled.
+// Stream implements Model. A Delta with Asks set comes before each call, one with Discard before a call that is made after
+// something was shown, one with Trouble after each failure. An error of a chain of one is that model's; else it is NoneLeft
+// around the last, or Overflow, TooLong or Cancelled.
 func (c *chain) Stream(ctx context.Context, req Request, onDelta func(Delta)) (Response, error) {
-	call := &call{chain: c, req: req, onDelta: onDelta, waits: backoff.ExponentialBackOff{
+	call := &call{chain: c, req: req, onDelta: onDelta, insist: req.Trouble != nil, waits: backoff.ExponentialBackOff{
 		InitialInterval: firstWait, Multiplier: 2, MaxInterval: longWait, RandomizationFactor: 0.2}}
-	if t := req.Trouble; t != nil { // of an earlier process
+	if t := req.Trouble; t != nil { // of an earlier try
 		call.failures = min(t.Failures, maxFailures-1) // it is asked at least once
 		call.began = time.Now().Add(-max(0, min(t.Failing, maxFailing-time.Second)))
 		for range call.failures {
@@ -57,6 +57,7 @@ func (c *chain) Stream(ctx context.Context, req Request, onDelta func(Delta)) (R
 		if resp, err, done := call.pass(ctx); done {
 			return resp, call.final(err)
 		}
+		call.insist = false
 		if err := call.rest(ctx, woken); err != nil {
 			return Response{}, call.final(err)
 		}
@@ -76,6 +77,7 @@ type call struct {
 	shown    bool      // deltas went out and are not discarded
 	partial  string    // their text
 	last     *Error
+	insist   bool // the first try is made although a model cools down
 }
 
 // candidate is a model in one call.
@@ -99,7 +101,7 @@ func (c *call) pass(ctx context.Context) (resp Response, err *Error, done bool) 
 			continue
 		}
 		began := time.Now()
-		m.err = m.enter(ctx, c.req.For, func(why fair.Why) { c.noteFull(m, why) })
+		m.err = m.enter(ctx, c.req.For, c.insist, func(why fair.Why) { c.noteFull(m, why) })
 		if m.err == nil {
 			resp, m.err = c.once(ctx, m)
 		}
@@ -148,6 +150,9 @@ func (c *call) once(ctx context.Context, m *candidate) (Response, *Error) {
 	if c.shown {
 		c.shown, c.partial = false, ""
 		c.onDelta(Delta{Discard: true})
+	}
+	if c.onDelta != nil {
+		c.onDelta(Delta{Asks: &m.info})
 	}
 	var onDelta func(Delta)
 	if c.onDelta != nil {

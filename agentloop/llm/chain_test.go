@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -227,7 +228,7 @@ func TestFailuresThatTakeLongEndAfterAMinute(t *testing.T) {
 		r, names := registry(t, RegistryOptions{}, one, two)
 		start := time.Now()
 		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, nil)
-		if KindOf(err) != NoneLeft || len(one.calls()) != 3 || len(two.calls()) != 3 || !strings.Contains(Problems(err), "error 502 from two; error 502 from one") {
+		if KindOf(err) != NoneLeft || len(one.calls()) != 3 || len(two.calls()) != 3 || !strings.Contains(Problems(err), "two answers 502; one answers 502") {
 			t.Errorf("%s, %d and %d calls", Problems(err), len(one.calls()), len(two.calls()))
 		}
 		between(t, "end", time.Since(start), 85*time.Second, 86*time.Second) // what was begun within the minute ends
@@ -252,6 +253,35 @@ func TestAStatedWaitGoesOnBeyondTheMinute(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Somebody who wants a model asked at once does not wait for its cool-down; the next try waits as ever.
+func TestACallThatIsWantedAtOnceGoesOutThroughACoolDown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := fails("m", true, Error{Kind: Overload, Status: 500})
+		r, names := registry(t, RegistryOptions{}, f)
+		for i := range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second+time.Duration(i+1)*time.Millisecond)
+			_, _ = open(t, r, nil, names...).Stream(ctx, Request{CacheKey: fmt.Sprint(i)}, nil)
+			cancel()
+		}
+		if !r.Health()[0].Down {
+			t.Fatal("it does not cool down")
+		}
+		before, start := len(f.calls()), time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var asked []string
+		_, _ = open(t, r, nil, names...).Stream(ctx, Request{CacheKey: "2", Trouble: &workspace.Trouble{Failures: 1}}, func(d Delta) {
+			if d.Asks != nil {
+				asked = append(asked, d.Asks.Who())
+			}
+		})
+		if n := len(f.calls()) - before; n != 1 || time.Since(start) > time.Millisecond || !slices.Equal(asked, []string{"m"}) {
+			t.Errorf("%d calls, told of %q", n, asked)
+		}
+	})
 }
 
 // What failed before the gateway ended counts: the bound does not begin again.
@@ -434,7 +464,7 @@ func TestCutStreamIsDiscardedAndAskedAgain(t *testing.T) {
 		r, names := registry(t, RegistryOptions{}, half("m", 2))
 		var seen []string
 		_, err := open(t, r, nil, names...).Stream(t.Context(), Request{}, func(d Delta) {
-			if d.Trouble != nil {
+			if d.Trouble != nil || d.Asks != nil {
 				return
 			}
 			if d.Discard {

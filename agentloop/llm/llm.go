@@ -29,6 +29,7 @@ type Model interface {
 type Info struct {
 	Name          string // as configured
 	Model         string // the provider's name for it
+	Provider      string // by name, such as OpenAI; empty: it is not a known one
 	ContextWindow int    // tokens; 0: unknown
 	MaxOutput     int    // tokens; 0: the provider's default
 	Offline       bool   // no model at all: the built-in responder
@@ -64,7 +65,8 @@ type Request struct {
 	CacheKey string
 	// Hold is the turn's part of the memory that long answers may have; nil: they are not counted.
 	Hold *Hold
-	// Trouble is what a call that is taken up again had failed with in an earlier process; nil: nothing. It is not sent.
+	// Trouble is what a call that is taken up again had failed with in an earlier try; nil: nothing. It is not sent. Its first try
+	// goes out although the model cools down: somebody wants it, or the process is a new one.
 	Trouble *workspace.Trouble
 	// For is the person who asks. It is not sent: people share a model's places by it.
 	For workspace.PersonID
@@ -108,6 +110,8 @@ type Delta struct {
 	Discard   bool   // forget every delta of this call so far: the model is asked again. Nothing else is set
 	// Trouble says that a model has failed, and what is waited for. Only a chain sends it. Nothing else is set.
 	Trouble *workspace.Trouble
+	// Asks says that a model is asked now, and has not begun to answer. Only a chain sends it. Nothing else is set.
+	Asks *Info
 }
 
 // Stop says why a response ended.
@@ -174,13 +178,14 @@ const (
 
 // Error is a failed call. Err never holds a credential.
 type Error struct {
-	Kind    Kind
-	Model   string
-	Status  int
-	After   time.Duration // for which the server asks to be left alone; 0: it does not say
-	Said    string        // the server's words, or a plain reason, for people: no address, no credential
-	Partial string        // text that had been streamed when it failed
-	Err     error
+	Kind     Kind
+	Model    string
+	Provider string // as Info's
+	Status   int
+	After    time.Duration // for which the server asks to be left alone; 0: it does not say
+	Said     string        // the server's words, or a plain reason, for people: no credential, of an address only its host
+	Partial  string        // text that had been streamed when it failed
+	Err      error
 	// Last is what a call that was Cancelled had failed with before, and was waiting for; nil: nothing.
 	Last *Error
 	// Others are, of NoneLeft, what further models of the chain failed with last. Failures are the chain's, in a row.

@@ -217,8 +217,8 @@ func (e *entry) health() ModelHealth {
 }
 
 // enter takes a place for a person, when the model may be asked now; Leave gives it back. A cooling model is Kind
-// CoolDown. wait is told why before the call has to wait.
-func (e *entry) enter(ctx context.Context, who workspace.PersonID, wait func(fair.Why)) *Error {
+// CoolDown, unless a person insists. wait is told why before the call has to wait.
+func (e *entry) enter(ctx context.Context, who workspace.PersonID, insist bool, wait func(fair.Why)) *Error {
 	a := e.account
 	if ticket := a.places.Ask(who, 0); !ticket.Given() {
 		wait(a.places.Why(ticket))
@@ -228,7 +228,8 @@ func (e *entry) enter(ctx context.Context, who workspace.PersonID, wait func(fai
 		case <-ticket.C:
 		case <-ctx.Done():
 			a.places.Cancel(ticket)
-			return &Error{Kind: Cancelled, Model: e.info.Name, Err: context.Cause(ctx), Last: &Error{Kind: Crowded, Model: e.info.Name}}
+			full := &Error{Kind: Crowded, Model: e.info.Name, Provider: e.info.Provider}
+			return &Error{Kind: Cancelled, Model: e.info.Name, Err: context.Cause(ctx), Last: full}
 		}
 	}
 	a.mu.Lock()
@@ -237,9 +238,9 @@ func (e *entry) enter(ctx context.Context, who workspace.PersonID, wait func(fai
 		return nil
 	}
 	now := time.Now()
-	if now.Before(a.probeAt) {
+	if now.Before(a.probeAt) && !insist {
 		a.places.Leave(who)
-		return &Error{Kind: CoolDown, Model: e.info.Name, After: a.probeAt.Sub(now), Err: a.last}
+		return &Error{Kind: CoolDown, Model: e.info.Name, Provider: e.info.Provider, After: a.probeAt.Sub(now), Err: a.last}
 	}
 	a.probeAt = now.Add(probeEvery)
 	return nil

@@ -114,7 +114,7 @@ func TestR11_CoolingModelLeavesItsTurnsToTheFallback(t *testing.T) {
 		if n := len(one.calls()) - before; n != 0 {
 			t.Errorf("%d calls while cooling", n)
 		}
-		if !strings.Contains(l.String(), "error 503 from one; asking two") {
+		if !strings.Contains(l.String(), "one is unavailable (503); asking two") {
 			t.Errorf("notes: %s", &l)
 		}
 		heal.Store(true)

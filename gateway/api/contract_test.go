@@ -217,7 +217,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	for _, path := range []string{"/healthz", "/readyz", "/metrics", "/openapi.json", "/v1/status", "/v1/agents", "/v1/commands", "/v1/providers", "/v1/channels/kinds", "/v1/channels", "/v1/channels/net", "/v1/routes", "/v1/config", "/v1/logs?level=debug&limit=5",
 		"/v1/audit", "/v1/audit?after=0&limit=1", "/v1/audit?before=3&limit=1", "/v1/audit?kind=config", "/v1/audit/verify", "/v1/usage", "/v1/usage?by=agent", "/v1/usage?by=person&agent=assistant", "/v1/usage?by=model&from=2020-01-01&to=2020-02-01", "/v1/people", "/v1/people/local", "/v1/runs", "/v1/runs?limit=1",
 		"/v1/runs?agent=assistant&state=running", "/v1/runs?session=" + url.QueryEscape(r.key()), "/v1/runs?state=completed&requester=local", "/v1/runs/" + run, "/v1/runs/" + held,
-		"/v1/runs/" + run + "/log?offset=1&limit=2", "/v1/sessions", "/v1/sessions?q=good&agent=assistant&limit=1", key, key + "/entries?limit=2", key + "/entries?before=3", key + "/generations", key + "/models", "/v1/agents/assistant/models", "/v1/pairings", "/v1/me"} {
+		"/v1/runs/" + run + "/log?offset=1&limit=2", "/v1/sessions", "/v1/sessions?q=good&agent=assistant&limit=1", key, key + "/entries?limit=2", key + "/entries?before=3", key + "/generations", key + "/models", "/v1/agents/assistant/models", "/v1/pairings", "/v1/failing", "/v1/me"} {
 		do(200, "GET", path, "")
 	}
 	if a := r.ask("GET", "/v1/runs/"+run, "", nil).fields(t); len(a["steps"].([]any)) != 1 || len(a["timeline"].([]any)) < 4 || a["delivery"] != "not_requested" {
@@ -226,6 +226,7 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	do(200, "POST", "/v1/runs/"+held+"/pause", "")
 	do(200, "POST", "/v1/runs/"+held+"/resume", "")
 	do(200, "POST", "/v1/runs/"+held+"/stop", "")
+	do(200, "POST", "/v1/runs/"+held+"/retry", "")
 	do(202, "POST", "/v1/messages", `{"text":"look inside","session":"files"}`)
 	asked := waitFor(t, 1, func() []any { return do(200, "GET", "/v1/approvals?state=pending", "")["items"].([]any) })
 	do(200, "GET", "/v1/grants", "")

@@ -53,12 +53,15 @@ func streamOptions(o Options, limits *limit.Limits, closing <-chan struct{}) str
 		Show: func(ctx context.Context, call control.Call, key string) (session.Item, error) {
 			return session.Show.Call(ctx, o.Control.Sessions, call, session.BySession{Session: control.SessionWord(key)})
 		},
-		Needs: func(call control.Call) (pairings, approvals int, err error) {
-			if approvals, err = o.Control.Approvals.Waiting(call); err != nil {
-				return 0, 0, err
+		Needs: func(call control.Call) (n stream.Waiting, err error) {
+			if n.Approvals, err = o.Control.Approvals.Waiting(call); err != nil {
+				return n, err
 			}
-			pairings, err = o.Control.People.Waiting(call)
-			return pairings, approvals, err
+			if n.Failing, err = o.Control.Runs.Waiting(call); err != nil {
+				return n, err
+			}
+			n.Pairings, err = o.Control.People.Waiting(call)
+			return n, err
 		},
 		Book: o.Control.Operator.Log}
 }

@@ -22,7 +22,9 @@ type Trouble struct {
 	Model    string     `json:"model"`
 	Kind     string     `json:"kind"`
 	Status   int        `json:"status"` // of HTTP; 0: there was no answer
+	Provider string     `json:"provider"`
 	Message  string     `json:"message"`
+	Cause    string     `json:"cause"`
 	Sentence string     `json:"sentence"`
 	Failures int        `json:"failures"`
 	Time     time.Time  `json:"time"`

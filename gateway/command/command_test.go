@@ -123,10 +123,15 @@ func TestTableIsWhole(t *testing.T) {
 func TestOnlyWhatChangesTheSessionIsInOrder(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]bool{"/new": true, "/reset": true, "/NEW@bot": true, "/stop": false, "/status": false, "/why": false, "/queue": false,
-		"/queue collect": false, "/model": false, "/model list": false, "/model 2": true, "/think": false, "/t high": true, "/retry": true, "/undo": true,
+		"/queue collect": false, "/model": false, "/model list": false, "/model 2": false, "/think": false, "/t high": true, "/retry": false, "/undo": true,
 		"/compact": true, "/session": false, "/session rename x": false, "/help": false, "/whoami": false, "/resume": false, "/nonsense": false, "new": false} {
 		if got := command.OrderOf(line) == spec.InOrder; got != want {
 			t.Errorf("%s is in order: %v", line, got)
+		}
+	}
+	for line, want := range map[string]bool{"/model 2": true, "/model": false, "/retry": true, "/undo": false, "/new": false} {
+		if got := command.OrderOf(line) == spec.AheadOfWait; got != want {
+			t.Errorf("%s goes ahead of a wait for the model: %v", line, got)
 		}
 	}
 }

@@ -34,8 +34,8 @@ type RunnerOptions struct {
 	Log   *slog.Logger
 }
 
-// Runner does the slash commands of the journal: those that are InOrder are given to it by their lane, the others it does beside
-// the lanes.
+// Runner does the slash commands of the journal: those that keep their place in the session's order are given to it by their lane,
+// the others it does beside the lanes.
 //
 // Goroutines: one for each command beside the lanes, at most commandsAtOnce. Wait waits for them.
 type Runner struct {
@@ -85,8 +85,13 @@ func (r *Runner) BeforeRouting(in workspace.Input) bool {
 // Start does a command beside the lanes and does not wait. It is false for one that takes its place in the session's order. When
 // too many run the sweeper offers it again.
 func (r *Runner) Start(ctx context.Context, in workspace.Input) bool {
-	if orderOf(in) == spec.InOrder {
+	switch orderOf(in) {
+	case spec.InOrder:
 		return false
+	case spec.AheadOfWait:
+		if !r.control.Conversations.Lanes.Stuck(in.Binding.Key) {
+			return false
+		}
 	}
 	r.mu.Lock()
 	full := len(r.running) >= commandsAtOnce || r.running[in.ID]

@@ -34,6 +34,7 @@ type Feed struct {
 	mu      sync.Mutex
 	growing map[string]*growing // by session key
 	failing map[string]Update   // the newest trouble of its model, by session key
+	asking  map[string]Update   // that its model was asked, and has sent nothing yet
 	drop    func(key string)
 }
 
@@ -73,19 +74,34 @@ func (f *Feed) Publish(key string, e Update) {
 		bus.Publish(f.bus, changesTopic, Change{Key: key})
 	case e.Event.Type == agentloop.EventText:
 		e.Offset = f.grow(key, e)
-		delete(f.failing, key)
-	case e.Event.Type == agentloop.EventDiscard || e.Event.Type == agentloop.EventModelStart:
+		f.answers(key)
+	case e.Event.Type == agentloop.EventDiscard:
 		delete(f.growing, key)
-		delete(f.failing, key)
+	case e.Event.Type == agentloop.EventModelStart:
+		delete(f.growing, key)
+		f.answers(key)
+	case e.Event.Type == agentloop.EventAsk:
+		keep(&f.asking, key, e)
 	case e.Event.Type == agentloop.EventWait && e.Event.Trouble != nil:
-		if f.failing == nil {
-			f.failing = map[string]Update{}
-		}
-		f.failing[key] = e
+		keep(&f.failing, key, e)
+		delete(f.asking, key)
 	case e.Event.Type == agentloop.EventToolStart || e.Event.Type == agentloop.EventThinking:
-		delete(f.failing, key)
+		f.answers(key)
 	}
 	bus.Publish(f.bus, key, e)
+}
+
+func keep(list *map[string]Update, key string, e Update) {
+	if *list == nil {
+		*list = map[string]Update{}
+	}
+	(*list)[key] = e
+}
+
+// answers forgets what a session waited for.
+func (f *Feed) answers(key string) {
+	delete(f.failing, key)
+	delete(f.asking, key)
 }
 
 // grow adds a delta and returns where it begins.
@@ -109,23 +125,26 @@ func (f *Feed) Settle(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.growing, key)
-	delete(f.failing, key)
+	f.answers(key)
 }
 
 // Watched says whether anybody reads the session's answers as they grow.
 func (f *Feed) Watched(key string) bool { return f.bus.Watched(key) }
 
-// Watch begins to read a session. snapshot is the answer as far as it had grown, or what its model fails with; what comes
-// after it is in the subscription, which the caller must close.
-func (f *Feed) Watch(key string, buffer int) (sub *bus.Sub[Update], snapshot *Update) {
+// Watch begins to read a session. snapshot is the answer as far as it had grown, or what its model fails with and since when it
+// is asked; what comes after it is in the subscription, which the caller must close.
+func (f *Feed) Watch(key string, buffer int) (sub *bus.Sub[Update], snapshot []Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if g := f.growing[key]; g != nil {
 		e := g.Update
 		e.Offset, e.Event.Text = 0, g.text.String()
-		snapshot = &e
-	} else if e, ok := f.failing[key]; ok {
-		snapshot = &e
+		snapshot = append(snapshot, e)
+	}
+	for _, waits := range []map[string]Update{f.failing, f.asking} {
+		if e, ok := waits[key]; ok {
+			snapshot = append(snapshot, e)
+		}
 	}
 	return bus.Subscribe[Update](f.bus, key, buffer), snapshot
 }

@@ -59,7 +59,8 @@ type Progress struct {
 	note   string          // why nothing happens
 	steps  string          // what was done so far, in one line; empty: it is not shown
 	dirty  bool
-	open   Answer // adopted from the turn or made here
+	asks   silence // its model, which has sent nothing yet
+	open   Answer  // adopted from the turn or made here
 	ended  bool
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -91,14 +92,17 @@ func (p *Progress) See(e agentloop.Event) {
 	switch e.Type {
 	case agentloop.EventText:
 		p.text.WriteString(e.Text)
-		p.note, p.dirty = "", true
+		p.note, p.dirty, p.asks = "", true, silence{}
 	case agentloop.EventDiscard, agentloop.EventModelStart:
 		p.text.Reset()
 	case agentloop.EventToolStart:
-		p.note, p.dirty = "working: "+e.Tool, true
+		p.note, p.dirty, p.asks = "working: "+e.Tool, true, silence{}
+	case agentloop.EventAsk:
+		p.asks = silence{who: e.Who, since: e.Since}
 	case agentloop.EventWait:
-		p.note, p.dirty = e.Note, true
+		p.note, p.dirty, p.asks = e.Note, true, silence{}
 	case agentloop.EventThinking:
+		p.asks = silence{}
 		if p.turn.Thinks {
 			p.note, p.dirty = "thinking", true
 		}
@@ -275,8 +279,13 @@ func (p *Progress) remote() channels.MessageID {
 // grow edits the message to the text so far, or to what is being waited for.
 func (p *Progress) grow(ctx context.Context, editor channels.Editor, since time.Duration) {
 	p.mu.Lock()
-	text, note, steps, dirty := p.text.String(), p.note, p.steps, p.dirty
+	silent := p.asks.news(p.on.Now())
+	text, note, steps, dirty := p.text.String(), p.note, p.steps, p.dirty || silent
 	p.dirty = false
+	clock := ", " + since.Round(time.Second).String()
+	if p.asks.told > 0 {
+		note, clock = p.asks.say(), ""
+	}
 	p.mu.Unlock()
 	if !dirty {
 		return
@@ -297,7 +306,7 @@ func (p *Progress) grow(ctx context.Context, editor channels.Editor, since time.
 		}
 		post.Text, post.Plain = p.on.Delivery.Render(text, spans[0], p.turn.Channel.Traits.Dialect)
 	case note != "" || steps != "":
-		line := strings.TrimRight(delivery.Placeholder+" "+note, " ") + ", " + since.Round(time.Second).String()
+		line := strings.TrimRight(delivery.Placeholder+" "+note, " ") + clock
 		if steps != "" {
 			line = steps + "\n" + line
 		}

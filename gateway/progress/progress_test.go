@@ -196,6 +196,37 @@ func TestAnAnswerGrowsAtThePaceOfItsNetwork(t *testing.T) {
 	})
 }
 
+// A model that sends nothing is said after ten seconds, and then ever more seldom; what it fails with after that stands in its place.
+func TestAModelThatSendsNothingIsSaid(t *testing.T) {
+	t.Parallel()
+	inBubble(t, open, func(t *testing.T, n *net, p *Progress) {
+		p.See(agentloop.Event{Type: agentloop.EventAsk, Who: "OpenAI", Since: time.Now()})
+		<-time.After(9500 * time.Millisecond)
+		if got := edits(n); len(got) != 0 {
+			t.Errorf("before ten seconds: %q", got)
+		}
+		<-time.After(60 * time.Second)
+		var said []string
+		for _, e := range edits(n) {
+			said = append(said, strings.TrimSuffix(strings.TrimPrefix(e, "7: "+delivery.Placeholder+" no answer from OpenAI for "), "; /stop ends this"))
+		}
+		if !slices.Equal(said, []string{"10 s", "15 s", "23 s", "35 s", "53 s"}) {
+			t.Errorf("within a minute: %q", said)
+		}
+		p.See(agentloop.Event{Type: agentloop.EventWait, Note: "OpenAI did not answer in time; next try in 1 s"})
+		<-time.After(1500 * time.Millisecond)
+		if got := edits(n); len(got) != 1 || !strings.Contains(got[0], "OpenAI did not answer in time; next try in 1 s") {
+			t.Errorf("when it has failed: %q", got)
+		}
+		p.See(agentloop.Event{Type: agentloop.EventAsk, Who: "OpenAI", Since: time.Now()})
+		p.See(agentloop.Event{Type: agentloop.EventText, Text: "Hello"})
+		<-time.After(30 * time.Second)
+		if got := edits(n); !slices.Equal(got, []string{"7: Hello"}) {
+			t.Errorf("when it answers: %q", got)
+		}
+	})
+}
+
 // However fast words come, edits are as far apart as the network wants them.
 func TestEditsAreAPeriodApart(t *testing.T) {
 	t.Parallel()

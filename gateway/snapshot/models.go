@@ -17,6 +17,7 @@ import (
 	"parley/agentloop/llm/offline"
 	"parley/agentloop/llm/openai"
 	"parley/agentloop/llm/price"
+	"parley/agentloop/llm/provider"
 	"parley/configs"
 	"parley/workspace"
 )
@@ -93,16 +94,17 @@ func (m *Models) openWithin(conf configs.Model, first time.Duration) (llm.Model,
 	}
 	ref := m.opt.Prices.Ref(conf.BaseURL, conf.Model)
 	sight := map[string]llm.Sight{"yes": llm.Sees, "no": llm.Blind}[conf.Vision]
+	by := provider.Called(conf.API, conf.BaseURL)
 	cost := func(u workspace.Usage) (float64, bool) { return m.opt.Prices.Cost(ref, u) }
 	switch conf.API {
 	case "openai":
-		return openai.New(openai.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
-			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
-			Sight: sight, Price: cost, FirstByte: first})
+		return openai.New(openai.Options{Name: conf.Name, Model: conf.Model, Provider: by, BaseURL: conf.BaseURL,
+			APIKey: conf.APIKey.Reveal(), ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls,
+			Blobs: m.opt.Blobs, Sight: sight, Price: cost, FirstByte: first})
 	case "anthropic":
-		return anthropic.New(anthropic.Options{Name: conf.Name, Model: conf.Model, BaseURL: conf.BaseURL, APIKey: conf.APIKey.Reveal(),
-			ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls, Blobs: m.opt.Blobs,
-			Sight: sight, Price: cost, FirstByte: first})
+		return anthropic.New(anthropic.Options{Name: conf.Name, Model: conf.Model, Provider: by, BaseURL: conf.BaseURL,
+			APIKey: conf.APIKey.Reveal(), ContextWindow: conf.ContextWindow, MaxOutput: conf.MaxOutputTokens, HTTP: m.opt.Calls,
+			Blobs: m.opt.Blobs, Sight: sight, Price: cost, FirstByte: first})
 	}
 	return nil, fmt.Errorf("api %q is unknown", conf.API)
 }

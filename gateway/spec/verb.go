@@ -31,6 +31,7 @@ type Order int
 const (
 	Concurrent    Order = iota // at once, beside the session's turns
 	InOrder                    // it changes what comes next: in its place in the session's order
+	AheadOfWait                // as InOrder, but at once while the session's turn does nothing but wait for its model
 	BeforeRouting              // it changes where the room's next message goes: before that one is routed
 )
 

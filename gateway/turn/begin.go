@@ -170,9 +170,13 @@ func (r *recorder) furnish(in workspace.Input) {
 	if r.resumed { // it may have been suspended for long: rights can only have become fewer
 		t.Requester.Role = r.ts.roleNow(r.run)
 	}
-	t.Trouble = r.run.Trouble
 	t.Network, t.PeerKind, t.Started = string(r.at.Network), string(r.at.Kind), r.run.Started
 	t.Models, t.MaxSteps, t.Think = agent.Chain(r.over), agent.MaxSteps, r.over.Think
+	t.Trouble = r.run.Trouble
+	r.lane.Stuck(t.Trouble != nil)
+	if t.Trouble != nil && !slices.Contains(t.Models, t.Trouble.Model) { // the session has another model since
+		r.Trouble(nil)
+	}
 	t.Summary, t.Known = r.mem.Summary(), &r.mem.Known
 	t.Channel, t.Route = in.Data.Channel, in.Binding.Rule
 	r.furnishWork(agent)

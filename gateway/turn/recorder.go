@@ -10,7 +10,6 @@ import (
 
 	"parley/agentloop"
 	"parley/agentloop/lane"
-	"parley/agentloop/llm"
 	"parley/gateway/approval"
 	"parley/gateway/attachment"
 	"parley/gateway/live"
@@ -98,9 +97,11 @@ func (r *recorder) remember(entries []workspace.Entry, inputs []workspace.Input)
 }
 
 // restart takes the message that came right after: the same run answers both. Steps that the first try could still
-// journal stand in Turn.Journal, so that the next one goes on behind them.
+// journal stand in Turn.Journal, so that the next one goes on behind them. There may be none: then a person wants the model
+// asked at once, or another one.
 func (r *recorder) restart(ctx context.Context) error {
 	inputs := r.lane.Restart()
+	r.askAnew()
 	if len(inputs) == 0 {
 		return nil
 	}
@@ -119,8 +120,28 @@ func (r *recorder) restart(ctx context.Context) error {
 	return nil
 }
 
+// askAnew has the next try ask the models that the session has now, at once. Models that it had not before have failed in nothing.
+func (r *recorder) askAnew() {
+	r.over = r.ts.Transcripts.Overrides(r.lane.Key)
+	models := r.snapshot.Agent(r.key.Agent).Chain(r.over)
+	if !slices.Equal(models, r.turn.Models) {
+		r.turn.Models = models
+		if r.turn.Trouble != nil {
+			r.Trouble(nil)
+		}
+	}
+	r.turn.Think = r.over.Think
+	r.emit(agentloop.Event{Run: r.run.ID, Type: agentloop.EventDiscard})
+}
+
 func (r *recorder) emit(e agentloop.Event) {
 	r.progress.See(e)
+	switch e.Type {
+	case agentloop.EventAsk:
+		r.lane.Stuck(true)
+	case agentloop.EventText, agentloop.EventThinking, agentloop.EventToolStart:
+		r.lane.Stuck(false)
+	}
 	if e.Type == agentloop.EventText && r.ts.Feed.Watched(r.lane.Key) {
 		r.lane.Shown()
 	}
@@ -134,15 +155,15 @@ func (r *recorder) stored() {
 
 // Trouble notes what the model fails with where a restart, a further try, and who looks at the run find it.
 func (r *recorder) Trouble(t *workspace.Trouble) {
+	began := (r.turn.Trouble == nil) != (t == nil)
 	r.turn.Trouble = t
-	if t != nil {
-		said := llm.Problem(*t)
-		if t.Wait > 0 || t.Next != "" {
-			said = llm.Progress(*t)
+	r.lane.Stuck(t != nil)
+	r.ts.Store.Trouble(r.run.ID, t, func() {
+		r.stored()
+		if began {
+			r.ts.Feed.Needs()
 		}
-		r.ts.Log.Warn("model failed", "run", r.run.ID, "session", r.key.String(), "model", t.Model, "failures", t.Failures, "err", said)
-	}
-	r.ts.Store.Trouble(r.run.ID, t, r.stored)
+	})
 }
 
 // Ask has a person asked about a call, or finds what became of that.
@@ -173,6 +194,7 @@ func (r *recorder) left() time.Duration {
 
 // Step journals steps with their lines of the transcript.
 func (r *recorder) Step(ctx context.Context, boundary bool, steps ...workspace.Step) (agentloop.Boundary, error) {
+	r.lane.Stuck(false)
 	r.lane.Shown() // something was done: from now on a message steers and does not restart
 	r.journal(steps)
 	r.progress.Follow(stepSummary(r.over.Verbose, r.turn.Journal))

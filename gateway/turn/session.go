@@ -40,6 +40,15 @@ func (ts *Turns) Pausing(key string, on bool, match func(first workspace.Input) 
 	ts.Feed.Publish(key, live.Update{Stored: true})
 }
 
+// Stuck says whether the turn of a session does nothing but wait for its model, which fails or has sent nothing yet.
+func (ts *Turns) Stuck(key string) bool { return ts.lanes.Stuck(key) }
+
+// Anew has the turn of a session, if it is stuck so and match accepts its first input, ask the models that the session has now, at
+// once. It says whether it does.
+func (ts *Turns) Anew(key string, match func(first workspace.Input) bool) bool {
+	return ts.lanes.Anew(key, match)
+}
+
 // Drain takes up nothing new, lets turns end until ctx does, and waits for all of them.
 func (ts *Turns) Drain(ctx context.Context) { ts.lanes.Drain(ctx) }
 

@@ -117,6 +117,11 @@ func (s *Store) RunsBefore(before workspace.RunID, limit int) ([]RunRow, error) 
 // LiveRunRows lists the runs that hold their session.
 func (s *Store) LiveRunRows() ([]RunRow, error) { return s.runRows(liveRun) }
 
+// FailingRuns lists the runs of a person, begun after a time, that a model fails, or has failed at their end.
+func (s *Store) FailingRuns(requester workspace.PersonID, since time.Time) ([]RunRow, error) {
+	return s.runRows(`trouble <> '' AND requester = ? AND started > ?`, string(requester), millis(since))
+}
+
 // SessionRunsBefore lists the runs of one generation that began before an entry, newest first, and the number of each
 // run's first entry.
 func (s *Store) SessionRunsBefore(session workspace.SessionID, n int64, limit int) (rows []RunRow, first []int64, err error) {

@@ -29,6 +29,11 @@ func (r *rig) fails(f Failure) (asked int, err error) {
 
 // classifiesStatuses gives each status in the words of both wire formats, since servers mix them.
 func classifiesStatuses(r *rig) {
+	says := map[int]string{400: "m refuses the request [(]400[)]", 401: "m refuses the key [(]401[)]",
+		402: "the account at m has no credit left [(]402[)]", 403: "m does not allow this key to use the model [(]403[)]",
+		404: "m does not know the model [(]404[)]", 408: "m did not answer in time [(]408[)]", 422: "m refuses the request [(]422[)]",
+		429: "m takes no more requests for now [(]429[)]", 500: "m answers 500", 503: "m is unavailable [(]503[)]",
+		504: "m did not answer in time [(]504[)]", 529: "m is overloaded [(]529[)]"}
 	seconds := map[string]string{"Retry-After": "7"}
 	resets := map[string]string{"X-Ratelimit-Remaining-Requests": "3", "X-Ratelimit-Reset-Requests": "9m",
 		"X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "6m0s"}
@@ -64,7 +69,7 @@ func classifiesStatuses(r *rig) {
 			f := Failure{Name: fmt.Sprintf("%d %s in the shape of %s", c.status, c.message, shape), Kind: c.kind, After: c.after,
 				Reply: Reply{Status: c.status, ErrorBody: body(c.status, c.message), Header: c.header}}
 			if told := cmp.Or(c.told, c.message); c.kind != llm.Overflow { // of which people are told in other words
-				f.Says = fmt.Sprintf("error %d from m: `%s( .req_test.)?`", c.status, told)
+				f.Says = fmt.Sprintf("%s: `%s( .req_test.)?`", says[c.status], told)
 			}
 			asked, err := r.fails(f)
 			if asked > 1 && (c.kind != llm.Rejected || asked > r.Wire.tries) {
@@ -87,13 +92,14 @@ func classifiesFailures(r *rig) {
 	over := inStream(529, "Overloaded")
 	for _, f := range append([]Failure{
 		{Name: "502 of a proxy", Reply: Reply{Status: 502, ErrorBody: "<html>Bad gateway</html>"}, Kind: llm.Overload,
-			Says: "error 502 from m: `<html>Bad gateway</html>`"},
-		{Name: "no words", Reply: Reply{Status: 503, ErrorBody: "{}"}, Kind: llm.Overload, Says: "error 503 from m.*"},
+			Says: "m answers 502: `<html>Bad gateway</html>`"},
+		{Name: "no words", Reply: Reply{Status: 503, ErrorBody: "{}"}, Kind: llm.Overload, Says: `m is unavailable \(503\).*`},
 		{Name: "many words", Reply: Reply{Status: 500, ErrorBody: strings.Repeat("long ", 200)}, Kind: llm.Overload,
-			Says: "error 500 from m: `(long )+.{0,8}`"},
-		{Name: "overloaded in the stream", Reply: raw(over), Kind: llm.Overload, Says: "error 529 from m: `Overloaded.*`"},
+			Says: "m answers 500: `(long )+.{0,8}`"},
+		{Name: "overloaded in the stream", Reply: raw(over), Kind: llm.Overload, Says: "m is overloaded \\(529\\): `Overloaded.*`"},
 		{Name: "overloaded half-way", Reply: raw(begun, over), Kind: llm.Cut},
-		{Name: "limited in the stream", Reply: raw(inStream(429, "slow down")), Kind: llm.Limited, Says: "error 429 from m: `slow down.*`"},
+		{Name: "limited in the stream", Reply: raw(inStream(429, "slow down")), Kind: llm.Limited,
+			Says: "m takes no more requests for now \\(429\\): `slow down.*`"},
 		{Name: "key in the stream", Reply: raw(inStream(401, "No such key")), Kind: llm.Auth},
 		{Name: "overflow in the stream", Reply: raw(inStream(413, "too large")), Kind: llm.Overflow},
 		{Name: "key with status 200", Reply: raw(w.failure(401, "No such key")), Kind: llm.Auth},
@@ -147,7 +153,7 @@ func followsNoRedirect(r *rig) {
 	for _, status := range []int{301, 302, 307, 308} {
 		reply := Reply{Status: status, ErrorBody: "moved", Header: map[string]string{"Location": thief.URL + "/v1/x?q=1"}}
 		_, err := r.fails(Failure{Name: "redirect", Reply: reply, Kind: llm.Rejected,
-			Says: fmt.Sprintf("error %d from m: `it redirects elsewhere.*`", status)})
+			Says: fmt.Sprintf("m answers %d: `it redirects elsewhere.*`", status)})
 		if !strings.Contains(err.Error(), thief.URL) {
 			r.Errorf("does not say where to: %v", err)
 		}
@@ -156,6 +162,8 @@ func followsNoRedirect(r *rig) {
 		r.Error("followed")
 	}
 }
+
+func hostOf(address string) string { return strings.TrimPrefix(address, "http://") }
 
 func namesUnreachable(r *rig) {
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -170,9 +178,9 @@ func namesUnreachable(r *rig) {
 	defer resets.Close()
 	nowhere := &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "models.internal", IsNotFound: true}}
 	for url, says := range map[string]string{
-		gone.URL:                 "connection refused",
-		"http://models.internal": "its host name is not known",
-		strings.Replace(plain.URL, "http:", "https:", 1): "no TLS connection",
+		gone.URL:                 "nothing listens at " + hostOf(gone.URL),
+		"http://models.internal": "the host name models.internal is not known",
+		strings.Replace(plain.URL, "http:", "https:", 1): "there is no TLS at " + hostOf(plain.URL),
 		untrusted.URL: "its certificate is not trusted",
 		resets.URL:    "the connection was closed before an answer",
 	} {

@@ -26,6 +26,7 @@ const baseForm = "http(s)://host/v1"
 // Options of one configured model.
 type Options struct {
 	Name          string // as configured; told in Info and Response
+	Provider      string // whose it is, by name; told in Info
 	Model         string // the server's name for it
 	BaseURL       string // with its /v1
 	APIKey        string // sent as a bearer token; empty: no header
@@ -99,7 +100,8 @@ func New(o Options) (*Model, error) {
 
 // Info is what the configuration says.
 func (m *Model) Info() llm.Info {
-	return llm.Info{Name: m.o.Name, Model: m.o.Model, ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput, Thinks: m.thinks()}
+	return llm.Info{Name: m.o.Name, Model: m.o.Model, Provider: m.o.Provider,
+		ContextWindow: m.o.ContextWindow, MaxOutput: m.o.MaxOutput, Thinks: m.thinks()}
 }
 
 // Account tells models apart that share a server, a key and a name there, and so their limits, without saying them.
@@ -110,7 +112,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request, onDelta func(llm.De
 	start := time.Now()
 	resp, err := m.ask(ctx, req, onDelta)
 	if err != nil {
-		return llm.Response{}, wire.Finish(ctx, m.o.Name, err)
+		return llm.Response{}, wire.Finish(ctx, m.Info(), err)
 	}
 	return wire.Bill(resp, m.o.Name, start, m.o.Price), nil
 }

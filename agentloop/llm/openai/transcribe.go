@@ -73,7 +73,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, name, mime string, sound i
 			return text, nil
 		}
 		var e *llm.Error
-		if err := wire.Finish(ctx, t.o.Model, err); !errors.As(err, &e) || try == transcribeTries || !passing(e.Kind) {
+		if err := wire.Finish(ctx, llm.Info{Name: t.o.Model}, err); !errors.As(err, &e) || try == transcribeTries || !passing(e.Kind) {
 			return "", err
 		}
 		wait := max(t.o.Pause<<(try-1), e.After)
@@ -85,7 +85,7 @@ func (t *Transcriber) Transcribe(ctx context.Context, name, mime string, sound i
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return "", wire.Finish(ctx, t.o.Model, e)
+			return "", wire.Finish(ctx, llm.Info{Name: t.o.Model}, e)
 		}
 	}
 }

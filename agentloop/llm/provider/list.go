@@ -140,16 +140,16 @@ func (t Target) get(ctx context.Context, h *http.Client, at *url.URL) ([]byte, *
 	}
 	resp, err := client.HTTP.Do(call)
 	if err != nil {
-		return nil, t.Failed("", wire.Finish(ctx, t.Provider.ID, client.Unreached(context.Cause(ctx), err)))
+		return nil, t.Failed("", wire.Finish(ctx, llm.Info{Name: t.Provider.ID}, client.Unreached(context.Cause(ctx), err)))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, t.Failed("", wire.Finish(ctx, t.Provider.ID, client.Failed(resp)))
+		return nil, t.Failed("", wire.Finish(ctx, llm.Info{Name: t.Provider.ID}, client.Failed(resp)))
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxList+1))
 	switch {
 	case err != nil:
-		return nil, t.Failed("", wire.Finish(ctx, t.Provider.ID, client.Unreached(context.Cause(ctx), err)))
+		return nil, t.Failed("", wire.Finish(ctx, llm.Info{Name: t.Provider.ID}, client.Unreached(context.Cause(ctx), err)))
 	case len(body) > maxList:
 		return nil, t.trouble(TooLong, 0, "%s answers with more than 4 MiB: that is not a list of models", t.who())
 	case page(body, resp.Header.Get("Content-Type")):

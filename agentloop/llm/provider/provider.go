@@ -60,6 +60,16 @@ func Of(api, base string) Provider {
 	return other
 }
 
+// Called is what people call who answers at an address; empty: the table does not have it.
+func Called(api, base string) string {
+	p := Of(api, base)
+	if p.ID == Other {
+		return ""
+	}
+	name, _, _ := strings.Cut(p.Name, " (")
+	return name
+}
+
 // serves says whether an address is of the provider.
 func (p Provider) serves(u *url.URL) bool {
 	if p.ID == "azure" {

@@ -96,13 +96,13 @@ func (c *Client) Failed(resp *http.Response) *llm.Error {
 	return &llm.Error{Kind: kind, Status: resp.StatusCode, After: Wait(resp.StatusCode, resp.Header, time.Now()), Err: c.Said(text)}
 }
 
-// Finish completes the error of a call to the model of that name.
-func Finish(ctx context.Context, model string, err error) error {
+// Finish completes the error of a call to a model.
+func Finish(ctx context.Context, model llm.Info, err error) error {
 	var e *llm.Error
 	if !errors.As(err, &e) {
 		e = &llm.Error{Kind: llm.Rejected, Err: err}
 	}
-	e.Model = model
+	e.Model, e.Provider = model.Name, model.Provider
 	var said *ServerError
 	if e.Said == "" && (e.Status != 0 || e.Kind == llm.Malformed) && errors.As(e.Err, &said) {
 		e.Said = said.Error()
@@ -113,14 +113,18 @@ func Finish(ctx context.Context, model string, err error) error {
 	return e
 }
 
-// Unreached classifies an error of net/http before there was an answer. The address is left out: it is in the
-// configuration, and may hold what a log must not.
+// Unreached classifies an error of net/http before there was an answer. Of the address only its host is told: the rest is in
+// the configuration, and may hold what a log must not.
 func (c *Client) Unreached(cause, err error) *llm.Error {
 	if errors.Is(cause, errSilent) {
 		return &llm.Error{Kind: llm.TimedOut, Err: errSilent}
 	}
 	var u *url.Error
+	host := "its address"
 	if errors.As(err, &u) {
+		if to, parsed := url.Parse(u.URL); parsed == nil {
+			host = to.Host
+		}
 		err = u.Err
 	}
 	kind := llm.Overload
@@ -130,7 +134,28 @@ func (c *Client) Unreached(cause, err error) *llm.Error {
 	}
 	why, said := unreached(err), c.Said(err.Error())
 	said.Why = why
-	return &llm.Error{Kind: kind, Said: string(why), Err: said}
+	return &llm.Error{Kind: kind, Said: c.Said(why.at(host)).Error(), Err: said}
+}
+
+// at is the reason with the host, where that tells what to look at.
+func (w Why) at(host string) string {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	switch w {
+	case NobodyListens:
+		return "nothing listens at " + host
+	case HostUnknown:
+		return "the host name " + name + " is not known"
+	case NoLookup:
+		return "the host name " + name + " cannot be looked up"
+	case NoTLS:
+		return "there is no TLS at " + host
+	case NoRoute:
+		return "there is no route to " + name
+	}
+	return string(w)
 }
 
 func unreached(err error) Why {

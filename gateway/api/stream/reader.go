@@ -61,8 +61,10 @@ func (rd *reader) run(ctx context.Context, key string) error {
 	if err == nil && !ended {
 		err = rd.tellCaught()
 	}
-	if err == nil && !ended && snapshot != nil {
-		err = rd.live(*snapshot)
+	for _, l := range snapshot {
+		if err == nil && !ended {
+			err = rd.live(l)
+		}
 	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
@@ -157,6 +159,8 @@ func (rd *reader) live(l live.Update) error {
 			return nil
 		}
 		rd.status = status
+	case agentloop.EventAsk: // what it fails with next is news, in the same words too
+		rd.status = ""
 	}
 	for _, ev := range view.Watched(l, rd.cursor+1, rd.now(), rd.begun == id) {
 		if err := rd.out.write(ev); err != nil {

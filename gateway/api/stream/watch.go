@@ -25,11 +25,16 @@ type sessionsFrame struct {
 	Type string `json:"type"`
 }
 
-// needsFrame is how much waits for a person.
+// Waiting is how much waits for a person.
+type Waiting struct {
+	Pairings  int `json:"pairings"`
+	Approvals int `json:"approvals"`
+	Failing   int `json:"failing"` // runs of theirs that a model fails
+}
+
 type needsFrame struct {
-	Type      string `json:"type"`
-	Pairings  int    `json:"pairings"`
-	Approvals int    `json:"approvals"`
+	Type string `json:"type"`
+	Waiting
 }
 
 const (
@@ -151,7 +156,7 @@ func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
 func (w *watch) needs(ctx context.Context) error {
 	n := needsFrame{Type: "needs"}
 	var err error
-	if n.Pairings, n.Approvals, err = w.s.opt.Needs(w.call); err != nil {
+	if n.Waiting, err = w.s.opt.Needs(w.call); err != nil {
 		return err
 	}
 	if n == w.last {

@@ -45,6 +45,8 @@ type Running struct {
 	Pushed    []workspace.Outbound
 	First     workspace.Input // of the turn that runs
 	Waiting   []workspace.Input
+	Waits     bool                                                                      // it does nothing but wait for its model
+	Anewed    int                                                                       // times that it was begun again for that
 	Opens     func(workspace.Key, workspace.Actor, workspace.RoomID) (turn.Work, error) // nil: nothing has worked
 }
 
@@ -67,8 +69,17 @@ func (h *Running) Cancel(key string, _ error, match func(workspace.Input) bool) 
 	return false
 }
 
+func (h *Running) Anew(_ string, match func(workspace.Input) bool) bool {
+	if h.Waits && match(h.First) {
+		h.Anewed++
+		return true
+	}
+	return false
+}
+
 func (h *Running) CancelSummary(string, func(workspace.Input) bool) bool { return false }
 func (h *Running) Remove(string, ...int64)                               {}
+func (h *Running) Stuck(string) bool                                     { return h.Waits }
 func (h *Running) Offer(inputs ...workspace.Input)                       { h.Offered = append(h.Offered, inputs...) }
 func (h *Running) PushAll(list []workspace.Outbound)                     { h.Pushed = append(h.Pushed, list...) }
 func (h *Running) Pausing(string, bool, func(workspace.Input) bool)      {}

@@ -61,7 +61,7 @@ type ChooseIn struct {
 	Think string `json:"think,omitempty" enum:"off,minimal,low,medium,high,xhigh,default" help:"how hard it thinks"`
 }
 
-// Choose sets a session's model, and how hard it thinks. A turn that runs ends as it began.
+// Choose sets a session's model, and how hard it thinks. A turn that is being answered ends as it began.
 var Choose = control.Verb[*Conversations, ChooseIn, ModelView]{
 	Name: "model", Help: "Choose a session's model and how hard it thinks", Rights: mayMembers,
 	HTTP: "PATCH /v1/sessions/{key}/models", Group: "sessions", CLI: "session model <key> [model]",
@@ -96,7 +96,7 @@ var Choose = control.Verb[*Conversations, ChooseIn, ModelView]{
 		set(&over)
 		v := c.offered(call, over)
 		v.Changed = true
-		return v, c.override(call, set, func(o workspace.Overrides) any { return v })
+		return v, c.switched(call, set, v)
 	},
 	Show: func(_ ChooseIn, v ModelView) spec.Shown { return v.shown() },
 }
@@ -111,7 +111,9 @@ func (c *Conversations) at(call control.Call, word control.SessionWord) (control
 // offered is choices with what the caller may do with them.
 func (c *Conversations) offered(call control.Call, over workspace.Overrides) ModelView {
 	v := c.choices(call, call.Session.Agent, over)
-	v.May, v.Running = c.May(call, SetModel.Name), c.Lanes.Lane(call.Session.String()).Running
+	key := call.Session.String()
+	v.May, v.Anew = c.May(call, SetModel.Name), c.Lanes.Stuck(key)
+	v.Running = c.Lanes.Lane(key).Running && !v.Anew
 	return v
 }
 

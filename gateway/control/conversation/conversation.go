@@ -39,12 +39,13 @@ type Conversations struct {
 // Store is what these verbs use of the store, by what it is for. Over fills it.
 type Store struct {
 	Records
+	Asked
 	Rooms
 	Daemon
 }
 
 // Over is all of it over one store.
-func Over(s *store.Store) Store { return Store{Records: s, Rooms: s, Daemon: s} }
+func Over(s *store.Store) Store { return Store{Records: s, Asked: s, Rooms: s, Daemon: s} }
 
 // Records reads sessions and what was done in them.
 type Records interface {
@@ -54,6 +55,13 @@ type Records interface {
 	Run(id workspace.RunID) (workspace.Run, error)
 	LastRun(session workspace.SessionID) (workspace.Run, error)
 	RunInputs(run workspace.RunID) ([]workspace.Input, error)
+}
+
+// Asked finds what is asked again.
+type Asked interface {
+	Session(id workspace.SessionID) (workspace.Session, error)
+	Input(id workspace.InputID) (workspace.Input, error)
+	InputByKey(source, account, key string) (workspace.Input, error)
 }
 
 // Rooms reads what is set for a room, and what was set aside in it.
@@ -86,6 +94,10 @@ type Lanes interface {
 	Lane(key string) lane.View
 	// Offer queues inputs.
 	Offer(inputs ...workspace.Input)
+	// Stuck says whether the turn of a session does nothing but wait for its model, which fails or has sent nothing yet.
+	Stuck(key string) bool
+	// Anew has the turn of a session, if it is stuck and match accepts its first input, ask the models that the session has now, at once.
+	Anew(key string, match func(first workspace.Input) bool) bool
 	// Queue is how a session handles messages during a turn.
 	Queue(key string) lane.Settings
 }

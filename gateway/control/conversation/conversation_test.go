@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/control/controltest"
 	"parley/gateway/control/conversation"
+	"parley/gateway/control/run"
 	"parley/gateway/control/session"
 	"parley/workspace"
 	"parley/workspace/store"
@@ -116,5 +118,73 @@ func TestChoosingAModel(t *testing.T) {
 	}
 	if _, err := conversation.SessionModels.Call(t.Context(), w.Conversations, ana, here); !errors.Is(err, workspace.ErrNotFound) {
 		t.Errorf("another's session shows its models: %v", err)
+	}
+}
+
+// A run that a model has failed is asked again once, however often that is wanted, by who asked alone, and listed until then.
+func TestAFailedRunIsAskedAgainOnce(t *testing.T) {
+	t.Parallel()
+	w := controltest.New(t)
+	ana, in := w.Call("ana", workspace.Member, channels.DM), conversation.RetryIn{Run: control.RunWord(w.RunID)}
+	retry := func(c control.Call) (conversation.Retried, error) {
+		return conversation.RetryRun.Call(t.Context(), w.Conversations, c, in)
+	}
+	failing := func(c control.Call) int {
+		l, err := run.ListFailing.Call(t.Context(), w.Runs, c, struct{}{})
+		if n, countErr := w.Runs.Waiting(c); err != nil || countErr != nil || n != len(l.Items) {
+			t.Errorf("%d listed, %d counted, %v, %v", len(l.Items), n, err, countErr)
+		}
+		return len(l.Items)
+	}
+	now, err := w.Store.Run(w.RunID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	w.Store.Trouble(w.RunID, &workspace.Trouble{Model: "m", Kind: "auth", Status: 401, At: time.Now()}, func() { close(done) })
+	<-done
+	if got, err := retry(ana); err != nil || got.State != workspace.RunRunning || w.Running.Anewed != 0 || failing(ana) != 1 {
+		t.Errorf("while it is answered: %+v, %v", got, err)
+	}
+	w.Running.Waits = true
+	if got, err := retry(ana); err != nil || got.State != workspace.RunRunning || w.Running.Anewed != 1 {
+		t.Errorf("while it waits for its model: %+v, %v", got, err)
+	}
+	if _, err := retry(w.Call("ben", workspace.Member, channels.DM)); !errors.Is(err, workspace.ErrNotFound) || w.Running.Anewed != 1 {
+		t.Errorf("somebody else: %v", err)
+	}
+	w.Running.Waits = false
+	if _, err := w.Store.Finish(store.Finish{Run: now, State: workspace.RunFailed, Reason: "model_auth", InputState: workspace.InputFailed,
+		Inputs: []workspace.Input{w.Input}, AnswerEntry: -1}); err != nil {
+		t.Fatal(err)
+	}
+	if failing(ana) != 1 || failing(w.Call("ben", workspace.Member, channels.DM)) != 0 || failing(w.Call("boss", workspace.Owner, channels.DM)) != 0 {
+		t.Error("it waits for ana alone")
+	}
+	if _, err := retry(w.Call("boss", workspace.Owner, channels.DM)); !errors.Is(err, workspace.ErrDenied) {
+		t.Errorf("an owner in her name: %v", err)
+	}
+	if _, err := retry(w.Call("ben", workspace.Member, channels.DM)); !errors.Is(err, workspace.ErrNotFound) {
+		t.Errorf("somebody else: %v", err)
+	}
+	first, err := retry(ana)
+	if err != nil || first.State != "queued" || len(w.Running.Offered) != 1 {
+		t.Fatalf("%+v, %v, offered %d", first, err, len(w.Running.Offered))
+	}
+	asked := w.Running.Offered[0]
+	if asked.ID != first.InputID || asked.Text != w.Input.Text || asked.Person != "ana" || asked.Role != workspace.Member || asked.State != workspace.InputQueued {
+		t.Errorf("asked again is %+v", asked)
+	}
+	in.Run = control.RunWord(w.Input.ID) // by its message too
+	if second, err := retry(ana); err != nil || second != first || len(w.Running.Offered) != 1 {
+		t.Errorf("the second time: %+v, %v, offered %d", second, err, len(w.Running.Offered))
+	}
+	entries, err := w.Store.LastEntries(now.SessionID, 10)
+	if err != nil || entries[len(entries)-1].Body.Type != workspace.EventUndone || entries[len(entries)-1].Body.Reason != workspace.UndoneToRetry {
+		t.Errorf("the failed exchange stays in the prompt: %+v, %v", entries, err)
+	}
+	if _, err := w.Store.Begin(store.Begin{Run: workspace.Run{ID: workspace.RunID(w.Store.IDs().New()), Requester: "ana", Role: workspace.Member}, Entries: []workspace.EntryBody{{}}},
+		w.Key, asked.RoomID, []workspace.Input{asked}, nil); err != nil || failing(ana) != 0 {
+		t.Errorf("when it is asked again: %v, %d", err, failing(ana))
 	}
 }

@@ -15,16 +15,17 @@ import (
 
 // ModelChoice is a model that a session may be switched to.
 type ModelChoice struct {
-	N       int           `json:"n"`                 // its number in the list, from 1
-	Name    string        `json:"name"`              // as the configuration calls it
-	Model   string        `json:"model"`             // as its provider calls it
-	Current bool          `json:"current"`           // it is asked first
-	Default bool          `json:"default"`           // the agent's own
-	Window  int           `json:"context_window"`    // tokens; 0: unknown
-	Thinks  llm.Knowledge `json:"thinks,omitempty"`  // whether it is told how hard to think: yes, no; left out: its server decides
-	Offline bool          `json:"offline,omitempty"` // the built-in responder
-	Down    bool          `json:"down,omitempty"`    // it has failed, and is passed over for a moment
-	Error   string        `json:"error,omitempty"`   // its last failure; owners only
+	N       int           `json:"n"`                  // its number in the list, from 1
+	Name    string        `json:"name"`               // as the configuration calls it
+	Model   string        `json:"model"`              // as its provider calls it
+	By      string        `json:"provider,omitempty"` // by name; left out: it is not a known one
+	Current bool          `json:"current"`            // it is asked first
+	Default bool          `json:"default"`            // the agent's own
+	Window  int           `json:"context_window"`     // tokens; 0: unknown
+	Thinks  llm.Knowledge `json:"thinks,omitempty"`   // whether it is told how hard to think: yes, no; left out: its server decides
+	Offline bool          `json:"offline,omitempty"`  // the built-in responder
+	Down    bool          `json:"down,omitempty"`     // it has failed, and is passed over for a moment
+	Error   string        `json:"error,omitempty"`    // its last failure; owners only
 }
 
 // ModelView is the session's model and what else there is.
@@ -36,7 +37,8 @@ type ModelView struct {
 	Think    string        `json:"think,omitempty"`  // how hard it thinks; left out: the model's own
 	Efforts  []string      `json:"efforts"`          // what think may be; empty: the model has no such thing
 	May      bool          `json:"may_change"`       // the caller may choose
-	Running  bool          `json:"running"`          // a turn runs: what is changed holds from the next
+	Running  bool          `json:"running"`          // a turn runs that is being answered: what is changed holds from the next
+	Anew     bool          `json:"anew,omitempty"`   // a turn waits for its model: it goes on with what is changed, at once
 	Changed  bool          `json:"-"`
 	Detailed bool          `json:"-"`
 }
@@ -55,7 +57,7 @@ func (c *Conversations) choices(call control.Call, id workspace.AgentID, over wo
 		}
 		info, _ := c.Snapshot().Models.Info(name)
 		h := health[name]
-		m := ModelChoice{N: len(v.Choices) + 1, Name: name, Model: info.Model, Default: len(v.Choices) == 0,
+		m := ModelChoice{N: len(v.Choices) + 1, Name: name, Model: info.Model, By: info.Provider, Default: len(v.Choices) == 0,
 			Window: info.ContextWindow, Thinks: info.Thinks, Offline: info.Offline, Down: h.Down, Current: name == over.Model}
 		if call.Owner() {
 			m.Error = h.LastError
@@ -125,7 +127,7 @@ type ModelIn struct {
 // SetModel leads the session to another model of its agent. The agent's models stay behind it as fallbacks.
 var SetModel = control.Verb[*Conversations, ModelIn, ModelView]{
 	Name: "model", Help: "Choose the model of a session", Rights: mayMembers,
-	Chat: "model <number>|<name>|default", Order: spec.InOrder, Say: ModelView.say,
+	Chat: "model <number>|<name>|default", Order: spec.AheadOfWait, Say: ModelView.say,
 	Parse: func(words []string) (ModelIn, error) {
 		if len(words) == 0 {
 			return ModelIn{}, control.NotTaken("")
@@ -143,9 +145,19 @@ var SetModel = control.Verb[*Conversations, ModelIn, ModelView]{
 		}
 		over.Model = name
 		v := c.choices(call, call.Session.Agent, over)
-		v.Changed = true
-		return v, c.override(call, func(o *workspace.Overrides) { o.Model = name }, func(workspace.Overrides) any { return v })
+		v.Changed, v.Anew = true, c.Lanes.Stuck(call.Session.String())
+		return v, c.switched(call, func(o *workspace.Overrides) { o.Model = name }, v)
 	},
+}
+
+// switched sets what a session's model is. A turn that does nothing but wait for another one goes on with it at once: what is set
+// is stored first, so that the turn finds it after a crash as well.
+func (c *Conversations) switched(call control.Call, set func(*workspace.Overrides), v ModelView) error {
+	err := c.override(call, set, func(workspace.Overrides) any { return v })
+	if err == nil {
+		c.Lanes.Anew(call.Session.String(), func(workspace.Input) bool { return true })
+	}
+	return err
 }
 
 func (v ModelView) say() string {
@@ -153,6 +165,9 @@ func (v ModelView) say() string {
 	switch {
 	case v.Changed && len(v.Chain) > 0:
 		fmt.Fprintf(&b, "From now on this session asks **%s**.", v.Chain[0])
+		if v.Anew {
+			b.WriteString(" What it works on goes on with it.")
+		}
 		if len(v.Chain) > 1 {
 			fmt.Fprintf(&b, " If it does not answer: %s.", strings.Join(v.Chain[1:], ", "))
 		}

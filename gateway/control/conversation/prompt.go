@@ -165,6 +165,7 @@ func (c *Conversations) compact(ctx context.Context, call control.Call, instruct
 type Undone struct {
 	Said  string // what the person had said
 	Again bool   // it is asked once more
+	Now   bool   // nothing is: the turn that waits for its model asks it again
 }
 
 // exchange is a turn of the transcript.
@@ -219,6 +220,9 @@ func (c *Conversations) lastExchange(ses workspace.Session) (x exchange, err err
 }
 
 func (v Undone) say() string {
+	if v.Now {
+		return "I ask the model again now."
+	}
 	if v.Again {
 		return fmt.Sprintf("I answer “%s” again.", v.Said)
 	}
@@ -260,59 +264,4 @@ func (c *Conversations) mine(call control.Call) (ses workspace.Session, x exchan
 		err = workspace.Say(workspace.ErrDenied, "The last question was somebody else's.")
 	}
 	return ses, x, err
-}
-
-// Retry takes the last exchange out of the prompt and asks the same again. It is asked in the name of who asked before,
-// and so only they may (T10).
-var Retry = control.Verb[*Conversations, struct{}, Undone]{
-	Name: "retry", Help: "Ask the last question of a session again", Rights: mayChange,
-	Chat: "retry", Order: spec.InOrder, Say: Undone.say,
-	Do: func(_ context.Context, c *Conversations, call control.Call, _ struct{}) (Undone, error) {
-		return c.retry(call)
-	},
-}
-
-func (c *Conversations) retry(call control.Call) (Undone, error) {
-	if call.Input == nil {
-		return Undone{}, workspace.Say(workspace.ErrInvalid, "A retry is a message: send /retry.")
-	}
-	ses, x, err := c.mine(call)
-	if err != nil {
-		return Undone{}, err
-	}
-	run, err := c.Store.Run(x.run)
-	if err != nil {
-		return Undone{}, err
-	}
-	if run.Requester != call.Actor.Person {
-		return Undone{}, workspace.Say(workspace.ErrDenied, "The last question was somebody else's. Only they can ask it again.")
-	}
-	inputs, err := c.Store.RunInputs(x.run)
-	if err != nil {
-		return Undone{}, err
-	}
-	ask := c.again(call, "retry", strings.Join(x.said, "\n\n"))
-	for _, in := range inputs {
-		ask.Input.Data.Attachments = append(ask.Input.Data.Attachments, in.Data.Attachments...)
-		if ask.Input.Data.Quote == nil {
-			ask.Input.Data.Quote = in.Data.Quote
-		}
-	}
-	if len(inputs) > 0 { // what a person wrote, without the lines that were added for the model
-		var texts []string
-		for _, in := range inputs {
-			texts = append(texts, in.Text)
-		}
-		ask.Input.Text = strings.Join(texts, "\n\n")
-	}
-	v := Undone{Said: control.OneLine(ask.Input.Text, control.PreviewLength), Again: true}
-	did, err := c.Commit(call, func(store.Did) any { return v }, x.mark(ses), ask)
-	if err != nil {
-		return v, err
-	}
-	c.Changed(call.Session.String())
-	if did.Asked != nil {
-		c.Lanes.Offer(*did.Asked)
-	}
-	return v, nil
 }

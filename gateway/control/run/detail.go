@@ -1,6 +1,8 @@
 package run
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -130,7 +132,7 @@ type Step struct {
 // Moment is one line of a run's timeline.
 type Moment struct {
 	Time       time.Time `json:"time"`
-	Type       string    `json:"type"` // received, started, model, tool, ended
+	Type       string    `json:"type"` // received, started, model, tool, trouble, ended
 	Name       string    `json:"name,omitempty"`
 	Text       string    `json:"text,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
@@ -271,6 +273,17 @@ func timeline(v Detail) []Moment {
 		m := Moment{Time: st.Started, Type: st.Kind, Name: st.Model + st.Tool, Text: st.State, DurationMS: st.DurationMS, Step: st.N}
 		if st.Kind == string(workspace.StepModel) && st.Ended != nil && st.DurationMS > 0 { // it is journalled when it has answered
 			m.Time = st.Ended.Add(-time.Duration(st.DurationMS) * time.Millisecond)
+		}
+		out = append(out, m)
+	}
+	if t := v.Trouble; t != nil {
+		at := t.Time
+		if v.Ended != nil && at.After(*v.Ended) { // which is kept less exactly
+			at = *v.Ended
+		}
+		m := Moment{Time: at, Type: "trouble", Name: cmp.Or(t.Provider, t.Model), Text: t.Cause}
+		if t.Failures > 1 {
+			m.Text += fmt.Sprintf(" (%d tries)", t.Failures)
 		}
 		out = append(out, m)
 	}

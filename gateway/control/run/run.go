@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 
 	"parley/gateway/control"
 	"parley/gateway/control/approval"
@@ -51,6 +52,7 @@ type Journal interface {
 type Lists interface {
 	RunsBefore(before workspace.RunID, limit int) ([]store.RunRow, error)
 	LiveRunRows() ([]store.RunRow, error)
+	FailingRuns(requester workspace.PersonID, since time.Time) ([]store.RunRow, error)
 	SessionRunsBefore(session workspace.SessionID, n int64, limit int) (rows []store.RunRow, first []int64, err error)
 	RunFirst(id workspace.RunID) (n int64, err error)
 	LastRun(session workspace.SessionID) (workspace.Run, error)

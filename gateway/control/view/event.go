@@ -66,6 +66,13 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
+// AskedData is a model that is asked and has sent nothing yet.
+type AskedData struct {
+	Model    string    `json:"model"`    // as configured
+	Provider string    `json:"provider"` // what people call who is asked
+	Time     time.Time `json:"time"`     // since when
+}
+
 type EndData struct {
 	State  string `json:"state"`
 	Reason string `json:"reason,omitempty"`
@@ -164,7 +171,11 @@ func markItem(e workspace.Entry) Item {
 	if e.Body.Type == workspace.EventCompacted {
 		text = fmt.Sprintf("For the agent this summary stands in place of everything up to event %d:\n\n%s", e.Body.To, e.Body.Plain())
 	}
-	return Item{ID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Type: "system", Reason: e.Body.Type, Parts: []Part{{Type: "text", Text: text}}}
+	reason := e.Body.Type
+	if e.Body.Reason == workspace.UndoneToRetry {
+		reason = e.Body.Reason
+	}
+	return Item{ID: fmt.Sprintf("%s/%d", e.SessionID, e.N), Type: "system", Reason: reason, Parts: []Part{{Type: "text", Text: text}}}
 }
 
 // partsOf leaves out what is private: reasoning, and what a provider wants back unchanged.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley/agentloop"
+	"parley/agentloop/llm"
 	"parley/gateway/live"
 )
 
@@ -37,6 +38,10 @@ func Watched(l live.Update, next int64, now time.Time, begun bool) []Event {
 		call := Item{ID: l.Event.Call, Type: "tool_call", Name: l.Event.Tool, Parts: []Part{{Type: "tool_call", Name: l.Event.Tool,
 			CallID: l.Event.Call}}}
 		return []Event{with("item.started", ".call."+l.Event.Call, ItemData{call})}
+	case agentloop.EventAsk:
+		ev.Source = "daemon"
+		asked := AskedData{Model: l.Event.Model, Provider: l.Event.Who, Time: l.Event.Since.UTC()}
+		return []Event{with("model.asked", fmt.Sprintf(".asked.%d", l.Event.Since.UnixMilli()), asked)}
 	case agentloop.EventWait:
 		return status(".wait", l.Event.Note)
 	case agentloop.EventThinking:
@@ -44,3 +49,9 @@ func Watched(l live.Update, next int64, now time.Time, begun bool) []Event {
 	}
 	return nil
 }
+
+// SilentAfter is how long a model may send nothing before people are told.
+const SilentAfter = llm.SilentAfter
+
+// Silence is what they are told.
+func Silence(provider string, lasted time.Duration) string { return llm.Silence(provider, lasted) }

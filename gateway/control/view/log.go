@@ -15,8 +15,10 @@ type Trouble struct {
 	Model    string     `json:"model"`
 	Kind     string     `json:"kind"`               // overload, limited, timed_out, cut, malformed, auth, rejected …
 	Status   int        `json:"status,omitempty"`   // of HTTP; absent: there was no answer
+	Provider string     `json:"provider,omitempty"` // by name; absent: it is not a known one
 	Message  string     `json:"message,omitempty"`  // the server's words, cut
-	Sentence string     `json:"sentence"`           // all of it in words
+	Cause    string     `json:"cause"`              // all of it in words
+	Sentence string     `json:"sentence"`           // the cause, and what is waited for
 	Failures int        `json:"failures,omitempty"` // of all models of the chain, in a row
 	Time     time.Time  `json:"time"`
 	NextTry  *time.Time `json:"next_try,omitempty"`
@@ -28,8 +30,8 @@ func TroubleOf(t *workspace.Trouble, goesOn bool) *Trouble {
 	if t == nil {
 		return nil
 	}
-	v := &Trouble{Model: t.Model, Kind: t.Kind, Status: t.Status, Message: t.Said, Failures: t.Failures, Time: t.At.UTC(), Stated: t.Stated,
-		Sentence: llm.Problem(*t)}
+	v := &Trouble{Model: t.Model, Provider: t.Provider, Kind: t.Kind, Status: t.Status, Message: t.Said,
+		Failures: t.Failures, Time: t.At.UTC(), Stated: t.Stated, Cause: llm.Problem(*t), Sentence: llm.Problem(*t)}
 	if goesOn && t.Wait > 0 {
 		v.Sentence, v.NextTry = llm.Progress(*t), control.Moment(t.At.Add(t.Wait))
 	}

@@ -16,6 +16,7 @@ import (
 	"parley/cmd/parley/internal/cli"
 	"parley/cmd/parley/internal/printer"
 	"parley/gateway/client"
+	events "parley/gateway/control/view"
 )
 
 const (
@@ -61,7 +62,15 @@ type turn struct {
 	run      string // that works; empty: none
 	since    time.Time
 	doing    string // what the model or gateway says it is at
+	asks     asked
+	failed   string // what of a model's failure stands above
 	stopping bool
+}
+
+// asked is a model that was asked and has sent nothing yet; the zero value: none is.
+type asked struct {
+	Provider string
+	Time     time.Time
 }
 
 // outgoing is what was typed, until the session has it.
@@ -182,6 +191,12 @@ func (v *view) event(e client.Event) tea.Cmd {
 		if json.Unmarshal(e.Data, &q) == nil {
 			return v.question(e.Type, q)
 		}
+	case "model.asked":
+		v.turn.asks = asked{}
+		_ = json.Unmarshal(e.Data, &v.turn.asks) // else nothing is said of it
+		return nil
+	case "item.delta":
+		v.turn.asks = asked{}
 	case "item.started", "item.completed":
 		var it printer.Item
 		if json.Unmarshal(e.Data, &it) == nil && v.item(e, it) {
@@ -208,10 +223,14 @@ func (v *view) event(e client.Event) tea.Cmd {
 
 // item notes what an item means for what is waited for, and says whether that is all of it.
 func (v *view) item(e client.Event, it printer.Item) (known bool) {
+	v.turn.asks = asked{}
 	switch it.Item.Type {
 	case "status":
 		if v.turn.doing = ""; len(it.Item.Parts) > 0 {
 			v.turn.doing = it.Item.Parts[0].Text
+		}
+		if t := it.Item.Trouble; t != nil {
+			v.fails(*t)
 		}
 		return true
 	case "system":
@@ -236,6 +255,16 @@ func (v *view) item(e client.Event, it printer.Item) (known bool) {
 	return true
 }
 
+// fails says once of each failure of a model what it is, and what to do.
+func (v *view) fails(t client.Trouble) {
+	if v.turn.failed != t.Cause {
+		v.turn.failed = t.Cause
+		v.print.EndLine()
+		v.print.Note(cli.Red, strings.ReplaceAll(t.Cause, "`", `"`)+
+			". It is tried again. /retry tries at once, /model NAME asks another one, Ctrl-C stops.")
+	}
+}
+
 // status is the row that says what is being done.
 func (v *view) status() string {
 	if !v.busy() && !v.away || len(v.asked.list) > 0 && !v.turn.stopping && !v.away {
@@ -250,6 +279,8 @@ func (v *view) status() string {
 		text = "stopping; Ctrl-C again leaves"
 	case tools != "":
 		text = tools
+	case v.turn.asks.silent(v.now) > 0:
+		text = events.Silence(v.turn.asks.Provider, v.turn.asks.silent(v.now)) + "; Ctrl-C stops"
 	case v.turn.doing != "":
 		text = v.turn.doing
 	case v.print.Writing():
@@ -265,6 +296,14 @@ func (v *view) status() string {
 		text += fmt.Sprintf("  %d s", int(max(0, v.now.Sub(v.turn.since)).Seconds()))
 	}
 	return v.row(cli.Dim, text)
+}
+
+// silent is for how long the model has sent nothing; 0: not for long.
+func (a asked) silent(now time.Time) time.Duration {
+	if lasted := now.Sub(a.Time); !a.Time.IsZero() && lasted >= events.SilentAfter {
+		return lasted
+	}
+	return 0
 }
 
 // row is one row below the scrolled text, no wider than the terminal.

@@ -215,6 +215,43 @@ func TestChatShowsCardsInOrder(t *testing.T) {
 	}
 }
 
+// A failing model stands above once for each failure, whatever number of times it is tried; one that sends nothing is said below.
+func TestChatSaysWhatItsModelFailsWith(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t)
+	s.event("turn.started", "R", `{}`)
+	began := s.now.UTC()
+	asked := func(at time.Time) {
+		s.event("model.asked", "R", `{"model":"m","provider":"OpenAI","time":"`+at.Format(time.RFC3339Nano)+`"}`)
+	}
+	asked(began)
+	s.tell(tickMsg(began.Add(9 * time.Second)))
+	if got := ansi.Strip(s.status()); strings.Contains(got, "no answer") {
+		t.Errorf("after 9 s: %q", got)
+	}
+	s.tell(tickMsg(began.Add(12 * time.Second)))
+	if got := ansi.Strip(s.status()); !strings.Contains(got, "no answer from OpenAI for 12 s; Ctrl") {
+		t.Errorf("after 12 s: %q", got)
+	}
+	for _, wait := range []string{"1", "2"} {
+		s.event("item.completed", "R", `{"item":{"id":"w","type":"status","parts":[{"type":"text","text":"OpenAI answers 500; next try in `+wait+` s"}],
+			"trouble":{"model":"m","cause":"OpenAI answers 500: `+"`upstream exploded`"+`"}}}`)
+		if got := ansi.Strip(s.status()); !strings.Contains(got, "next try in "+wait+" s") {
+			t.Errorf("while it waits: %q", got)
+		}
+		asked(began.Add(13 * time.Second))
+	}
+	s.shows(`OpenAI answers 500: "upstream exploded".`, "/retry tries at once", "/model NAME asks another one")
+	if n := strings.Count(ansi.Strip(strings.Join(s.above, "\n")), "upstream exploded"); n != 1 {
+		t.Errorf("one failure stands there %d times", n)
+	}
+	s.event("item.delta", "R", `{"item_id":"R:1","text":"Here."}`)
+	s.tell(tickMsg(began.Add(60 * time.Second)))
+	if got := ansi.Strip(s.status()); strings.Contains(got, "no answer") {
+		t.Errorf("while it answers: %q", got)
+	}
+}
+
 func TestChatSteersAndStops(t *testing.T) {
 	t.Parallel()
 	s := newScreen(t)

@@ -44,6 +44,7 @@ type Item struct {
 		ID, Type, Role, Name, Command string
 		Partial                       bool
 		Parts                         []shownPart
+		Trouble                       *client.Trouble // of a status: a model fails so
 	}
 }
 

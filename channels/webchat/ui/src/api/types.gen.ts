@@ -79,6 +79,15 @@ export type Approval = {
   external_ref?: string
 }
 
+export type Asked = {
+  /** as configured */
+  model: string
+  /** what people call who is asked */
+  provider: string
+  /** since when */
+  time: string
+}
+
 export type AuditCheck = {
   ok: boolean
   rows: number
@@ -306,6 +315,18 @@ export type Explained = {
   rules: Tried[]
 }
 
+export type Failing = {
+  run_id: string
+  /** key */
+  session: string
+  state: string
+  /** the beginning of what it was asked */
+  said: string
+  started: string
+  ended?: string
+  trouble: Trouble
+}
+
 export type File = {
   ref: string
   /** made safe */
@@ -495,6 +516,8 @@ export type ModelChoice = {
   name: string
   /** as its provider calls it */
   model: string
+  /** by name; left out: it is not a known one */
+  provider?: string
   /** it is asked first */
   current: boolean
   /** the agent's own */
@@ -546,8 +569,10 @@ export type ModelsView = {
   efforts: string[]
   /** the caller may choose */
   may_change: boolean
-  /** a turn runs: what is changed holds from the next */
+  /** a turn runs that is being answered: what is changed holds from the next */
   running: boolean
+  /** a turn waits for its model: it goes on with what is changed, at once */
+  anew?: boolean
 }
 
 export type Pairing = {
@@ -702,6 +727,15 @@ export type Provider = {
   context_window: number
 }
 
+export type Retried = {
+  /** that was tried again */
+  run_id: string
+  /** State is running: the model of its turn is asked again now; or queued: what it was asked is asked again, by a run of its own. */
+  state: string
+  /** of the message that asks again */
+  input_id?: string
+}
+
 export type Route = {
   /** 1 is asked first */
   precedence: number
@@ -832,7 +866,7 @@ export type RunMessage = {
 
 export type RunMoment = {
   time: string
-  /** received, started, model, tool, ended */
+  /** received, started, model, tool, trouble, ended */
   type: string
   name?: string
   text?: string
@@ -984,9 +1018,13 @@ export type Trouble = {
   kind: string
   /** of HTTP; absent: there was no answer */
   status?: number
+  /** by name; absent: it is not a known one */
+  provider?: string
   /** the server's words, cut */
   message?: string
   /** all of it in words */
+  cause: string
+  /** the cause, and what is waited for */
   sentence: string
   /** of all models of the chain, in a row */
   failures?: number
