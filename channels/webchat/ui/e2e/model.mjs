@@ -43,7 +43,8 @@ export class Model {
     let calls = 0
     const say = piece => { chunk({ role: 'assistant', content: piece }) }
     say.call = (name, args) => { chunk({ tool_calls: [{ index: calls, id: `call_${n}_${calls++}`, type: 'function', function: { name, arguments: JSON.stringify(args) } }] }) }
-    say.fail = (status, message) => { begun = true; res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message, type: 'error' } })) }
+    say.fail = (status, message, headers = {}) => { begun = true; res.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify({ error: { message, type: 'error' } })) }
+    say.cut = () => { res.destroy() }
     await this.script(ask, say)
     if (res.writableEnded || res.destroyed) return
     chunk({}, calls > 0 ? 'tool_calls' : 'stop')

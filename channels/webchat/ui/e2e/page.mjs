@@ -6,7 +6,7 @@ export const sideBar = page => page.getByRole('navigation', { name: 'Sessions an
 export const session = (page, title) => sideBar(page).getByRole('link', { name: new RegExp(`^${title}`) })
 export const editButton = message => message.getByRole('button', { name: 'Edit message' })
 export const againButton = answer => answer.getByRole('button', { name: 'Regenerate answer' })
-export const stopButton = page => page.getByRole('button', { name: /^Stop/ })
+export const stopButton = page => page.locator('.foot').getByRole('button', { name: /^Stop/ })
 
 // send writes a message and sends it as people do.
 export async function send(page, text) {

@@ -81,7 +81,7 @@ function ModelEdit({ model: m, onSaved, onCancel }: { model: ModelValue; onSaved
     onSaved(await change(changes, key ? [{ path: `${path}.api_key`, value: key }] : []))
   })
   return (
-    <form className="form" noValidate aria-label={`Change ${m.name}`} onSubmit={e => { e.preventDefault(); if (model.trim() && !save.busy) void save.run() }}>
+    <form className="form" aria-label={`Change ${m.name}`} onSubmit={e => { e.preventDefault(); if (model.trim() && !save.busy) void save.run() }}>
       <Field label="Model" needed help="The server’s name for it.">{d => <TextInput {...d} value={model} autoFocus onChange={setModel} />}</Field>
       <Field label="Key">{d => <SecretInput {...d} value={key} placeholder="Kept as it is; write another one to replace it" onChange={setKey} />}</Field>
       <Field label="Address" help="A key that is kept is never sent to a new address: give it again with it.">{d => <TextInput {...d} type="url" value={address} onChange={setAddress} />}</Field>

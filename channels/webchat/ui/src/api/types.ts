@@ -24,6 +24,7 @@ export type Event = Omit<gen.Event, 'type' | 'data'> & (
   | { type: 'turn.ended'; data: gen.EndData }
   | { type: 'permission.requested' | 'permission.resolved'; data: gen.Permission }
   | { type: 'turn.paused' | 'turn.resumed'; data: gen.Hold }
+  | { type: 'model.asked'; data: gen.Asked }
 )
 
 export type Command = { name: string; args?: string; help: string; example?: string }
@@ -38,7 +39,7 @@ export type Down =
   | { type: 'caught_up'; key: string; session_id: string; sequence: number }
   | { type: 'session'; item: gen.Session }
   | { type: 'sessions' } // more changed than is told: read the list
-  | { type: 'needs'; pairings: number; approvals: number }
+  | { type: 'needs'; pairings: number; approvals: number; failing: number }
   | ({ type: 'stored'; id: string } & gen.Accepted)
   | { type: 'refused'; id: string; problem: ProblemBody }
   | { type: 'unfollowed'; key: string; problem: ProblemBody }

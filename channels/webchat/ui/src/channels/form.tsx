@@ -17,7 +17,6 @@ export function ChannelForm({ kind, was, taken, onSaved, onCancel }: Props) {
   const name = was?.name ?? own ?? unusedName(kind.name || kind.type, taken)
   const [values, set] = useState<Record<string, string>>(() => Object.fromEntries(kind.fields.map(f => [f.key, f.secret ? '' : text(was?.[f.key])])))
   const valueOf = (f: ChannelField) => (values[f.key] ?? '').trim()
-  const clash = !was && taken.includes(name)
   const path = `channels[${name}]`
   const save = useApply(async () => {
     const secrets = kind.fields.filter(f => f.secret && valueOf(f)).map(f => ({ path: `${path}.${f.key}`, value: valueOf(f) }))
@@ -35,7 +34,7 @@ export function ChannelForm({ kind, was, taken, onSaved, onCancel }: Props) {
     </Field>
   )
   const more = kind.fields.filter(f => !f.needed)
-  const whole = name !== '' && !clash && kind.fields.every(f => !f.needed || (was && f.secret) || valueOf(f) !== '')
+  const whole = name !== '' && kind.fields.every(f => !f.needed || (was && f.secret) || valueOf(f) !== '')
   return (
     <section className="card stack" aria-label={was ? `Change ${was.name}` : `Add ${kind.title}`}>
       <h2>{was ? `Change ${was.name}` : `Add ${kind.title}`}</h2>
@@ -46,12 +45,12 @@ export function ChannelForm({ kind, was, taken, onSaved, onCancel }: Props) {
           <div className="manifest"><Copy text={kind.manifest} label="Copy the manifest" /><pre tabIndex={0}>{kind.manifest}</pre></div>
         </details>
       )}
-      <form className="form" noValidate onSubmit={e => { e.preventDefault(); if (whole && !save.busy) void save.run() }}>
+      <form className="form" onSubmit={e => { e.preventDefault(); if (whole && !save.busy) void save.run() }}>
         {kind.fields.filter(f => f.needed).map(field)}
         {(more.length > 0 || !was) && (
           <details><summary className="soft small">More</summary>
             <div className="form form-more">
-              {!was && <Field label="Its name here" help={clash ? 'Another channel has this name.' : 'Letters, digits, - _ and dots. Routes and commands call it by this.'}>{d => <TextInput {...d} value={name} aria-invalid={clash || undefined} onChange={v => { setOwn(v.trim()) }} />}</Field>}
+              {!was && <Field label="Its name here" help="Letters, digits, - _ and dots. Routes and commands call it by this.">{d => <TextInput {...d} value={name} onChange={setOwn} />}</Field>}
               {more.map(field)}
             </div>
           </details>

@@ -30,6 +30,7 @@ import { Composer, type ComposerHandle } from './composer'
 import { again } from './files'
 import { AgentPicker } from '../models/agent'
 import { ModelPicker, NewModelPicker, type Choice } from '../models/picker'
+import type { Waits } from './conversation-view'
 import type { Acts } from './row-view'
 import type { TranscriptHandle } from './transcript-view'
 import { useAgents, useConversation, useLooking, useRows, useSeen, useSent, useSince } from './use-chat'
@@ -128,7 +129,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
     const all = stored.filter(r => r.kind === 'user' && r.run === row.run) as (Row & { kind: 'user' })[]
     void fork(asked, all.map(r => textOf(r.item)).join('\n\n'), all.flatMap(r => filesOf(r)))
   }, [stored, fork])
-  const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : regenerate, showRun, branches }), [search.gen, session?.local, regenerate, showRun, branches])
+  const acts = useMemo<Acts>(() => ({ names: session?.local === false, edit: search.gen || session?.local === false ? undefined : setEditing, again: search.gen || session?.local === false ? undefined : regenerate, failed: search.gen ? undefined : key, stop, showRun, branches }), [search.gen, session?.local, key, regenerate, stop, showRun, branches])
 
   const posts = useAtom(postsOf).filter(p => p.session === key && !search.gen)
   const asked = useAtom(approvals).filter(a => a.session === key && !search.gen)
@@ -179,11 +180,11 @@ function useSession(key: string): Session | undefined {
 // useStop stops the run; the button says at once that it does.
 function useStop(run: string | undefined): { stop: () => void; stopping: boolean } {
   const [of, set] = useState<string>()
-  const stop = () => {
+  const stop = useCallback(() => {
     if (!run || of === run) return
     set(run)
     post(`/v1/runs/${segment(run)}/stop`).catch((err: unknown) => { set(undefined); toast((err as Error).message) })
-  }
+  }, [run, of])
   return { stop, stopping: run !== undefined && of === run }
 }
 
@@ -224,7 +225,7 @@ function useBranches(key: string, shown: string | undefined, newest: string, sto
 }
 
 // useReason is why nothing is to be seen, in words.
-function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean, asked: boolean): { text: string; since: number; failing?: boolean } | undefined {
+function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () => infer V } ? V extends { t: infer T } ? T : never : never, sent: readonly Sent[], online: boolean, asked: boolean): Waits | undefined {
   const begun = useSince(t.run)
   if (!t.run) {
     const m = sent.find(x => x.state === 'stored')
@@ -232,10 +233,10 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
   }
   if (!online) return { text: 'Cut off. What is answered meanwhile is here when the line is back', since: begun }
   if (asked) return { text: 'Waiting for your approval', since: begun }
-  if (t.status) return { text: sentence(t.status.text), since: t.status.since, failing: t.status.failing }
+  if (t.status) return { text: sentence(t.status.text), since: t.status.since, failing: t.status.failing, due: t.status.due, asked: t.asked }
   if (t.grown.some(g => g.text)) return undefined
   if (t.calls.size) return undefined
-  return { text: 'Thinking', since: begun }
+  return { text: 'Thinking', since: begun, asked: t.asked }
 }
 
 const sentence = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1)

@@ -1,4 +1,4 @@
-import { memo, useEffect, useState } from 'react'
+import { memo, useState } from 'react'
 import type { Part, Run } from '../api/types'
 import type { Row } from '../store/rows'
 import type { Sent } from '../store/outbox'
@@ -7,7 +7,8 @@ import { Button, IconButton } from '../ui/button'
 import { Copy } from '../ui/copy'
 import { bytes, cost, exact, lasted, shown, tokens } from '../ui/format'
 import { Icon } from '../ui/icon'
-import { useNow } from '../ui/time'
+import { useNow, useSeconds } from '../ui/time'
+import { Failed } from './failing'
 import { fileURL } from './files'
 import { Markdown } from './markdown-view'
 import { useRunOf } from './runs'
@@ -18,11 +19,13 @@ export type Acts = {
   names: boolean // say who wrote: others do too
   edit?: (row: Row & { kind: 'user' }) => void
   again?: (asked: number) => void
+  failed?: string // the session in which a run that a model failed can be tried again
+  stop?: () => void
   showRun: (run: string) => void
   branches: (sequence: number) => { at: number; of: number; go: (n: number) => void } | undefined
 }
 
-export const RowView = memo(function RowView({ row, acts, name }: { row: Row; acts: Acts; name: string }) {
+export const RowView = memo(function RowView({ row, acts, name, last = false }: { row: Row; acts: Acts; name: string; last?: boolean }) {
   switch (row.kind) {
     case 'day': return <div className="day" role="separator"><span>{dayName(row.at)}</span></div>
     case 'user': return <User row={row} acts={acts} />
@@ -30,7 +33,7 @@ export const RowView = memo(function RowView({ row, acts, name }: { row: Row; ac
     case 'steps': return <Steps calls={row.calls} over={row.over} run={row.run} />
     case 'command': return <Command row={row} />
     case 'mark': return <div className="mark" role="note">{row.text}</div>
-    case 'error': return <Trouble row={row} acts={acts} />
+    case 'error': return <Trouble row={row} acts={acts} last={last} />
     case 'end': return <End row={row} acts={acts} />
   }
 })
@@ -157,7 +160,8 @@ function Command({ row }: { row: Row & { kind: 'command' } }) {
   )
 }
 
-function Trouble({ row, acts }: { row: Row & { kind: 'error' }; acts: Acts }) {
+function Trouble({ row, acts, last }: { row: Row & { kind: 'error' }; acts: Acts; last: boolean }) {
+  if (last && acts.failed && row.foot && /^(model_|timeout$)/.test(row.code)) return <Failed row={row} acts={acts} session={acts.failed} />
   return (
     <div className="note bad" role="note">
       <Icon name="warn" /><div className="grow" dir="auto">{row.text || `Something went wrong (${row.code}).`}</div>
@@ -199,23 +203,14 @@ export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent
 }
 
 // Waiting says why nothing is to be seen yet. After ten seconds it leads to the run.
-export function Waiting({ text, since, run, failing, acts }: { text: string; since: number; run: string; failing?: boolean; acts: Acts }) {
+export function Waiting({ text, since, run, acts }: { text: string; since: number; run: string; acts: Acts }) {
   const [began] = useState(since)
   const seconds = useSeconds(began)
   return (
-    <div className={failing ? 'waiting failing' : 'waiting'} role="status">
-      {failing ? <Icon name="warn" /> : <span className="pulse" aria-hidden="true" />}<span dir="auto">{text.replace(/`([^`]*)`/g, '“$1”')}</span>
+    <div className="waiting" role="status">
+      <span className="pulse" aria-hidden="true" /><span dir="auto">{text}</span>
       {seconds >= 3 && <span className="num faint" aria-hidden="true">· {lasted(seconds * 1000).replace('.0', '')}</span>}
       {seconds >= 10 && run && <Button kind="quiet small" onClick={() => { acts.showRun(run) }}>Show the run</Button>}
     </div>
   )
-}
-
-export function useSeconds(since: number): number {
-  const [n, set] = useState(() => Math.floor((Date.now() - since) / 1000))
-  useEffect(() => {
-    const timer = setInterval(() => { set(Math.floor((Date.now() - since) / 1000)) }, 1000)
-    return () => { clearInterval(timer) }
-  }, [since])
-  return Math.max(0, n)
 }

@@ -8,7 +8,8 @@ import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
 import { Given, mainOf, Piece, refused, shortly, WholeOutput } from './call'
 import { Unseen } from './markdown-view'
-import { Files, useSeconds } from './row-view'
+import { useSeconds } from '../ui/time'
+import { Files } from './row-view'
 
 // Steps are tool calls in a row: one line each, folded when there are several and they are over.
 export function Steps({ calls, over, run }: { calls: Call[]; over: boolean; run: string }) {

@@ -15,15 +15,15 @@ const roles = [
 const zones: string[] = Intl.supportedValuesOf('timeZone')
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone
 
-type Props = { owner?: boolean; who?: PersonItem; was?: PersonValue; taken: string[]; channels: Channel[]; onSaved: (name: string, applied: Applied) => void; onCancel: () => void }
+type Props = { who?: PersonItem; was?: PersonValue; taken: string[]; channels: Channel[]; onSaved: (name: string, applied: Applied) => void; onCancel: () => void }
 
 // PersonForm adds somebody, or changes who they are. Somebody who is known without the configuration, such as a guest who was let in,
 // is named in it by the change, under the same id: it is the same person.
-export function PersonForm({ owner, who, was, taken, channels, onSaved, onCancel }: Props) {
+export function PersonForm({ who, was, taken, channels, onSaved, onCancel }: Props) {
   const [id, setId] = useState(who?.id ?? '')
   const [name, setName] = useState(was?.name || who?.name || '')
-  const [tz, setTz] = useState(was?.tz ?? who?.tz ?? (owner ? here : ''))
-  const [role, setRole] = useState(was?.role || who?.role || (owner ? 'owner' : 'guest'))
+  const [tz, setTz] = useState(was?.tz ?? who?.tz ?? '')
+  const [role, setRole] = useState(was?.role || who?.role || 'guest')
   const [accounts, setAccounts] = useState<Account[]>(() => (was ? was.accounts ?? [] : []).map(a => ({ channel: a.channel, user: String(a.user) })))
   const list = useId()
   const whole = accounts.filter(a => a.channel && a.user.trim()).map(a => ({ channel: a.channel, user: a.user.trim() }))
@@ -32,11 +32,11 @@ export function PersonForm({ owner, who, was, taken, channels, onSaved, onCancel
   const clash = !who && taken.includes(id.trim())
   const put = (i: number, a: Partial<Account>) => { setAccounts(all => all.map((x, n) => (n === i ? { ...x, ...a } : x))) }
   const others = who && !was ? who.accounts : who?.accounts.filter(a => !a.configured) ?? []
-  const title = who ? `Change ${was?.name || who.name || who.id}` : owner ? 'Add yourself' : 'Add a person'
+  const title = who ? `Change ${was?.name || who.name || who.id}` : 'Add a person'
   return (
     <section className="card stack" aria-label={title}>
       <h2>{title}</h2>
-      <form className="form" noValidate onSubmit={e => { e.preventDefault(); if (id.trim() && !clash && !save.busy) void save.run() }}>
+      <form className="form" onSubmit={e => { e.preventDefault(); if (id.trim() && !clash && !save.busy) void save.run() }}>
         <div className="form-row">
           <Field label="Id" needed help={clash ? 'Somebody has this id already.' : who ? 'It cannot be changed: sessions and grants go by it.' : 'Short, such as ada: letters, digits, - _ and dots. It cannot be changed later.'}>{d => <TextInput {...d} value={id} readOnly={!!who} autoFocus={!who} aria-invalid={clash || undefined} onChange={setId} />}</Field>
           <Field label="Name" help="What others see. Empty: the id.">{d => <TextInput {...d} value={name} autoFocus={!!who} onChange={setName} />}</Field>

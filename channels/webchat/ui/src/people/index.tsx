@@ -24,8 +24,6 @@ type Search = { add?: string; edit?: string }
 export function PeoplePage({ search }: { search: Search }) {
   const go = useNavigate()
   const waiting = useAtom(needs).pairings
-  const s = useAtom(signed)
-  const nameless = s.state === 'in' && s.me.person.id === 'local' // the owner of who has configured none
   const people = useApi<List<PersonItem>>('/v1/people?limit=500', { again: waiting })
   const channels = useApi<List<Channel>>('/v1/channels')
   const config = useApi<Config>('/v1/config')
@@ -42,13 +40,12 @@ export function PeoplePage({ search }: { search: Search }) {
       {error && <Failed error={error} retry={again} />}
       {waiting > 0 && <Note act={<Link className="button small" to="/needs">Decide</Link>}>{waiting === 1 ? 'One stranger wants' : `${waiting} strangers want`} to be let in.</Note>}
       {saved && <Done applied={saved.applied}>{saved.name} is saved.</Done>}
-      {nameless && !search.add && <Note act={<Link className="button small" to="/people" search={{ add: 'me' }}>Add yourself</Link>}>You speak here as the owner without a name. Add yourself, and what is yours here has your name, your time zone and your accounts on other networks.</Note>}
       {ready && (search.add ?? who) && (
-        <PersonForm owner={search.add === 'me'} key={`${search.add} ${search.edit}`} who={who} was={values.find(v => v.id === who?.id)} taken={list.map(p => p.id)} channels={channels.data?.items.filter(c => c.type !== 'webchat') ?? []}
+        <PersonForm key={`${search.add} ${search.edit}`} who={who} was={values.find(v => v.id === who?.id)} taken={list.map(p => p.id)} channels={channels.data?.items.filter(c => c.type !== 'webchat') ?? []}
           onSaved={(name, applied) => { setSaved({ name, applied }); shut(); again() }} onCancel={shut} />
       )}
       {!people.data ? !error && <Skeleton lines={3} height="5rem" /> : list.length === 0
-        ? !search.add && <Empty icon="person" title="Nobody is known yet">Who is let in, or added here, stands here with their accounts.</Empty>
+        ? !search.add && <Empty icon="person" title="Nobody is known yet" act={<Link className="button" to="/people" search={{ add: 'person' }}>Add yourself</Link>}>You speak here as the owner without a name. Add yourself, and your time zone and your accounts on other networks are known.</Empty>
         : <div className="cards">{list.map(p => <PersonCard key={p.id} person={p} removed={() => { setSaved(undefined); again() }} />)}</div>}
     </Page>
   )

@@ -73,6 +73,7 @@ const moments: Record<string, { icon: IconName; text: (m: RunMoment) => string }
   started: { icon: 'run', text: () => 'The run began' },
   model: { icon: 'agent', text: m => `Asked ${m.name || 'the model'}` },
   tool: { icon: 'tool', text: m => m.name ?? 'Tool' },
+  trouble: { icon: 'warn', text: m => m.text ?? 'The model failed' },
   ended: { icon: 'check', text: m => `${stateLabel(m.name ?? '')}${m.text && m.text !== m.name ? `: ${reasonText(m.text)}` : ''}` },
 }
 
@@ -94,7 +95,7 @@ function Timeline({ run }: { run: RunDetail }) {
 
 function MomentLine({ m, step, begin, span }: { m: RunMoment; step?: RunStep; begin: number; span: number }) {
   const what = moments[m.type]
-  const bad = step ? step.failed || ['failed', 'refused', 'unknown'].includes(step.state) : m.type === 'ended' && (m.name === 'failed' || m.name === 'timeout')
+  const bad = step ? step.failed || ['failed', 'refused', 'unknown'].includes(step.state) : m.type === 'trouble' || m.type === 'ended' && (m.name === 'failed' || m.name === 'timeout')
   const at = Date.parse(m.time) - begin
   return (
     <div className="moment">

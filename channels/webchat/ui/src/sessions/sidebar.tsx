@@ -62,7 +62,7 @@ function AgentFilter() {
 
 function NeedsMe() {
   const n = useAtom(needs)
-  const all = n.pairings + n.approvals
+  const all = n.pairings + n.approvals + n.failing
   return <Link to="/needs" className="side-needs" activeProps={{ 'aria-current': 'page' }}><Icon name="bell" /><span className="grow">Needs me</span>{all > 0 && <span className="badge count num" aria-label={`${all} waiting`}>{all}</span>}</Link>
 }
 

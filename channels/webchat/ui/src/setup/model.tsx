@@ -47,8 +47,7 @@ function Access({ provider: p, taken, onSaved, onCancel }: { provider: Provider;
   const [address, setAddress] = useState(p.base_url)
   const [model, setModel] = useState('')
   const [own, setOwn] = useState<string>() // a name that was typed
-  const name = (own ?? unusedName(p.model || p.id, taken)).trim()
-  const clash = taken.includes(name)
+  const name = own ?? unusedName(p.model || p.id, taken)
   const [tried, setTried] = useState<{ of: string; answer: ModelTry }>()
   const asked = `${address.trim()}\n${key}`
   const answer = tried?.of === asked ? tried.answer : undefined // what was found for other words is over
@@ -92,7 +91,7 @@ function Access({ provider: p, taken, onSaved, onCancel }: { provider: Provider;
     </Field>
   )
   return (
-    <form className="form" noValidate aria-label={`Set up ${p.name}`} onSubmit={e => { e.preventDefault(); if (!model.trim()) { if (reachable && !test.busy) void test.run() } else if (!save.busy && name && !clash) void save.run() }}>
+    <form className="form" aria-label={`Set up ${p.name}`} onSubmit={e => { e.preventDefault(); if (!model.trim()) { if (reachable && !test.busy) void test.run() } else if (!save.busy) void save.run() }}>
       {p.note && <p className="soft small"><Inline text={p.note} /></p>}
       {(p.local || !p.base_url) && where}
       {keyed}
@@ -106,15 +105,15 @@ function Access({ provider: p, taken, onSaved, onCancel }: { provider: Provider;
       <details><summary className="soft small">More</summary>
         <div className="form form-more">
           {!p.local && p.base_url !== '' && where}
-          <Field label="Its name here" help={clash ? 'Another model has this name.' : 'In the configuration, in /model and under answers. Without spaces.'}>
-            {d => <TextInput {...d} value={name} aria-invalid={clash || undefined} onChange={v => { setOwn(v.replace(/\s/g, '-')) }} />}
+          <Field label="Its name here" help="In the configuration, in /model and under answers. Without spaces.">
+            {d => <TextInput {...d} value={name} onChange={v => { setOwn(v.replace(/\s/g, '-')) }} />}
           </Field>
         </div>
       </details>
       {unanswered ? trouble : <Refused act={save} />}
       <div className="form-foot">
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
-        <Button kind="primary" type="submit" busy={save.busy} disabled={!reachable || !model.trim() || !name || clash}>Save</Button>
+        <Button kind="primary" type="submit" busy={save.busy} disabled={!reachable || !model.trim() || !name.trim()}>Save</Button>
       </div>
     </form>
   )

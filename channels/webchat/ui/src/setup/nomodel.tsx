@@ -1,6 +1,5 @@
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import type { Applied } from '../api/types'
-import { who } from '../store/app'
 import { Button } from '../ui/button'
 import { Done } from './apply'
 import { ModelForm } from './model'
@@ -8,11 +7,6 @@ import { ModelForm } from './model'
 // NoModel is the first page where no model is set up: it says so, and takes one.
 export function NoModel({ onSaved }: { onSaved: (name: string, applied: Applied) => void }) {
   const [open, set] = useState(false)
-  useEffect(() => { // the gateway goes on looking for a server of models on its machine
-    if (open) return
-    const timer = setInterval(() => { void who() }, 15_000)
-    return () => { clearInterval(timer) }
-  }, [open])
   return (
     <>
       <h2>{open ? 'Add a model' : 'No model is set up yet'}</h2>

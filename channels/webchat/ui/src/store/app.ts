@@ -17,7 +17,7 @@ export const signed = new Atom<Signed>({ state: 'asking' })
 export const agentChosen = new Saved('parley.agent', '')
 
 // needs is what waits for the person.
-export const needs = new Atom({ pairings: 0, approvals: 0 })
+export const needs = new Atom({ pairings: 0, approvals: 0, failing: 0 })
 
 onSignedOut(() => { if (signed.get().state === 'in') leave() })
 

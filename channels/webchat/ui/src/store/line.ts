@@ -20,10 +20,10 @@ signed.subscribe(() => {
 })
 
 line.listen(d => {
-  if (d.type === 'needs') needs.set({ pairings: d.pairings, approvals: d.approvals })
+  if (d.type === 'needs') needs.set({ pairings: d.pairings, approvals: d.approvals, failing: d.failing })
   if (d.type === 'hello') updated.set(version !== '' && d.version !== version)
 })
 
-needs.subscribe(() => { const n = needs.get(); setNeeds(n.pairings + n.approvals) })
+needs.subscribe(() => { const n = needs.get(); setNeeds(n.pairings + n.approvals + n.failing) })
 
 export const useLine = () => useAtom(line.state)

@@ -41,7 +41,8 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
       case 'error': to({ kind: 'error', id: e.event_id, at: e.time, code: e.data.code, text: e.data.message ?? '', run }, e.time); break
       case 'item.completed': {
         const { item } = e.data
-        if (item.type === 'system') to({ kind: 'command', id: item.id || e.event_id, at: e.time, command: item.command ?? '', text: textOf(item) }, e.time)
+        if (item.type === 'system' && item.reason === 'retried') takeBack(rows)
+        else if (item.type === 'system') to({ kind: 'command', id: item.id || e.event_id, at: e.time, command: item.command ?? '', text: textOf(item) }, e.time)
         else if (item.role === 'user') {
           if (run && !asked.has(run)) asked.set(run, e.sequence)
           to({ kind: 'user', id: item.id || e.event_id, at: e.time, item, sequence: e.sequence, run }, e.time)
@@ -65,6 +66,14 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
   }
   for (const r of rows) if (r.kind === 'steps') r.over = r.calls.every(c => c.result !== undefined)
   return reuse(rows, old)
+}
+
+// takeBack takes away what failed and is asked again right behind it: the question would stand there twice.
+function takeBack(rows: Row[]) {
+  const last = rows.findLast(r => r.kind === 'error' || r.kind === 'end')
+  if (!last) return
+  const gone = rows.filter(r => !('run' in r && r.run === last.run))
+  rows.splice(0, rows.length, ...gone)
 }
 
 const marks: Record<string, string> = {

@@ -118,12 +118,25 @@ describe('the reducer', () => {
   })
 
   test('a failing model keeps its time while its sentence changes, and goes with the first text', () => {
-    const fails = (n: number, t: string): Event => ({ ...base(n, 'r1'), synthetic: true, type: 'item.completed', data: { item: { id: 'w', type: 'status', parts: text(t), trouble: { model: 'm', kind: 'overload', status: 500, sentence: t, time: '' } } } })
-    let t = apply(all([started(1, 'r1')]), [fails(2, 'error 500 from m; next try in 1 s')], 1000)
-    t = apply(t, [fails(2, 'error 500 from m; next try in 2 s')], 3000)
-    expect(t.status).toEqual({ run: 'r1', text: 'error 500 from m; next try in 2 s', since: 1000, failing: true })
+    const fails = (n: number, t: string): Event => ({ ...base(n, 'r1'), synthetic: true, type: 'item.completed', data: { item: { id: 'w', type: 'status', parts: text(t), trouble: { model: 'm', kind: 'overload', status: 500, cause: 'm answers 500', sentence: t, time: base(n, 'r1').time, next_try: new Date(Date.parse(base(n, 'r1').time) + 2000).toISOString() } } } })
+    let t = apply(all([started(1, 'r1')]), [fails(2, 'm answers 500; next try in 1 s')], 1000)
+    t = apply(t, [fails(2, 'm answers 500; next try in 2 s')], 3000)
+    expect(t.status).toMatchObject({ run: 'r1', text: 'm answers 500; next try in 2 s', since: 1000, failing: { status: 500 }, due: 5000 })
     t = apply(t, [status(2, 'r1', 'thinking')], 4000)
     expect(t.status).toEqual({ run: 'r1', text: 'thinking', since: 4000 })
+  })
+  test('a model that is asked and sends nothing is known until it answers, and takes nothing away of what it failed with', () => {
+    const at = base(2, 'r1').time
+    const asked: Event = { ...base(2, 'r1'), synthetic: true, type: 'model.asked', data: { model: 'm', provider: 'OpenAI', time: new Date(Date.parse(at) - 4000).toISOString() } }
+    let t = apply(all([started(1, 'r1')]), [asked], 10_000)
+    expect(t.asked).toEqual({ run: 'r1', who: 'OpenAI', since: 6000 }) // the page was loaded four seconds later
+    const fails: Event = { ...base(2, 'r1'), synthetic: true, type: 'item.completed', data: { item: { id: 'w', type: 'status', parts: text('no'), trouble: { model: 'm', kind: 'overload', cause: 'no', sentence: 'no', time: at } } } }
+    t = apply(t, [fails], 11_000)
+    expect(t.asked).toBeUndefined()
+    t = apply(t, [asked], 12_000)
+    expect(t.status?.text).toBe('no')
+    t = apply(t, [{ ...base(2, 'r1'), synthetic: true, type: 'item.delta', data: { item_id: 'a', part: 0, offset: 0, text: 'Hello' } }], 13_000)
+    expect([t.asked, t.status]).toEqual([undefined, undefined])
   })
   test('a status is shown until something happens', () => {
     let t = all([started(1, 'r1'), status(2, 'r1', 'model busy')])

@@ -1,4 +1,5 @@
 import type { Event, Item } from '../api/types'
+import type { Trouble } from '../api/types.gen'
 
 // A transcript is what this page knows of one generation of a session: stored events by sequence, and what grows beside
 // them. It is changed by apply alone, with events as the gateway sends them, in any order and as often as they come:
@@ -8,8 +9,11 @@ export type StoredEvent = Event & { synthetic: false }
 
 export type Growing = { id: string; run: string; text: string; pieces: [offset: number, text: string][] }
 
-// Status is why nothing is to be seen; failing: a model fails, and this is the failure.
-export type Status = { run: string; text: string; since: number; failing?: boolean }
+// Status is why nothing is to be seen; failing: a model fails, and this is the failure. Its next try is due by this page's clock.
+export type Status = { run: string; text: string; since: number; failing?: Trouble; due?: number }
+
+// Asked is a model that is asked since then, by this page's clock, and has sent nothing yet.
+export type Asked = { run: string; who: string; since: number }
 
 export type Transcript = {
   readonly sessionId: string // the generation; empty: not known yet
@@ -18,13 +22,14 @@ export type Transcript = {
   readonly grown: readonly Growing[] // answers that grow, in the order in which they began
   readonly calls: ReadonlyMap<string, { name: string; run: string; since: number }> // tools that run now
   readonly status: Status | undefined
+  readonly asked: Asked | undefined
   readonly run: string | undefined // the run that is under way
   readonly live: string | undefined // a run that was heard of and has nothing stored yet
   readonly done: ReadonlySet<string> // items and calls that are stored
   readonly ended: ReadonlySet<string> // runs
 }
 
-export const nothing: Transcript = { sessionId: '', generation: 0, lines: [], grown: [], calls: new Map(), status: undefined, run: undefined, live: undefined, done: new Set(), ended: new Set() }
+export const nothing: Transcript = { sessionId: '', generation: 0, lines: [], grown: [], calls: new Map(), status: undefined, asked: undefined, run: undefined, live: undefined, done: new Set(), ended: new Set() }
 
 // through is the sequence up to which nothing is missing, counted from the first line that is here: what to come back with.
 export function through(t: Transcript): number {
@@ -55,6 +60,7 @@ export function apply(t: Transcript, events: readonly Event[], now: number = Dat
   d.run = running(d)
   if (!d.run) {
     d.status = undefined
+    d.asked = undefined
     d.live = undefined
   }
   return d
@@ -71,6 +77,7 @@ function changes(t: Transcript, e: Event): boolean {
     case 'item.delta': return !t.done.has(e.data.item_id)
     case 'item.started': return !t.done.has(e.data.item.id)
     case 'item.completed': return e.data.item.type === 'status'
+    case 'model.asked': return true
     default: return false
   }
 }
@@ -93,21 +100,33 @@ function step(d: Draft, e: Event, now: number) {
     case 'item.started':
       if (e.data.item.type === 'tool_call') d.calls.set(e.data.item.id, { name: e.data.item.name ?? '', run, since: now })
       else begin(d, e.data.item.id, run)
-      if (d.status?.run === run) d.status = undefined
+      goesOn(d, run)
       break
     case 'item.delta': {
       const i = begin(d, e.data.item_id, run)
       d.grown[i] = grow(d.grown[i] as Growing, e.data.offset, e.data.text)
-      if (e.data.text && d.status?.run === run) d.status = undefined
+      if (e.data.text) goesOn(d, run)
       break
     }
     case 'item.completed': {
-      const text = textOf(e.data.item), failing = e.data.item.trouble !== undefined
+      const text = textOf(e.data.item), failing = e.data.item.trouble
       const before = d.status?.run === run ? d.status : undefined
-      if (before?.text !== text) d.status = { run, text, since: failing && before?.failing ? before.since : now, ...(failing && { failing }) }
+      d.asked = undefined
+      if (before?.text === text && !failing) break
+      const due = failing?.next_try ? now + Date.parse(failing.next_try) - Date.parse(e.time) : undefined
+      d.status = { run, text, since: failing && before?.failing ? before.since : now, ...(failing && { failing, due }) }
       break
     }
+    case 'model.asked': // what it failed with before still stands
+      d.asked = { run, who: e.data.provider, since: now + Date.parse(e.data.time) - Date.parse(e.time) }
+      break
   }
+}
+
+// goesOn forgets what a run has waited for.
+function goesOn(d: Draft, run: string) {
+  if (d.status?.run === run) d.status = undefined
+  if (d.asked?.run === run) d.asked = undefined
 }
 
 // settle takes away what was growing when its end is stored.
@@ -121,13 +140,13 @@ function settle(d: Draft, e: Event) {
       d.done.add(p.call_id)
       d.calls.delete(p.call_id)
     }
-    if (item.role !== 'user' && d.status?.run === run) d.status = undefined
+    if (item.role !== 'user') goesOn(d, run)
   }
   if (e.type === 'turn.ended') {
     d.ended.add(run)
     d.grown = d.grown.filter(g => g.run !== run)
     for (const [id, c] of d.calls) if (c.run === run) d.calls.delete(id)
-    if (d.status?.run === run) d.status = undefined
+    goesOn(d, run)
     if (d.live === run) d.live = undefined
   }
 }

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { ago, exact } from './format'
 
 let now = Date.now()
@@ -29,4 +29,14 @@ export function Ago({ at }: { at: string | null | undefined }) {
   if (!at) return <span className="faint">–</span>
   const d = new Date(at)
   return <time dateTime={at} title={exact(d)} className="num">{ago(d, Math.max(t, Date.now()))}</time>
+}
+
+// useSeconds counts the seconds since a time.
+export function useSeconds(since: number): number {
+  const [n, set] = useState(() => Math.floor((Date.now() - since) / 1000))
+  useEffect(() => {
+    const timer = setInterval(() => { set(Math.floor((Date.now() - since) / 1000)) }, 1000)
+    return () => { clearInterval(timer) }
+  }, [since])
+  return Math.max(0, n)
 }
