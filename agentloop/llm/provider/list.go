@@ -154,7 +154,7 @@ func (t Target) get(ctx context.Context, h *http.Client, at *url.URL) ([]byte, *
 		return nil, t.trouble(TooLong, 0, "%s answers with more than 4 MiB: that is not a list of models", t.who())
 	case page(body, resp.Header.Get("Content-Type")):
 		return nil, t.trouble(NotModels, 0, "%s answers with a web page instead of a list of models: is %s the address of its API?",
-			t.who(), plain(at))
+			t.who(), strings.TrimSuffix(plain(at), "/models"))
 	}
 	return body, nil
 }

@@ -147,7 +147,7 @@ func TestTroublesAreSentences(t *testing.T) {
 		{other, map[string]http.HandlerFunc{"/v1/models": says(503, "<html>down</html>")}, provider.Failing, "HOST is in trouble (503)"},
 		{other, nil, provider.NotFound, "HOST has no list of models at this address (404): is it right, and does it end in /v1?"},
 		{ollama, map[string]http.HandlerFunc{"/v1/models": says(200, "<!doctype html><p>hello")}, provider.NotModels,
-			"Ollama answers with a web page instead of a list of models: is http://HOST/v1/models the address of its API?"},
+			"Ollama answers with a web page instead of a list of models: is http://HOST/v1 the address of its API?"},
 		{other, map[string]http.HandlerFunc{"/v1/models": says(200, `{"error":"unexpected"}`)}, provider.NotModels,
 			"HOST answers, but not with a list of models: is http://HOST/v1 the address of its API?"},
 		{other, map[string]http.HandlerFunc{"/v1/models": says(200, strings.Repeat(" ", 4<<20+1))}, provider.TooLong,
