@@ -1,6 +1,7 @@
 import { useRef, useState } from 'react'
 import { post, Problem } from '../api/http'
 import type { Applied, ConfigProblem } from '../api/types'
+import { sentence } from '../channels/say'
 import { who } from '../store/app'
 import { Button } from '../ui/button'
 import { shown } from '../ui/format'
@@ -74,7 +75,7 @@ export function Done({ applied: a, more, children }: { applied: Applied; more?: 
       <Icon name="check" />
       <div className="grow stack-s">
         <strong className="block">{children}</strong>
-        {a.notes.map(n => <p key={n}><Inline text={shown(n)} quotes /></p>)}
+        {a.notes.map(n => <p key={n}><Inline text={sentence(shown(n))} quotes /></p>)}
         {more}
         {a.restart.length > 0 && <p>In force with the next start of Parley: {a.restart.map((k, i) => <span key={k}>{i > 0 && ', '}<code>{k}</code></span>)}.</p>}
       </div>

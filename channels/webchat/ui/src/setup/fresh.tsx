@@ -1,6 +1,7 @@
 import { useId, useState } from 'react'
 import { Problem } from '../api/http'
 import { useAct } from '../api/use'
+import { NotFound } from '../shell/signin'
 import { renewSignIn } from '../store/app'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
@@ -39,6 +40,7 @@ export function Fresh({ refused, busy, done }: { refused: string; busy: boolean;
         a sign-in with a code from the machine itself. Nothing that you wrote here is lost.
       </p>
       <p>On the machine where Parley runs, run <code>{command}</code><Copy text={command} label="Copy the command" /> and paste the link that it prints:</p>
+      <NotFound />
       {act.error && <Failed error={act.error} />}
       {!act.error && given && !busy && <Failed error={new Error('That code was asked for by a browser. Only one that the command prints on the machine counts.')} />}
       <div className="fresh-code">

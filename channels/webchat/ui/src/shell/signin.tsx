@@ -11,7 +11,7 @@ import { Note } from '../ui/states'
 const command = 'parley webchat'
 
 // NotFound is for who built the program and did not install it. Its path is not shown here: strangers see this page.
-function NotFound() {
+export function NotFound() {
   return <p className="soft">If the shell says “command not found”, begin with the program’s path, such as <code>bin/parley</code>, or install it with <code>make install</code>.</p>
 }
 
