@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/channels"
 	"parley/channels/all"
 )
 
@@ -15,6 +16,11 @@ func TestSetupFitsTheOptions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range all.Factories() {
 		s := f.Setup
+		if s.Title == "" {
+			if _, err := f.New("x", f.Options(), channels.Deps{}); err != nil {
+				continue // this binary was built without it
+			}
+		}
 		if s.Title == "" || s.Name == "" || len(s.Steps) == 0 || len(s.Links) == 0 || len(s.After) == 0 || seen[s.Name] || s.QR == (len(s.Fields) > 0) {
 			t.Errorf("%s: %+v", f.Network, s)
 		}
