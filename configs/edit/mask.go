@@ -77,20 +77,43 @@ func (m Masks) show(text []byte) (before []byte, hidden Hidden, err error) {
 	return before, hidden, nil
 }
 
+// part is a part of a text with what comes into its place.
+type part struct {
+	at   span
+	text []byte
+}
+
+// replaceAll replaces parts, which stand in the order of the text.
+func replaceAll(text []byte, parts []part) ([]byte, error) {
+	out, from := make([]byte, 0, len(text)), 0
+	for _, p := range parts {
+		if p.at.from < from {
+			return nil, byHand("it is written in an unusual way")
+		}
+		out = append(append(out, text[from:p.at.from]...), p.text...)
+		from = p.at.to
+	}
+	return append(out, text[from:]...), nil
+}
+
 // byPlace puts a mask in the place of each value that is a credential.
 func (m Masks) byPlace(text []byte, list []Scalar) (Hidden, error) {
-	out, hidden := lines(text), Hidden{}
-	for _, s := range slices.Backward(list) {
+	var parts []part
+	hidden := Hidden{}
+	for _, s := range list {
 		if !m.secret(s) {
 			continue
 		}
 		if s.To <= s.From {
 			return Hidden{}, byHand("line %d keeps a credential where it cannot be hidden", s.Line)
 		}
-		out = slices.Concat(out[:s.From], []byte(Mask), out[s.To:])
+		parts = append(parts, part{span{s.From, s.To}, []byte(Mask)})
 		hidden.Paths = append(hidden.Paths, s.Path)
 	}
-	slices.Reverse(hidden.Paths)
+	out, err := replaceAll(lines(text), parts)
+	if err != nil {
+		return Hidden{}, err
+	}
 	again, err := Scalars(out)
 	if err != nil || len(again) != len(list) {
 		return Hidden{}, byHand("it is written in an unusual way")
@@ -170,13 +193,18 @@ func (m Masks) restorePlaces(base, out []byte, list []Scalar) ([]byte, error) {
 		}
 	}
 	want := map[string]string{}
-	for _, s := range slices.Backward(list) {
+	var parts []part
+	for _, s := range list {
 		was, known := kept[s.Path]
 		if s.Value != Mask || !known || s.To <= s.From {
 			continue
 		}
-		out = slices.Concat(out[:s.From], base[was.From:was.To], out[s.To:])
+		parts = append(parts, part{span{s.From, s.To}, base[was.From:was.To]})
 		want[s.Path] = was.Value
+	}
+	out, err := replaceAll(out, parts)
+	if err != nil {
+		return nil, err
 	}
 	again, err := Scalars(out)
 	if err != nil {

@@ -4,14 +4,21 @@ package edit
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a text that is changed once.
-type source struct{ text string }
+// source is a text that is changed once. What is looked for again and again is remembered until then.
+type source struct {
+	text   string
+	starts []int         // of lines
+	flows  map[int]flows // by where they begin
+	// columns are where the characters of a line begin, by where it does.
+	columns map[int][]int
+}
 
 // span is a part of the text, from one byte to before another.
 type span struct{ from, to int }
@@ -57,29 +64,57 @@ func build(path []step, value *yaml.Node) *yaml.Node {
 	return v
 }
 
-func (t *source) put(at span, text string) { t.text = t.text[:at.from] + text + t.text[at.to:] }
+func (t *source) put(at span, text string) {
+	t.text = t.text[:at.from] + text + t.text[at.to:]
+	t.starts, t.flows, t.columns = nil, nil, nil
+}
 
 // at is the byte where a node begins. Columns are counted in characters.
 func (t *source) at(n *yaml.Node) int {
 	at := t.line(n.Line)
-	for range n.Column - 1 {
-		_, size := utf8.DecodeRuneInString(t.text[at:])
-		at += size
+	columns, known := t.columns[at]
+	if !known {
+		for i := range t.text[at:t.lineEnd(at)] {
+			columns = append(columns, at+i)
+		}
+		if t.columns == nil {
+			t.columns = map[int][]int{}
+		}
+		t.columns[at] = columns
 	}
-	return at
+	if n.Column-1 < len(columns) {
+		return columns[n.Column-1]
+	}
+	return t.lineEnd(at)
 }
 
 // line is where a line begins; lines are counted from 1.
 func (t *source) line(n int) int {
-	at := 0
-	for range n - 1 {
-		i := strings.IndexByte(t.text[at:], '\n')
-		if i < 0 {
-			return len(t.text)
+	if t.starts == nil {
+		t.starts = []int{0}
+		for i := range len(t.text) {
+			if t.text[i] == '\n' {
+				t.starts = append(t.starts, i+1)
+			}
 		}
-		at += i + 1
 	}
-	return at
+	if n > len(t.starts) {
+		return len(t.text)
+	}
+	return t.starts[max(n, 1)-1]
+}
+
+// flow are the entries of the flow that begins at a byte.
+func (t *source) flow(at int) flows {
+	f, known := t.flows[at]
+	if !known {
+		if t.flows == nil {
+			t.flows = map[int]flows{}
+		}
+		f = scanFlow(t.text, at)
+		t.flows[at] = f
+	}
+	return f
 }
 
 // lineEnd is where the line of a byte ends, before its line break.
@@ -118,10 +153,10 @@ func first(n *yaml.Node, i int) *yaml.Node {
 func (t *source) entry(n *yaml.Node, i int, within span) span {
 	if flow(n) {
 		begin := t.at(first(n, i))
-		for _, e := range scanFlow(t.text, t.at(n)).entries {
-			if e.from <= begin && begin < e.to {
-				return e
-			}
+		list := t.flow(t.at(n)).entries
+		at, _ := slices.BinarySearchFunc(list, begin, func(e span, begin int) int { return cmp.Compare(e.to-1, begin) })
+		if at < len(list) && list[at].from <= begin {
+			return list[at]
 		}
 		return span{begin, begin}
 	}
@@ -253,7 +288,7 @@ func (t *source) value(v *yaml.Node, head int, entry span) span {
 	switch {
 	case v.Kind != yaml.ScalarNode && v.Kind != yaml.AliasNode:
 		if flow(v) {
-			end = scanFlow(t.text, from).end
+			end = t.flow(from).end
 		}
 	case v.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
 		end = scalarEnd(t.text, from, true)
@@ -295,7 +330,7 @@ func (t *source) remove(n *yaml.Node, i int, entry, whole span, root *yaml.Node,
 
 // withComma is an entry of a flow with the comma that goes with it.
 func (t *source) withComma(open int, entry span) span {
-	f := scanFlow(t.text, open)
+	f := t.flow(open)
 	for i, e := range f.entries {
 		if e != entry {
 			continue
@@ -321,7 +356,7 @@ func (t *source) insert(n *yaml.Node, within span, s step, value *yaml.Node) err
 		entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}, value}}
 	}
 	if flow(n) {
-		f := scanFlow(t.text, t.at(n))
+		f := t.flow(t.at(n))
 		if len(f.entries) == 0 {
 			return byHand("line %d is written on one line", n.Line)
 		}

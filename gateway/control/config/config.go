@@ -142,6 +142,9 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
+// mostChanges are made at once: each is held against the whole text.
+const mostChanges = 100
+
 // ChangeIn is what is to be changed.
 type ChangeIn struct {
 	Revision string   `json:"revision,omitempty" help:"of the text that it is meant for; left out: whatever it is"`
@@ -153,6 +156,10 @@ var Change = control.Verb[*Config, ChangeIn, Applied]{
 	Name: "config.change", Help: "Change keys of the configuration, leaving the rest of its text, and put them in force",
 	Rights: rights.Owners, HTTP: "POST /v1/config/change", Group: "gateway",
 	Do: func(ctx context.Context, c *Config, call control.Call, in ChangeIn) (Applied, error) {
+		if len(in.Changes)+len(in.Secrets) > mostChanges {
+			return Applied{}, workspace.Say(workspace.ErrInvalid,
+				"These are more than %d changes at once: write the file as a whole.", mostChanges)
+		}
 		e := setup.Edit{Base: in.Revision}
 		for _, one := range in.Changes {
 			set := setup.Set{Path: one.Path}
