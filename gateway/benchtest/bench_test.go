@@ -62,6 +62,7 @@ var scenes = []struct {
 	{"pages", (*bench).pages},
 	{"kill", (*bench).kills},
 	{"burn", (*bench).burn},
+	{"failing", (*bench).failing},
 	{"fill", (*bench).fill},
 	{"memory", (*bench).memory},
 	{"networks", (*bench).networks},

@@ -44,6 +44,9 @@ type chat struct {
 func newWorld(n int, latency time.Duration) *world {
 	w := &world{polled: make(chan time.Time, 1), byID: map[int64]*chat{}}
 	w.script = llmtest.New(func(r *llmtest.Request) llmtest.Reply {
+		if reply, breaks := breaks(r.LastUser()); breaks {
+			return reply
+		}
 		return llmtest.Reply{Text: "echo: " + r.LastUser(), Latency: latency}
 	})
 	w.llm = httptest.NewServer(w.script)

@@ -72,6 +72,9 @@ var rows = []row{
 	{"20 chats: p95", "ms", "burn quiet", 1, "", nil},
 	{"… while commands burn every core", "ms", "burn busy", 1, "", nil},
 	{"… how many times that is (E36)", "×", "burn ratio", 2, "< 2", atMost(2)},
+	{"20 chats: p95", "ms", "failing quiet", 1, "", nil},
+	{"… while their model fails three others", "ms", "failing busy", 1, "", nil},
+	{"… how many times that is", "×", "failing ratio", 2, "≤ 1.2", atMost(1.2)},
 	{"100 MiB may be written: what stays (E34)", "MiB", "fill", 0, "≤ 120", atMost(120)},
 	{"help", "ms", "help", 1, "", nil},
 }

@@ -106,6 +106,28 @@ const scenes = {
     await send(page, 'Good morning')
     await page.getByRole('note').first().waitFor()
   },
+  async 'failing model'(w, page) {
+    await fails(w, page, (_, say) => { say.fail(500, 'upstream exploded: no healthy backend in pool eu-west-1') }, 'main answers 500')
+  },
+  async 'model asks to wait'(w, page) {
+    await fails(w, page, (_, say) => { say.fail(429, 'Rate limit reached for requests', { 'Retry-After': '40' }) }, 'takes no more requests')
+  },
+  async 'refused key'(w, page) {
+    await fails(w, page, (_, say) => { say.fail(401, 'Incorrect API key provided') }, 'refuses the key')
+  },
+  async 'model that sends nothing'(w, page) {
+    await fails(w, page, ask => ask.gone, 'No answer from')
+  },
+  async 'another model'(w, page) {
+    await scenes['failing model'](w, page)
+    await page.getByRole('button', { name: 'Use another model' }).click()
+    await page.getByRole('menuitemradio').first().waitFor()
+  },
+  async 'inbox with a failing model'(w, page) {
+    await scenes['refused key'](w, page)
+    await page.goto(`${w.base}/needs`)
+    await page.getByText('refuses the key').first().waitFor()
+  },
   async 'a thousand sessions'(w, page, look) {
     await enter(w, page)
     if (look.width < 720) await page.getByRole('button', { name: 'Open the side bar' }).click()
@@ -205,6 +227,14 @@ const scenes = {
   }])),
 }
 
+// fails says something to a model that fails so.
+async function fails(w, page, script, said) {
+  w.model.script = async (ask, say) => { await script(ask, say) }
+  await enter(w, page)
+  await send(page, 'Plan the week: rain on Sunday, guests on Tuesday')
+  await page.locator('.note.failing').getByText(new RegExp(said, 'i')).first().waitFor()
+}
+
 // send uses the button: on a phone Enter is a new line.
 async function send(page, text) {
   await composer(page).fill(text)
@@ -225,7 +255,8 @@ agents:
   - {id: assistant, name: Assistant, default: true, model: main, fallbacks: [large], models: [thinker]}
   - {id: research, name: Research, model: large, models: [main]}`
 const people = 'people:\n  - id: ada\n    name: Ada Lovelace\n    role: owner\n    tz: Europe/London\n  - {id: ben, name: Ben, role: member, tz: Europe/Berlin}\n'
-const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two, people, 'a person with a code of the machine': people, 'the editor with a problem': people }
+const others = two.replace('fallbacks: [large], models: [thinker]', 'models: [large, thinker]')
+const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two, people, 'a person with a code of the machine': people, 'the editor with a problem': people, 'failing model': others, 'another model': others, 'refused key': others, 'inbox with a failing model': others }
 const only = process.argv.length > 2 ? process.argv.slice(2) : (process.env.PARLEY_SHOOT ?? '1') === '1' ? Object.keys(scenes) : process.env.PARLEY_SHOOT.split(',')
 
 const browser = await open()

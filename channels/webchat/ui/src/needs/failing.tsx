@@ -19,7 +19,7 @@ function Card({ failing: f, name, done }: { failing: Failing; name: string; done
   return (
     <article className="card stack" aria-label={`Failed: ${shown(f.said)}`}>
       <div className="row wrap"><span className="badge bad">{over ? 'Failed' : 'Failing'}</span><Link to="/chat/$key" params={{ key: f.session }}><bdi>{shown(name || f.said || 'Chat')}</bdi></Link><span className="soft small"><Ago at={f.ended ?? f.started} /></span></div>
-      {name && f.said && <p className="soft small truncate"><bdi>{shown(f.said)}</bdi></p>}
+      {name && !f.said.startsWith(name.slice(0, 20)) && <p className="soft small truncate"><bdi>{shown(f.said)}</bdi></p>}
       <div className="failing-cause"><Icon name="warn" className="bad" /><div className="grow"><Cause trouble={f.trouble} /><p className="small soft num"><Code trouble={f.trouble} />{!over && ' · it is tried again'}</p></div></div>
       <div className="row wrap decide"><Remedies run={f.run_id} session={f.session} over={over} done={done} /><Link className="button small" to="/runs/$run" params={{ run: f.run_id }}>Show the run</Link></div>
     </article>
