@@ -3,7 +3,6 @@ package setup
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,14 @@ type Part struct {
 }
 
 func (p Part) String() string { return strings.TrimSpace(p.Kind + " " + p.Name) }
+
+// says is a sentence of what a part is like.
+func (p Part) says(why string) string {
+	if !strings.ContainsAny(why[len(why)-1:], ".?!") {
+		why += "."
+	}
+	return p.String() + ": " + why
+}
 
 // State is how a part is.
 type State struct {
@@ -116,9 +123,10 @@ func (s *Setup) settle(ctx context.Context, c *configs.Config, parts, fine []Par
 		case state.Failed && failed == nil && slices.Contains(fine, p):
 			failed = &Undone{p, state.Why}
 		case state.Failed:
-			notes = append(notes, fmt.Sprintf("%s: %s.", p, state.Why))
+			state.Why = cmp.Or(state.Why, "it fails")
+			notes = append(notes, p.says(state.Why))
 		case !state.Settled || state.Why != "":
-			notes = append(notes, fmt.Sprintf("%s: %s.", p, cmp.Or(state.Why, "it has not connected yet")))
+			notes = append(notes, p.says(cmp.Or(state.Why, "it has not connected yet")))
 		}
 	}
 	return failed, notes
