@@ -59,7 +59,7 @@ gateway/progress          -> gateway/delivery gateway/snapshot gateway/transport
 gateway/turn              -> gateway/approval gateway/attachment gateway/bus gateway/delivery gateway/live gateway/progress gateway/snapshot gateway/transcript gateway/transport agentloop/... tools/builtin workspace workspace/clip workspace/disk workspace/store channels
 gateway/grant             -> workspace
 gateway/approval          -> gateway/bus gateway/delivery gateway/grant gateway/live gateway/rights gateway/snapshot gateway/transport agentloop workspace workspace/clip workspace/store channels channels/markup configs
-gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/store channels configs
+gateway/control           -> gateway/rights gateway/snapshot gateway/spec workspace workspace/clip workspace/lazy workspace/store channels channels/markup configs
 gateway/setup             -> agentloop/llm/provider gateway/transport workspace workspace/store channels configs configs/*
 gateway/control/all       -> gateway/control gateway/control/*
 gateway/control/config    -> gateway/control gateway/rights gateway/setup workspace channels configs configs/*

@@ -81,7 +81,7 @@ func (g *Gateway) nouns() *all.Nouns {
 			Intake: g.intake, Lanes: g.turns, Prompts: prompts, Channels: g.channels, Spent: spent, Changed: g.changed,
 			Process: conversation.Process{Began: g.began, ConfigFile: g.conf.view}},
 		Sessions: &session.Sessions{Kernel: kernel, Store: session.Over(g.store), Lanes: g.turns, Channels: g.channels,
-			Outbox: g.deliver, Spent: spent, Moved: g.intake.RoomsChanged, Changed: g.changed},
+			Outbox: g.deliver, Spent: spent, Moved: g.intake.RoomsChanged, Changed: g.changed, Seen: g.feed.Seen},
 		Runs:     &run.Runs{Kernel: kernel, Store: run.Over(g.store), Turns: g.turns, Summaries: prompts, Work: work, Approvals: approvals},
 		People:   &person.People{Kernel: kernel, Store: g.store, Version: g.opt.Version, Changed: g.intake.PeopleChanged},
 		Files:    &file.Files{Kernel: kernel, Store: g.store, Blobs: g.blobs, Work: work, Folders: ownFolders{g}},

@@ -337,3 +337,21 @@ func TestT15_HostileMarkdownCostsNoTime(t *testing.T) {
 		})
 	}
 }
+
+// What a list shows of a message is its words: no mark is left, and none is half taken away.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for md, want := range map[string]string{
+		"# Title\n\nA **bold** [link](http://x.y) \\*esc\\* `code` &amp; more": "Title A bold link (http://x.y) *esc* code & more",
+		"| Column 1 | Column 2 |\n|---|---|\n| a | b |\n":                      "Column 1 Column 2 a b",
+		"Here: **bold** <b>bold</b> <script>alert(1)</script>":                 "Here: bold <b>bold</b> <script>alert(1)</script>",
+		"- [x] one\n- two\n\n> quote\n\n---\n":                                 "one two quote ———",
+		"```go\nfunc x()\n```\nafter ~~gone~~ ![alt](http://p/q.png)":          "func x() after gone alt (http://p/q.png)",
+		"an unclosed **mark and `code":                                         "an unclosed **mark and `code",
+		"":                                                                     "", "\n\n": "",
+	} {
+		if got := Line(md); got != want {
+			t.Errorf("Line(%q) = %q, want %q", md, got, want)
+		}
+	}
+}

@@ -78,10 +78,10 @@ func showRun(a *cli.App) *cobra.Command {
 	return a.JSONFlag(&cobra.Command{Use: "show ID", Short: "Show a run with its log", Args: cli.Exactly("ID"),
 		ValidArgsFunction: completeRuns(a), RunE: func(c *cobra.Command, args []string) error {
 			err := cli.Fetch(c.Context(), a, "/v1/runs/"+url.PathEscape(args[0]), func(v map[string]any) error {
-				for _, name := range []string{"id", "session", "state", "reason", "error", "delivery", "model", "asked_by", "started",
-					"ended"} {
+				for _, name := range []string{"id", "session_title", "session", "state", "reason", "error", "delivery", "model", "asked_by",
+					"started", "ended"} {
 					if s, _ := v[name].(string); s != "" {
-						fmt.Fprintf(a.Out, "%-9s %s\n", name, cli.Visible(s))
+						fmt.Fprintf(a.Out, "%-9s %s\n", strings.TrimPrefix(name, "session_"), cli.Visible(s))
 					}
 				}
 				var u struct {

@@ -32,9 +32,7 @@ func amount(u control.Usage) string {
 	switch {
 	case tokens == 0:
 		return ""
-	case u.TotalCostUSD == nil:
-		return text + ", unpriced"
-	case *u.TotalCostUSD > 0:
+	case u.TotalCostUSD != nil && *u.TotalCostUSD > 0:
 		return fmt.Sprintf("%s, $%.4f", text, *u.TotalCostUSD)
 	}
 	return text

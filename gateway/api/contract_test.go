@@ -255,6 +255,8 @@ func TestEveryEndpointKeepsToOpenAPI(t *testing.T) {
 	made := do(201, "POST", "/v1/sessions", `{"agent":"assistant","name":"Trip"}`)["key"].(string)
 	made = "/v1/sessions/" + url.PathEscape(made)
 	do(200, "PATCH", made, `{"name":"Journey"}`)
+	newest := r.ask("GET", key, "", nil).fields(t)
+	do(204, "PUT", key+"/read", fmt.Sprintf(`{"session_id":%q,"sequence":%v}`, newest["session_id"], newest["sequence"]))
 	if a := do(200, "PATCH", made+"/models", `{"model":"m"}`); a["chosen"] != nil || a["may_change"] != true {
 		t.Errorf("models: %v", a)
 	}

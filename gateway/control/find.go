@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"parley/channels"
 	"parley/gateway/rights"
 	"parley/gateway/snapshot"
 	"parley/workspace"
@@ -17,6 +18,8 @@ type Records interface {
 	SessionByKey(key workspace.Key) (workspace.Session, error)
 	RunsBefore(before workspace.RunID, limit int) ([]store.RunRow, error)
 	PersonByID(id workspace.PersonID) (workspace.Person, error)
+	Glimpse(session workspace.SessionID) (first, last string, err error)
+	RoomByAddress(a channels.Address) (workspace.Room, error)
 }
 
 // Finder finds what is meant by a word, as far as the caller reaches, and what people call it.

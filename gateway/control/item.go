@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/channels/markup"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -49,15 +50,27 @@ func (u Usage) Text() string {
 		return "no model was asked yet"
 	}
 	in := u.InputTokens + u.CacheReadTokens + u.CacheWriteTokens
-	return fmt.Sprintf("%d tokens in, %d out, %s", in, u.OutputTokens, Cost(u.TotalCostUSD))
+	return fmt.Sprintf("%d tokens in, %d out", in, u.OutputTokens) + Cost(u.TotalCostUSD)
 }
 
-// Cost is an amount of money; nil: nobody knows it.
+// Cost is an amount of money as it stands behind tokens; nil, nobody knows it: nothing.
 func Cost(usd *float64) string {
 	if usd == nil {
-		return "unpriced"
+		return ""
 	}
-	return fmt.Sprintf("$%.4f", *usd)
+	return fmt.Sprintf(", $%.4f", *usd)
+}
+
+// Ending is how a run is or has ended, in words.
+func Ending(state, reason string) string {
+	words := map[string]string{string(workspace.RunStopped): "stopped", string(workspace.RunTimeout): "took too long"}
+	if w := words[state]; w != "" {
+		state = w
+	}
+	if reason == "" || reason == state {
+		return state
+	}
+	return state + " (" + reason + ")"
 }
 
 // PolicyOutcome is a verdict of tool policy in one word.
@@ -102,6 +115,12 @@ func SourceOf(k workspace.Key) string {
 
 // PreviewLength is how many characters lists show of what was said.
 const PreviewLength = 140
+
+// longPreview is how much of a text is read for its preview, in bytes.
+const longPreview = 4000
+
+// Preview is what a text in Markdown says, on one line of at most n characters.
+func Preview(md string, n int) string { return clip.Runes(markup.Line(clip.First(md, longPreview)), n) }
 
 // OneLine is the first line of a text with something in it, in at most n characters.
 func OneLine(s string, n int) string {

@@ -168,8 +168,10 @@ func units(s string) int {
 
 // Change is what lists of sessions and counts of what waits must know.
 type Change struct {
-	Key   string // of a session that grew, or began again
-	Needs bool   // what waits for people is another number now
+	Key string // of a session that grew, or began again
+	// Person is whose lists alone must know; empty: everybody's.
+	Person workspace.PersonID
+	Needs  bool // what waits for people is another number now
 }
 
 // Changed says that a session is called otherwise, has other settings, or is gone.
@@ -178,6 +180,14 @@ func (f *Feed) Changed(key string) {
 	defer f.mu.Unlock()
 	f.dropped(key)
 	bus.Publish(f.bus, changesTopic, Change{Key: key})
+}
+
+// Seen says that a person has read further in a session.
+func (f *Feed) Seen(key string, person workspace.PersonID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dropped(key)
+	bus.Publish(f.bus, changesTopic, Change{Key: key, Person: person})
 }
 
 // Needs says that something waits for people, or waits no more.

@@ -105,9 +105,10 @@ func usageFooter(mode, model string, answer, before workspace.Usage) string {
 
 func usageLine(mode, model string, u workspace.Usage) string {
 	tokens := fmt.Sprintf("%d in, %d out", u.InputTokens+u.CacheReadTokens+u.CacheWriteTokens, u.OutputTokens)
-	cost := "unpriced"
+	cost, more := "no price is known", ""
 	if u.CostUSD != nil {
 		cost = fmt.Sprintf("$%.4f", *u.CostUSD)
+		more = ", " + cost
 	}
 	switch mode {
 	case "tokens":
@@ -118,7 +119,7 @@ func usageLine(mode, model string, u workspace.Usage) string {
 	if u.CacheReadTokens+u.CacheWriteTokens > 0 {
 		tokens += fmt.Sprintf(" (cache %d read, %d written)", u.CacheReadTokens, u.CacheWriteTokens)
 	}
-	line := tokens + ", " + cost
+	line := tokens + more
 	if model != "" {
 		line = model + ": " + line + fmt.Sprintf(", %.1f s", float64(u.DurationMS)/1000)
 	}

@@ -67,7 +67,7 @@ func TestUsageFooter(t *testing.T) {
 			t.Errorf("%s: %q, want %q", mode, got, want)
 		}
 	}
-	if got := usageLine("cost", "", workspace.Usage{}); got != "unpriced" {
+	if got := usageLine("cost", "", workspace.Usage{}); got != "no price is known" {
 		t.Errorf("without a price: %q", got)
 	}
 }

@@ -52,25 +52,30 @@ func (s *Store) Heads() ([]Head, error) {
 	return out, err
 }
 
+// glimpseLines is how many lines of a session's beginning and of its end are looked at for what was said there.
+const glimpseLines = 60
+
 // Glimpse is what a list shows of a session: the first thing that a person said and the last thing that was said. Either
-// is empty when there is none within the first or last lines.
+// is empty when there is none within the first or last lines: commands are not what was said.
 func (s *Store) Glimpse(session workspace.SessionID) (first, last string, err error) {
-	head, err := s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? AND e.n <= 8 ORDER BY e.n`, string(session))
+	head, err := s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? AND e.n <= ? AND e.role = 'user' ORDER BY e.n LIMIT 3`,
+		string(session), glimpseLines)
 	if err != nil {
 		return "", "", err
 	}
-	tail, err := s.LastEntries(session, 6)
+	tail, err := s.entries(`SELECT `+entryRead+` WHERE e.session_id = ? AND e.n > (SELECT MAX(x.n) FROM entries x WHERE x.session_id = ?) - ?
+		AND e.role IN ('user', 'assistant') ORDER BY e.n DESC LIMIT 6`, string(session), string(session), glimpseLines)
 	if err != nil {
 		return "", "", err
 	}
 	for _, e := range head {
-		if first == "" && e.Role == workspace.RoleUser {
+		if first == "" {
 			first = e.Body.Plain()
 		}
 	}
 	for _, e := range tail {
-		if text := e.Body.Plain(); text != "" && (e.Role == workspace.RoleUser || e.Role == workspace.RoleAssistant) {
-			last = text
+		if last == "" {
+			last = e.Body.Plain()
 		}
 	}
 	return first, last, nil

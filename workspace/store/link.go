@@ -155,6 +155,9 @@ func (t *tx) unite(into, from party, out *workspace.Joined) error {
 	if _, err := t.Exec(`DELETE FROM links WHERE person_id = ?`, string(from.id)); err != nil {
 		return err
 	}
+	if err := t.joinReads(into.id, from.id); err != nil {
+		return err
+	}
 	*out = workspace.Joined{Outcome: workspace.Linked, Into: into.id, From: from.id, With: out.With}
 	return nil
 }
@@ -261,6 +264,9 @@ func (t *tx) takeOver(heir workspace.PersonID) error {
 		if _, err := t.Exec(q, string(heir), workspace.LocalOwner, string(heir)); err != nil {
 			return err
 		}
+	}
+	if err := t.joinReads(heir, workspace.LocalOwner); err != nil {
+		return err
 	}
 	_, err := t.Exec(`DELETE FROM links WHERE person_id = ?`, workspace.LocalOwner)
 	t.s.cache.reset() // rooms have other addresses

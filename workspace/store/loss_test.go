@@ -442,7 +442,7 @@ func TestR19_AnUpgradeAsksNothing(t *testing.T) {
 	}
 	forge(t, dir, `ALTER TABLE approvals DROP COLUMN revoked_at`, `ALTER TABLE outbound DROP COLUMN input_id`, `DROP INDEX inputs_newest`, `ALTER TABLE inputs DROP COLUMN backfill`,
 		`CREATE INDEX inputs_newest ON inputs (room_id, seq) WHERE source IN ('discord', 'slack') AND kind = 'message'`,
-		`DROP TABLE commits`, `DROP INDEX runs_failing`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
+		`DROP TABLE reads`, `DROP TABLE commits`, `DROP INDEX runs_failing`, `ALTER TABLE runs DROP COLUMN deadline`, `ALTER TABLE runs DROP COLUMN held`, `ALTER TABLE runs DROP COLUMN trouble`,
 		`DELETE FROM goose_db_version WHERE version_id > 1`)
 	counted, err := os.ReadFile(filepath.Join(dir, "commits"))
 	if err == nil {

@@ -197,6 +197,9 @@ func (d Delete) apply(t *tx, did *Did) error {
 		d.Key.Name, string(next.id)); err != nil {
 		return err
 	}
+	if _, err := t.Exec(`DELETE FROM reads WHERE session_key = ?`, d.Key.String()); err != nil {
+		return err
+	}
 	_, err = t.Exec(`UPDATE rooms SET session_key = '' WHERE session_key = ?`, d.Key.String())
 	return err
 }

@@ -57,6 +57,9 @@ func firstOwner(t *testing.T, s *store.Store) {
 	if err := errors.Join(s.AddUpload(file, time.Time{}, 100), s.PutAnswer(workspace.LocalOwner, "key", store.Answer{Hash: "h", Status: 201})); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.MarkRead(workspace.LocalOwner, local(1).Key, 1, 1); err != nil {
+		t.Fatal(err)
+	}
 	accept(t, s, NewChat(9).Message(s, "other", "x"))
 
 	two := []workspace.Person{{ID: "ben", Role: workspace.Member}, {ID: "zoe", Role: workspace.Owner, Name: "Zoe"}, {ID: "ana", Role: workspace.Owner}}
@@ -85,6 +88,9 @@ func firstOwner(t *testing.T, s *store.Store) {
 		}
 		if up, err := s.Upload("zoe", "f"); err != nil || up.Person != "zoe" {
 			t.Errorf("upload: %+v, %v", up, err)
+		}
+		if r, err := s.ReadOf("zoe", local(1).Key); err != nil || r.N != 1 || r.Since.IsZero() {
+			t.Errorf("read: %+v, %v", r, err)
 		}
 		if a, err := s.AnswerOf("zoe", "key"); err != nil || a.Status != 201 {
 			t.Errorf("answer: %+v, %v", a, err)

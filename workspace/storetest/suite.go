@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t testing.TB) *store.Store) {
 		{"AStopReachesHelpers", stopHelpers},
 		{"ACommandIsOneUnit", command},
 		{"NewTakesWhatWaitsAlong", newGeneration},
-		{"NewKeepsWhatWasSet", newKeeps},
+		{"NewKeepsWhatWasSet", newKeeps}, {"ReadMarksAreOnesOwnAndNeverGoBack", readMarks},
 		{"AForkCopiesWhatIsBefore", forkCopies},
 		{"AForkGoesBackToAnOlderGeneration", forkGoesBack},
 		{"AForkCutsATurnWhole", forkCuts},

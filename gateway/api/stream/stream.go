@@ -29,6 +29,7 @@ type Options struct {
 	Runs     Runs
 	Sessions Sessions
 	Show     func(context.Context, control.Call, string) (session.Item, error) // a session as lists show it, by its key
+	Look     func(control.Call) error                                          // begins to keep how far a person reads
 	Needs    func(control.Call) (Waiting, error)                               // what waits for a person
 	Book     func(context.Context, control.Call) (*logbook.Book, error)        // the daemon's own log
 	Feed     *live.Feed

@@ -47,6 +47,9 @@ const (
 // Watch tells a live line what changes beside the sessions that it follows, until ctx ends: sessions of any channel, and
 // what waits for the person.
 func (s *Streams) Watch(ctx context.Context, call control.Call, put Put) error {
+	if err := s.opt.Look(call); err != nil { // all counts as read until it works
+		s.opt.Log.Warn("read marks are not kept yet", "person", call.Actor.Person, "err", err)
+	}
 	w := &watch{s: s, call: call, put: put, keys: map[string]bool{}, running: map[string]bool{}}
 	w.sub = s.opt.Feed.Changes(lineBuffer)
 	defer func() { w.sub.Close() }()
@@ -101,7 +104,7 @@ func (w *watch) take(ctx context.Context, c live.Change, ok bool) error {
 		w.sub, w.lost = w.s.opt.Feed.Changes(lineBuffer), true
 	case c.Needs:
 		return w.needs(ctx)
-	default:
+	case c.Person == "" || c.Person == w.call.Actor.Person:
 		w.keys[c.Key] = true
 	}
 	return nil

@@ -23,7 +23,7 @@ func Verbs() []control.Any {
 		file.Show, file.Remove, file.ListFolders, file.AcceptHeld,
 		session.Current, session.List, session.New, session.Switch, session.Rename, session.Export,
 		session.Show, session.Create, session.Delete, session.Fork, session.ListGenerations,
-		session.ListEntries,
+		session.ListEntries, session.MarkRead,
 		conversation.ShowStatus, conversation.SayStatus, conversation.Context,
 		conversation.New, conversation.Reset, conversation.Resume, conversation.Retry, conversation.Undo, conversation.Compact,
 		conversation.Models, conversation.SetModel, conversation.SessionModels, conversation.AgentModels, conversation.Choose,

@@ -42,7 +42,7 @@ func TestChatsAreToldPlainly(t *testing.T) {
 		{"status", conversation.SayStatus, conversation.Status{Agent: control.Agent{Name: "Ada", Models: []string{"m", "n"}}, Session: "agent:a:main", Activity: conversation.Activity{Running: true, Waiting: 1}, Entries: 1, Queue: lane.Settings{Mode: "steer"},
 			Overrides: workspace.Overrides{Queue: "collect"}, Models: []llm.ModelHealth{{Name: "m", Down: true, LastError: "429"}, {Name: "n", Offline: true}},
 			Channels: []operator.Channel{{Name: "tg", Network: "telegram", State: channels.Needs, Hint: "Scan the code."}}, Last: &last, Uptime: 90 * time.Second, Health: "degraded", Reason: "checking"},
-			[]string{"**Ada**", "generation 1, 1 line", "a turn is running, 1 message behind it", "model `m`: cooling down: 429", "fallback `n`: offline responder", "changed for this session: queue collect",
+			[]string{"**Ada**", "in the session **agent:a:main**", "a turn is running, 1 message behind it", "model `m`: unavailable (429), retrying", "fallback `n`: offline responder", "changed for this session: queue collect",
 				"channel tg (telegram): needs. Scan the code.", "up for 1m30s, store degraded: checking", "last run abc123"}, []string{"idle"}},
 		{"idle status", conversation.SayStatus, conversation.Status{}, []string{"- idle"}, []string{"channel", "last run"}},
 		{"who", person.WhoAmI, person.Who{Actor: workspace.Actor{Person: "ana", Role: workspace.Owner}, User: "11", Network: "telegram", Session: "s", Agent: control.Agent{Name: "Ada"}},

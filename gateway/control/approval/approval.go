@@ -58,7 +58,8 @@ type Approval struct {
 	State       workspace.ApprovalState // as it is told: unknown when its call was begun and nobody knows what came of it
 	Name        string                  // of the requester
 	DeciderName string
-	Mine        bool // the caller may decide about it here
+	Title       string // of the session, for who reaches it
+	Mine        bool   // the caller may decide about it here
 }
 
 // AskedBy is who asked for the call, as whoever decides about it reads it.
@@ -212,6 +213,9 @@ func (c *Approvals) view(call control.Call, ap workspace.Approval) (v Approval, 
 		}
 	}
 	v.Mine = ap.State == workspace.ApprovalPending && c.decidesHere(call, ap) == nil
+	if v.Title, err = c.Find.TitleFor(call, ap.Session); err != nil {
+		return v, err
+	}
 	v.Name, err = c.Find.Name(map[workspace.PersonID]string{}, ap.Requester)
 	return v, err
 }

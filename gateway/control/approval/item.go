@@ -40,7 +40,8 @@ type Item struct {
 // Origin is where a question comes from, and who asked for the call.
 type Origin struct {
 	Agent         string `json:"agent"`
-	Session       string `json:"session"` // key
+	Session       string `json:"session"`                 // key
+	Title         string `json:"session_title,omitempty"` // left out: the caller does not reach the session
 	SessionID     string `json:"session_id"`
 	RunID         string `json:"run_id"`
 	CallID        string `json:"call_id"`
@@ -68,8 +69,9 @@ func (a Approval) Item() Item {
 		Args: control.AsJSON(a.Body.Args), Cwd: a.Body.Cwd, Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox,
 		Hash: a.Hash, Domain: a.Domain,
 		Created: a.Created.UTC(), Expires: a.Expires.UTC(), Choices: []string{}}
-	v.Origin = Origin{Agent: string(a.Agent), Session: a.Session, SessionID: string(a.SessionID), RunID: string(a.RunID), CallID: a.CallID,
-		Source: "local", Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(), Role: string(a.Role)}
+	v.Origin = Origin{Agent: string(a.Agent), Session: a.Session, Title: a.Title, SessionID: string(a.SessionID), RunID: string(a.RunID),
+		CallID: a.CallID, Source: "local", Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(),
+		Role: string(a.Role)}
 	v.Outcome = Outcome{Decided: control.Moment(a.Decided), DecidedBy: string(a.DecidedBy), DecidedByName: a.DeciderName, Via: a.Via,
 		Grant: string(a.Grant), Reason: a.Reason, ExternalRef: a.External}
 	if k, err := workspace.ParseKey(a.Session); err == nil {
@@ -101,8 +103,8 @@ func (it Item) AllowsIn() string {
 // shown is all of it for a terminal: nothing is cut.
 func (it Item) shown() spec.Shown {
 	s := spec.Shown{Text: "\n" + it.Text, Rows: [][]any{{"approval", it.Short + " (" + it.ID + ")"}, {"state", it.State}, {"tool", it.Tool},
-		{"domain", it.Domain}, {"asked by", it.AskedBy}, {"session", it.Session}, {"run", it.RunID}, {"in", it.Cwd},
-		{"with", strings.Join(it.Env, " ")}, {"sandbox", it.Sandbox}, {"hash", it.Hash}}}
+		{"domain", it.Domain}, {"asked by", it.AskedBy}, {"session", control.Called(it.Title, it.Session)}, {"run", it.RunID},
+		{"in", it.Cwd}, {"with", strings.Join(it.Env, " ")}, {"sandbox", it.Sandbox}, {"hash", it.Hash}}}
 	if it.State == string(workspace.ApprovalPending) {
 		s.Rows = append(s.Rows, []any{"until", spec.Until(it.Expires)}, []any{"answers", strings.Join(it.Choices, ", ")})
 		if slices.Contains(it.Choices, string(workspace.ChooseSession)) {

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type Activity struct {
 type Status struct {
 	Agent     control.Agent
 	Session   string
+	Title     string
 	Gen       int
 	Overrides workspace.Overrides
 	Entries   int
@@ -98,6 +100,9 @@ func (c *Conversations) status(call control.Call) (Status, error) {
 	} else if !errors.Is(err, workspace.ErrNotFound) {
 		return Status{}, err
 	}
+	if st.Title, err = c.Find.Title(map[string]string{}, key); err != nil {
+		return Status{}, err
+	}
 	st.Chain = c.choices(call, call.Session.Agent, st.Overrides).Chain
 	return st, nil
 }
@@ -121,8 +126,7 @@ func (v Activity) say() string {
 
 func (v Status) say() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** in session `%s`, generation %d, %s\n", v.Agent.Name, v.Session, max(v.Gen, 1),
-		workspace.Plural(v.Entries, "line"))
+	fmt.Fprintf(&b, "**%s** in the session **%s**\n", v.Agent.Name, cmp.Or(v.Title, v.Session))
 	fmt.Fprintf(&b, "- %s\n", v.Activity.say())
 	chain := v.Chain
 	if len(chain) == 0 {
@@ -162,8 +166,8 @@ func (v Status) say() string {
 	}
 	if v.Last != nil {
 		u := v.Last.Usage
-		fmt.Fprintf(&b, "- last run %s: %s, %d tokens in, %d out, %s\n", workspace.Short(v.Last.ID), v.Last.State,
-			u.InputTokens+u.CacheReadTokens, u.OutputTokens, control.Cost(u.CostUSD))
+		fmt.Fprintf(&b, "- last run %s: %s, %s\n", workspace.Short(v.Last.ID), control.Ending(string(v.Last.State), v.Last.Reason),
+			control.UsageOf(u).Text())
 	}
 	for _, ch := range v.Channels {
 		fmt.Fprintf(&b, "- channel %s (%s): %s", ch.Name, ch.Network, ch.State)
@@ -190,9 +194,9 @@ func modelState(m llm.ModelHealth) string {
 	case m.Offline:
 		return "offline responder, no model"
 	case m.Down && m.LastError == "":
-		return "cooling down"
+		return "unavailable, retrying"
 	case m.Down:
-		return "cooling down: " + m.LastError
+		return "unavailable (" + m.LastError + "), retrying"
 	case m.LastError != "":
 		return "last error: " + m.LastError
 	}

@@ -57,6 +57,7 @@ func (v View) item(id string) Run {
 type Detail struct {
 	Run
 	Agent         string          `json:"agent"`
+	Title         string          `json:"session_title,omitempty"` // left out: the caller does not reach the session
 	Generation    int             `json:"generation,omitempty"`
 	Source        string          `json:"source"` // the network, or local
 	RequesterName string          `json:"requester_name"`
@@ -145,7 +146,7 @@ const maxStep = 16 << 10
 // item shows a run that was asked for by an id of its own or of an input, with all that is known of it.
 func (d detailed) item(id string) Detail {
 	key, _ := workspace.ParseKey(d.Key) // zero when nothing is known of it yet
-	v := Detail{Run: d.View.item(id), Agent: string(key.Agent), Generation: d.Generation, Source: control.SourceOf(key),
+	v := Detail{Run: d.View.item(id), Agent: string(key.Agent), Title: d.Title, Generation: d.Generation, Source: control.SourceOf(key),
 		RequesterName: d.Name, Role: string(d.Run.Role), Error: d.Run.Error, TaskID: d.Run.TaskID, ParentRun: string(d.Run.ParentRun),
 		Delivery: d.Delivery, Approvals: []approval.Item{}, Messages: []Message{}, Timeline: []Moment{},
 		Steps: lastCall(stepsOf(d.Steps), d.View)}

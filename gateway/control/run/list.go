@@ -19,28 +19,34 @@ import (
 // saidLength is how many characters lists show of what a run was asked.
 const saidLength = 140
 
+// Chat is the session of a run.
+type Chat struct {
+	Session    string              `json:"session"` // key
+	Title      string              `json:"session_title"`
+	SessionID  workspace.SessionID `json:"session_id"`
+	Generation int                 `json:"generation"`
+}
+
 // Item is a run in a list, with whose it is.
 type Item struct {
-	ID            workspace.RunID     `json:"id"`
-	Agent         workspace.AgentID   `json:"agent"`
-	Session       string              `json:"session"` // key
-	SessionID     workspace.SessionID `json:"session_id"`
-	Generation    int                 `json:"generation"`
-	Source        string              `json:"source"` // the network, or local
-	Requester     workspace.PersonID  `json:"requester"`
-	RequesterName string              `json:"requester_name"`
-	AskedBy       string              `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
-	Role          workspace.Role      `json:"role"`
-	State         workspace.RunState  `json:"state"`
-	Reason        string              `json:"reason,omitempty"`
-	Model         string              `json:"model,omitempty"`
-	Said          string              `json:"said"` // the beginning of what it was asked
-	Started       time.Time           `json:"started"`
-	Ended         *time.Time          `json:"ended,omitempty"`
-	Tries         int                 `json:"tries"`
-	TaskID        string              `json:"task_id,omitempty"`
-	ParentRun     workspace.RunID     `json:"parent_run,omitempty"`
-	Usage         control.Usage       `json:"usage"`
+	ID    workspace.RunID   `json:"id"`
+	Agent workspace.AgentID `json:"agent"`
+	Chat
+	Source        string             `json:"source"` // the network, or local
+	Requester     workspace.PersonID `json:"requester"`
+	RequesterName string             `json:"requester_name"`
+	AskedBy       string             `json:"asked_by"` // id, role and, in quotes, the name of the requester: what to show
+	Role          workspace.Role     `json:"role"`
+	State         workspace.RunState `json:"state"`
+	Reason        string             `json:"reason,omitempty"`
+	Model         string             `json:"model,omitempty"`
+	Said          string             `json:"said"` // the beginning of what it was asked
+	Started       time.Time          `json:"started"`
+	Ended         *time.Time         `json:"ended,omitempty"`
+	Tries         int                `json:"tries"`
+	TaskID        string             `json:"task_id,omitempty"`
+	ParentRun     workspace.RunID    `json:"parent_run,omitempty"`
+	Usage         control.Usage      `json:"usage"`
 }
 
 // ListIn says which runs are wanted.
@@ -74,9 +80,12 @@ var List = control.Verb[*Runs, ListIn, spec.List[Item]]{
 		if err != nil {
 			return l, err
 		}
-		names := map[workspace.PersonID]string{}
+		names, titles := map[workspace.PersonID]string{}, map[string]string{}
 		for _, r := range rows {
 			it, err := c.runItem(names, r)
+			if err == nil {
+				it.Title, err = c.Find.Title(titles, it.Session)
+			}
 			if err != nil {
 				return l, err
 			}
@@ -94,16 +103,17 @@ var List = control.Verb[*Runs, ListIn, spec.List[Item]]{
 			if r.Ended != nil {
 				took = r.Ended.Sub(r.Started)
 			}
-			state := strings.TrimSpace(string(r.State) + " " + r.Reason)
+			state := control.Ending(string(r.State), r.Reason)
 			said := spec.Brief{Text: r.Said, Columns: 40}
-			s.Rows = append(s.Rows, []any{r.ID, control.ShortKey(r.Session), state, took, r.Usage, r.Started, said})
+			title := spec.Brief{Text: r.Title, Columns: 28}
+			s.Rows = append(s.Rows, []any{r.ID, title, state, took, r.Usage, r.Started, said})
 		}
 		return s
 	},
 }
 
 func (c *Runs) runItem(names map[workspace.PersonID]string, r store.RunRow) (Item, error) {
-	it := Item{ID: r.ID, Agent: r.Key.Agent, Session: r.Key.String(), SessionID: r.SessionID, Generation: r.Gen,
+	it := Item{ID: r.ID, Agent: r.Key.Agent, Chat: Chat{Session: r.Key.String(), SessionID: r.SessionID, Generation: r.Gen},
 		Source: control.SourceOf(r.Key), Requester: r.Requester, Role: r.Role, State: r.State, Reason: r.Reason,
 		Model: r.Model, Started: r.Started.UTC(), Ended: control.Moment(r.Ended), Tries: r.Tries, TaskID: r.TaskID,
 		ParentRun: r.ParentRun, Usage: control.UsageOf(r.Usage)}
@@ -216,6 +226,7 @@ type detailed struct {
 	View
 	Generation int
 	Name       string              // of the requester
+	Title      string              // of the session, for who reaches it
 	Approvals  []approval.Approval // that it asked for, oldest first
 	Delivery   string              // of its answer: delivered, not_delivered, unknown, not_requested
 }
@@ -227,6 +238,9 @@ func (c *Runs) detail(ctx context.Context, call control.Call, id control.RunWord
 		return detailed{}, err
 	}
 	d := detailed{View: v, Delivery: "not_requested"}
+	if d.Title, err = c.Find.TitleFor(call, v.Key); err != nil {
+		return d, err
+	}
 	who := v.Run.Requester
 	if v.Run.ID == "" {
 		if len(v.Inputs) > 0 {

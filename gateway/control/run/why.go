@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,6 +18,7 @@ type Reason struct {
 	Input *workspace.Input
 	Run   *workspace.Run
 	Steps []workspace.Step
+	Title string // of the session
 	// Approvals are the questions of the run.
 	Approvals []approval.Approval
 }
@@ -59,6 +61,9 @@ func (c *Runs) newest(call control.Call) (w Reason, err error) {
 	if w.Steps, err = c.Store.Steps(run.ID); err != nil {
 		return w, err
 	}
+	if w.Title, err = c.Find.Title(map[string]string{}, call.Session.String()); err != nil {
+		return w, err
+	}
 	w.Approvals, err = c.Approvals.OfRun(call, run.ID)
 	return w, err
 }
@@ -91,10 +96,11 @@ func (w Reason) say() string {
 	if r.Fallback {
 		fallback = ", as a fallback: no route names this place"
 	}
-	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session `%s`, rights of %s", r.Agent, r.Rule, fallback, r.Key, w.Input.Role)
+	fmt.Fprintf(&b, "\n- agent `%s` by route `%s`%s\n- session **%s**, rights of %s", r.Agent, r.Rule, fallback,
+		cmp.Or(w.Title, r.Key), w.Input.Role)
 	if w.Run != nil && w.Run.Model != "" {
 		u := w.Run.Usage
-		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out, %s", w.Run.Model, u.InputTokens+u.CacheReadTokens, u.OutputTokens,
+		fmt.Fprintf(&b, "\n- model `%s`, %d tokens in, %d out%s", w.Run.Model, u.InputTokens+u.CacheReadTokens, u.OutputTokens,
 			control.Cost(u.CostUSD))
 	}
 	for _, ap := range w.Approvals {

@@ -43,11 +43,11 @@ var Export = control.Verb[*Sessions, ExportIn, Exported]{
 			return Exported{}, err
 		}
 		x := Exported{Format: in.Format}
-		if x.Session, err = c.itemOf(ses); err != nil {
+		if x.Session, err = c.itemOf(call, ses); err != nil {
 			return x, err
 		}
 		var b bytes.Buffer
-		name := cmp.Or(ses.Name, ses.Key.Name, localTitle(ses.Key))
+		name := cmp.Or(ses.Name, ses.Key.Name, control.LocalTitle(ses.Key))
 		if x.Lines, err = transcript.WriteDocument(ctx, &b, ses, name, in.Format, c.Store.Entries); err != nil {
 			return x, err
 		}

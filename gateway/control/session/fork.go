@@ -46,7 +46,7 @@ func (c *Sessions) fork(call control.Call, in ForkIn) (Item, error) {
 		origin = "fork:" + string(call.Actor.Person) + ":" + key
 		switch made, err := c.Store.SessionByOrigin(origin); {
 		case err == nil:
-			return c.itemOf(made)
+			return c.itemOf(call, made)
 		case !errors.Is(err, workspace.ErrNotFound):
 			return Item{}, err
 		}
@@ -69,7 +69,7 @@ func (c *Sessions) fork(call control.Call, in ForkIn) (Item, error) {
 	if !did.Again {
 		c.ended(ses, did)
 	}
-	return c.itemAgain(did.Session)
+	return c.itemAgain(call, did.Session)
 }
 
 // ListGenerations lists those of a session; what was deleted is not among them.
@@ -90,7 +90,7 @@ var ListGenerations = control.Verb[*Sessions, BySession, spec.List[Generation]]{
 			if g.Hidden && g.ID != ses.ID {
 				continue
 			}
-			it, err := c.itemOf(g)
+			it, err := c.itemOf(call, g)
 			if err != nil {
 				return out, err
 			}

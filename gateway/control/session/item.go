@@ -12,9 +12,6 @@ import (
 	"parley/workspace/store"
 )
 
-// titleLength is how many characters lists show of a title.
-const titleLength = 60
-
 // Chat is where a session is talked in.
 type Chat struct {
 	Local   bool   `json:"local"`             // of WebChat, the terminal or the API
@@ -42,6 +39,7 @@ type Item struct {
 	Updated  time.Time          `json:"updated"`
 	Running  bool               `json:"running"`
 	Waiting  int                `json:"waiting"`         // messages behind the running turn
+	Unread   bool               `json:"unread"`          // the caller has not seen its newest event
 	Model    string             `json:"model,omitempty"` // that it asks first
 	Think    string             `json:"think,omitempty"` // how hard it thinks; left out: the model's own
 	Usage    control.Usage      `json:"usage"`
@@ -50,7 +48,7 @@ type Item struct {
 // where a session is talked in.
 func (it Item) where() string {
 	if it.Local {
-		return "here"
+		return "local"
 	}
 	return strings.TrimSpace(it.Channel + " " + it.Kind)
 }
@@ -81,7 +79,7 @@ type Generation struct {
 	ForkedBefore int64  `json:"forked_before,omitempty"`
 }
 
-func (c *Sessions) itemOf(ses workspace.Session) (Item, error) {
+func (c *Sessions) itemOf(call control.Call, ses workspace.Session) (Item, error) {
 	last, err := c.Store.LastEntries(ses.ID, 1)
 	if err != nil {
 		return Item{}, err
@@ -90,10 +88,10 @@ func (c *Sessions) itemOf(ses workspace.Session) (Item, error) {
 	if len(last) > 0 {
 		h.Last, h.Updated = last[0].N, last[0].At
 	}
-	return c.item(h)
+	return c.item(call, h)
 }
 
-func (c *Sessions) item(h store.Head) (Item, error) {
+func (c *Sessions) item(call control.Call, h store.Head) (Item, error) {
 	ses, err := c.Store.Session(h.ID)
 	if err != nil {
 		return Item{}, err
@@ -103,11 +101,16 @@ func (c *Sessions) item(h store.Head) (Item, error) {
 		Given: ses.Name, Sequence: h.Last, Created: ses.Created.UTC(), Updated: h.Updated.UTC()}
 	it.Chat = Chat{Local: k.Scope == workspace.ScopeLocal, Network: string(k.Network), Kind: string(k.Kind), Peer: string(k.Peer),
 		Thread: string(k.Thread)}
+	read, err := c.Store.ReadOf(call.Actor.Person, k)
+	if err != nil {
+		return it, err
+	}
+	it.Unread = read.Unread(ses.Gen, h.Last, h.Updated)
 	first, said, err := c.Store.Glimpse(h.ID)
 	if err != nil {
 		return it, err
 	}
-	it.Preview = control.OneLine(said, control.PreviewLength)
+	it.Preview = control.Preview(said, control.PreviewLength)
 	used, err := c.Spent.Of(h.ID)
 	if err != nil {
 		return it, err
@@ -126,48 +129,22 @@ func (c *Sessions) item(h store.Head) (Item, error) {
 			it.Channel = ch.Name
 		}
 	}
-	title, err := c.roomTitle(k)
-	if err != nil {
+	if it.Name, err = c.Find.TitleOf(k, ses.Name, first); err != nil {
 		return it, err
 	}
 	if it.Person, err = c.personOf(k); err != nil {
 		return it, err
 	}
-	for _, name := range []string{ses.Name, title, control.OneLine(first, titleLength), k.Name, localTitle(k), k.String()} {
-		if it.Name == "" {
-			it.Name = name
-		}
-	}
 	return it, nil
 }
 
 // itemAgain is an item as it is stored now.
-func (c *Sessions) itemAgain(id workspace.SessionID) (Item, error) {
+func (c *Sessions) itemAgain(call control.Call, id workspace.SessionID) (Item, error) {
 	ses, err := c.Store.Session(id)
 	if err != nil {
 		return Item{}, err
 	}
-	return c.itemOf(ses)
-}
-
-// localTitle is a local session's name as its person gave it.
-func localTitle(k workspace.Key) string {
-	if _, name, ok := strings.Cut(k.Local, ":"); ok {
-		return name
-	}
-	return k.Local
-}
-
-// roomTitle is what the network calls the conversation of a key.
-func (c *Sessions) roomTitle(k workspace.Key) (string, error) {
-	if k.Scope != workspace.ScopeAddress {
-		return "", nil
-	}
-	r, err := c.Store.RoomByAddress(channels.Address{Network: k.Network, Account: k.Account, Kind: k.Kind, Peer: k.Peer, Thread: k.Thread})
-	if errors.Is(err, workspace.ErrNotFound) {
-		return "", nil
-	}
-	return control.OneLine(r.Title, titleLength), err
+	return c.itemOf(call, ses)
 }
 
 // personOf is whose session it is; empty: several people's, or nobody known.

@@ -36,7 +36,7 @@ var Create = control.Verb[*Sessions, CreateIn, Item]{
 		if err != nil {
 			return Item{}, err
 		}
-		return c.itemOf(ses)
+		return c.itemOf(call, ses)
 	},
 	Show: func(_ CreateIn, it Item) spec.Shown {
 		key := control.ShortKey(it.Key)
@@ -117,7 +117,7 @@ var Rename = control.Verb[*Sessions, RenameIn, Item]{
 			}
 		}
 		ses.Name = name
-		it, err := c.itemOf(ses)
+		it, err := c.itemOf(call, ses)
 		if err != nil {
 			return Item{}, err
 		}
@@ -126,7 +126,7 @@ var Rename = control.Verb[*Sessions, RenameIn, Item]{
 			return Item{}, err
 		}
 		c.Changed(ses.Key.String())
-		return c.itemAgain(ses.ID)
+		return c.itemAgain(call, ses.ID)
 	},
 	Show: func(_ RenameIn, it Item) spec.Shown {
 		return spec.Shown{Line: control.ShortKey(it.Key) + " is called " + it.Name}
@@ -147,7 +147,7 @@ var Delete = control.Verb[*Sessions, BySession, struct{}]{
 			return none, err
 		}
 		if ses.Hidden {
-			if it, err := c.itemOf(ses); err == nil && it.Sequence == 0 {
+			if it, err := c.itemOf(call, ses); err == nil && it.Sequence == 0 {
 				return none, control.NoSession(workspace.ErrNotFound, ses.Key)
 			}
 		}

@@ -28,8 +28,9 @@ type Sessions struct {
 	Channels *transport.Channels
 	Outbox   Outbox
 	Spent    *control.Spent
-	Moved    func()               // drops what is remembered of where chats write
-	Changed  func(session string) // drops what is remembered of a session, and tells lists
+	Moved    func()                                          // drops what is remembered of where chats write
+	Changed  func(session string)                            // drops what is remembered of a session, and tells lists
+	Seen     func(session string, person workspace.PersonID) // tells that person's lists how far was read
 }
 
 // Store is what these verbs use of the store, by what it is for. Over fills it.
@@ -37,17 +38,17 @@ type Store struct {
 	Index
 	Lives
 	Transcripts
+	Reads
 }
 
 // Over is all of it over one store.
-func Over(s *store.Store) Store { return Store{Index: s, Lives: s, Transcripts: s} }
+func Over(s *store.Store) Store { return Store{Index: s, Lives: s, Transcripts: s, Reads: s} }
 
 // Index reads what lists show of sessions.
 type Index interface {
 	Heads() ([]store.Head, error)
 	Mentions(session workspace.SessionID, last int64, text string) (bool, error)
 	Glimpse(session workspace.SessionID) (first, last string, err error)
-	RoomByAddress(a channels.Address) (workspace.Room, error)
 	Person(network channels.Network, account channels.AccountID, user channels.UserID) (workspace.Person, error)
 }
 
@@ -67,6 +68,13 @@ type Transcripts interface {
 	Entries(session workspace.SessionID, after int64, limit int) ([]workspace.Entry, error)
 	EntriesBefore(session workspace.SessionID, before int64, limit int) ([]workspace.Entry, error)
 	LastEntries(session workspace.SessionID, limit int) ([]workspace.Entry, error)
+}
+
+// Reads keeps how far people have read.
+type Reads interface {
+	ReadOf(person workspace.PersonID, key workspace.Key) (store.Read, error)
+	MarkRead(person workspace.PersonID, key workspace.Key, gen int, n int64) (moved bool, err error)
+	KeepReads(person workspace.PersonID) error
 }
 
 // Lanes is what runs in sessions. *turn.Turns is it.
@@ -162,7 +170,7 @@ func (c *Sessions) list(ctx context.Context, call control.Call, q ListIn) (spec.
 			page.Next = &next
 			break
 		}
-		it, err := c.item(h)
+		it, err := c.item(call, h)
 		if errors.Is(err, workspace.ErrNotFound) { // a newer generation came meanwhile
 			continue
 		}
@@ -195,11 +203,11 @@ func (c *Sessions) matches(h store.Head, text string) (bool, error) {
 	if text == "" {
 		return true, nil
 	}
-	title, err := c.roomTitle(h.Key)
+	title, err := c.Find.RoomTitle(h.Key)
 	if err != nil {
 		return false, err
 	}
-	for _, s := range []string{h.Name, title, h.Key.Name, localTitle(h.Key), string(h.Key.Peer)} {
+	for _, s := range []string{h.Name, title, h.Key.Name, control.LocalTitle(h.Key), string(h.Key.Peer)} {
 		if strings.Contains(strings.ToLower(s), strings.ToLower(text)) {
 			return true, nil
 		}
@@ -223,6 +231,6 @@ var Show = control.Verb[*Sessions, BySession, Item]{
 		if err != nil {
 			return Item{}, err
 		}
-		return c.itemOf(ses)
+		return c.itemOf(call, ses)
 	},
 }

@@ -27,14 +27,14 @@ var Current = control.Verb[*Sessions, struct{}, Item]{
 		if err != nil {
 			return Item{}, err
 		}
-		it, err := c.itemOf(ses)
+		it, err := c.itemOf(call, ses)
 		if err != nil {
 			return it, err
 		}
 		return it, c.Answer(call, it)
 	},
 	Say: func(it Item) string {
-		s := fmt.Sprintf("**%s**, generation %d, %s", it.Name, it.Generation, workspace.Plural(int(it.Sequence), "line"))
+		s := fmt.Sprintf("**%s**", it.Name)
 		if it.Running {
 			s += ", at work"
 		}
@@ -91,7 +91,7 @@ var New = control.Verb[*Sessions, NewIn, Switched]{
 		if err != nil {
 			return Switched{}, err
 		}
-		it, err := c.itemOf(ses)
+		it, err := c.itemOf(call, ses)
 		if err != nil {
 			return Switched{}, err
 		}
@@ -158,7 +158,7 @@ var Switch = control.Verb[*Sessions, SwitchIn, Switched]{
 		v := Switched{}
 		v.Key, v.Name, v.Agent = key.String(), key.Name, string(key.Agent)
 		if ses, err := c.Store.SessionByKey(key); err == nil {
-			if v.Item, err = c.itemOf(ses); err != nil {
+			if v.Item, err = c.itemOf(call, ses); err != nil {
 				return v, err
 			}
 		} else if !errors.Is(err, workspace.ErrNotFound) {
@@ -204,7 +204,7 @@ func (c *Sessions) target(call control.Call, home workspace.Key, to string) (wor
 		if rights.SameChat(h.Key, home) && strings.EqualFold(h.Key.Name, to) {
 			return h.Key, nil
 		}
-		if strings.EqualFold(h.Name, to) || strings.EqualFold(localTitle(h.Key), to) && to != "" {
+		if strings.EqualFold(h.Name, to) || strings.EqualFold(control.LocalTitle(h.Key), to) && to != "" {
 			found = append(found, h.Key)
 		}
 	}

@@ -50,6 +50,8 @@ export type Approval = {
   agent: string
   /** key */
   session: string
+  /** left out: the caller does not reach the session */
+  session_title?: string
   session_id: string
   run_id: string
   call_id: string
@@ -800,6 +802,8 @@ export type RunDetail = {
   /** Trouble is what a model fails the run with now, or failed it with at its end. */
   trouble?: Trouble
   agent: string
+  /** left out: the caller does not reach the session */
+  session_title?: string
   generation?: number
   /** the network, or local */
   source: string
@@ -825,6 +829,7 @@ export type RunItem = {
   agent: string
   /** key */
   session: string
+  session_title: string
   session_id: string
   generation: number
   /** the network, or local */
@@ -952,6 +957,8 @@ export type Session = {
   running: boolean
   /** messages behind the running turn */
   waiting: number
+  /** the caller has not seen its newest event */
+  unread: boolean
   /** that it asks first */
   model?: string
   /** how hard it thinks; left out: the model's own */
