@@ -2,12 +2,13 @@ import react from '@vitejs/plugin-react'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 import { compress } from './compress.ts'
+import { theme } from './theme.ts'
 
 // PARLEY names a running gateway for `npm run dev`: its API is passed through, with the Host and Origin that it expects.
 const gateway = process.env.PARLEY ?? 'http://127.0.0.1:8420'
 
 export default defineConfig({
-  plugins: [react(), compress()],
+  plugins: [react(), theme(), compress()],
   resolve: {
     alias: {
       // It writes a <style> element at run time, which the content security policy forbids. What it would say stands in ui/base.css.

@@ -187,7 +187,7 @@ func (v ModelView) say() string {
 		if v.Detailed {
 			b.WriteString(m.detail())
 		} else if m.Down {
-			b.WriteString(", cooling down")
+			b.WriteString(", unavailable, retrying")
 		}
 		b.WriteByte('\n')
 	}
@@ -214,9 +214,9 @@ func (m ModelChoice) detail() string {
 	}
 	switch {
 	case m.Down && m.Error != "":
-		list = append(list, "cooling down: "+m.Error)
+		list = append(list, "unavailable ("+m.Error+"), retrying")
 	case m.Down:
-		list = append(list, "cooling down")
+		list = append(list, "unavailable, retrying")
 	case m.Error != "":
 		list = append(list, "last error: "+m.Error)
 	}

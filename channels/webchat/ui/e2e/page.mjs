@@ -2,7 +2,7 @@
 export const composer = page => page.getByRole('textbox', { name: 'Message', exact: true })
 export const answers = page => page.getByRole('article', { name: /^Assistant/ })
 export const mine = page => page.getByRole('article', { name: /^You/ })
-export const sideBar = page => page.getByRole('navigation', { name: 'Sessions and pages' })
+export const sideBar = page => page.getByRole('navigation', { name: 'Chats and pages' })
 export const session = (page, title) => sideBar(page).getByRole('link', { name: new RegExp(`^${title}`) })
 export const editButton = message => message.getByRole('button', { name: 'Edit message' })
 export const againButton = answer => answer.getByRole('button', { name: 'Regenerate answer' })

@@ -53,7 +53,7 @@ const scenes = {
   },
   async 'signed out'(w, page) {
     await page.goto(w.base)
-    await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+    await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   },
   async 'empty session'(w, page) { await enter(w, page) },
   async streaming(w, page) {
@@ -71,7 +71,7 @@ const scenes = {
     await enter(w, page)
     await send(page, 'How does a commit reach the disk?')
     await answered(page, 'Who does not sync')
-    await answers(page).getByText('unpriced').waitFor()
+    await answers(page).getByText('120 → 30 tokens').waitFor()
   },
   async 'five tool calls'(w, page) {
     w.model.script = async (ask, say) => {
@@ -138,7 +138,7 @@ const scenes = {
     await page.goto(`${w.base}/chat/${encodeURIComponent('agent:assistant:local:long')}`)
     await answers(page).getByText('Answer 2500 with code').waitFor()
     await page.getByRole('region', { name: /^Conversation/ }).evaluate(b => { b.scrollTop = b.scrollHeight - 3000 })
-    await page.getByRole('button', { name: 'To the end' }).waitFor()
+    await page.getByRole('button', { name: 'Latest' }).waitFor()
   },
   async 'model picker'(w, page) {
     await enter(w, page)
@@ -156,10 +156,28 @@ const scenes = {
     await page.getByRole('button', { name: 'Agent: Assistant' }).click()
     await page.getByRole('menuitemradio', { name: /Research/ }).waitFor()
   },
+  async 'unread on two pages'(w, page, look) {
+    w.model.script = async (ask, say) => {
+      say(`**You said:** ${ask.text}\n\n| a | b |\n|---|---|\n| 1 | 2 |`)
+      if (ask.text === 'Slowly') await ask.gone
+    }
+    await enter(w, page)
+    for (const text of ['How does a commit reach the disk?', 'Rain on Sunday?', 'Names for a cat']) await w.api('POST', '/v1/messages', { text, session: text.slice(0, 4), wait: 60 })
+    await w.api('POST', '/v1/messages', { text: 'Slowly', session: 'slow' })
+    const other = await w.page()
+    await other.goto(await w.freshLink())
+    await other.getByRole('button', { name: 'Sign in' }).click()
+    await other.getByRole('link', { name: /^Rain on Sunday/ }).click()
+    await answered(other, 'Rain on Sunday')
+    if (look.width < 720) await page.getByRole('button', { name: 'Open the side bar' }).click()
+    await page.getByRole('link', { name: /^Rain on Sunday.*unread/ }).waitFor({ state: 'hidden' })
+    await page.getByRole('link', { name: /^Names for a cat.*unread/ }).waitFor()
+    await page.getByRole('button', { name: 'Manage' }).click()
+  },
   async 'a stranger asks'(w, page) {
     await enter(w, page)
     w.telegram.write(777, 'Ada Lovelace', 'Let me in')
-    await page.goto(`${w.base}/needs`)
+    await page.goto(`${w.base}/inbox`)
     await page.getByText('Ada Lovelace').first().waitFor()
   },
   async 'no model'(w, page) {

@@ -1,4 +1,4 @@
-import { createRootRoute, createRoute, createRouter } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, redirect } from '@tanstack/react-router'
 import { ChatPage } from './chat/chat'
 import { Missing, Shell } from './shell/shell'
 import { Failed } from './ui/states'
@@ -43,10 +43,11 @@ const AuditPage = lazyPage(() => import('./audit'), 'AuditPage')
 const audit = createRoute({ getParentRoute: () => root, path: '/audit', validateSearch: only('kind'), component: function Rows() { return <AuditPage search={audit.useSearch()} /> } })
 const ConfigPage = lazyPage(() => import('./config'), 'ConfigPage')
 const config = createRoute({ getParentRoute: () => root, path: '/config', validateSearch: only('view'), component: function All() { return <ConfigPage search={config.useSearch()} /> } })
-const needs = createRoute({ getParentRoute: () => root, path: '/needs', component: lazyPage(() => import('./needs'), 'NeedsPage') })
+const inbox = createRoute({ getParentRoute: () => root, path: '/inbox', component: lazyPage(() => import('./needs'), 'InboxPage') })
+const needs = createRoute({ getParentRoute: () => root, path: '/needs', beforeLoad: () => { throw redirect({ to: '/inbox', replace: true }) } }) // as it was called
 
 export const router = createRouter({
-  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, model, channels, people, runs, run, usage, logs, audit, config, needs]),
+  routeTree: root.addChildren([fresh, chat, sessions, agents, agent, model, channels, people, runs, run, usage, logs, audit, config, inbox, needs]),
   defaultPreload: 'intent',
 })
 

@@ -50,7 +50,7 @@ export default {
     await page.goto(`${w.base}/usage`)
     await page.getByRole('button', { name: 'Review' }).click()
     const dialog = page.getByRole('dialog', { name: 'It waits for you' })
-    await dialog.getByText('rm -rf .').waitFor()
+    await dialog.getByText('rm -rf .').first().waitFor()
     same(await page.evaluate(() => document.activeElement?.textContent), 'Deny', 'where the focus is')
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
@@ -68,11 +68,11 @@ export default {
     await ready(w)
     await send(page, 'run it')
     await question(page).waitFor()
-    await page.goto(`${w.base}/needs`)
+    await page.goto(`${w.base}/inbox`)
     await question(page).waitFor()
     const [one] = (await w.api('GET', '/v1/approvals?state=pending')).items
     await w.api('POST', `/v1/approvals/${one.id}`, { decision: 'deny' })
-    await main(page).getByText('Nothing needs you').waitFor()
+    await main(page).getByText('Nothing waits for you').waitFor()
     check(!/^\(/.test(await page.title()), 'the title counts nothing')
   },
 

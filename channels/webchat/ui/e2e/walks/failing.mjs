@@ -82,7 +82,7 @@ export default {
     await others(w, tg, calm, 'while it fails')
     await row.getByText(/^I couldn’t|^I couldn't reach the model: main answers 500/).waitFor() // six failures, or a minute
     same(w.asked[500], 6, 'tries')
-    await visit(calm, '/needs')
+    await visit(calm, '/inbox')
     await calm.getByRole('heading', { name: 'Models that fail' }).waitFor()
     await calm.getByText('Main answers 500').waitFor()
     // the end is tried again once, though two tabs want it
@@ -93,7 +93,7 @@ export default {
     await choose(page, /^spare/)
     await answered(page, 'Spare says: Please 500')
     await answered(second, 'Spare says: Please 500')
-    await until('nothing waits', async () => await calm.getByText('Nothing needs you').or(calm.getByRole('heading', { name: 'Models that fail' })).first().isVisible() && !(await calm.getByRole('heading', { name: 'Models that fail' }).isVisible()))
+    await until('nothing waits', async () => await calm.getByText('Nothing waits for you').or(calm.getByRole('heading', { name: 'Models that fail' })).first().isVisible() && !(await calm.getByRole('heading', { name: 'Models that fail' }).isVisible()))
     same(await page.evaluate(() => window.pwned), undefined, 'something ran')
     return `said ${took} ms after it was sent`
   },

@@ -34,7 +34,7 @@ export default {
     await page.getByText('200 questions wait for you').waitFor()
     await until('the title counts them', async () => (await page.title()).startsWith('(200)'))
     const began = Date.now()
-    await page.goto(`${w.base}/needs`)
+    await page.goto(`${w.base}/inbox`)
     await questions(page).first().waitFor()
     const took = Date.now() - began
     await until('questions that are drawn at once', async () => await questions(page).count() === 20)
@@ -123,11 +123,11 @@ export default {
     await page.goto(`${w.base}/agents`)
     await page.getByRole('heading', { name: 'Agents' }).waitFor() // all of the page has come
     await page.getByRole('button', { name: 'Review' }).click()
-    await dialog(page).getByText('echo kept').waitFor()
+    await dialog(page).getByText('echo kept').first().waitFor()
     await w.kill()
     await dialog(page).getByRole('button', deny).click()
     await dialog(page).getByText('The gateway does not answer').waitFor()
-    await dialog(page).getByText('echo kept').waitFor() // it stays
+    await dialog(page).getByText('echo kept').first().waitFor() // it stays
     await w.run()
     await until('the question again', async () => (await pending(w)).length === 1)
     await dialog(page).getByRole('button', deny).and(page.locator(':enabled')).click()

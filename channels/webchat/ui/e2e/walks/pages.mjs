@@ -20,7 +20,7 @@ export default {
     await send(page, 'look around')
     await answered(page, 'Here it is.')
     await goTo(w, page, '/runs')
-    await rows(page).getByText('look around').click()
+    await rows(page).getByRole('link', { name: 'look around' }).first().click()
     await page.waitForURL(/\/runs\/\w+/)
     await page.reload() // an address of its own
     await main(page).getByText('list_dir').first().click()
@@ -37,7 +37,7 @@ export default {
     await main(page).getByText('Stopped', { exact: true }).waitFor()
 
     await goTo(w, page, '/runs?state=user_stopped')
-    await rows(page).getByText('slow one').waitFor()
+    await rows(page).getByText('slow one').first().waitFor()
     await until('runs in this state', async () => await rows(page).count() === 1)
     await main(page).getByLabel('State').selectOption('failed')
     await page.waitForURL(/state=failed/)
@@ -72,8 +72,8 @@ export default {
     await main(page).getByRole('searchbox').fill('no such key')
     await main(page).getByText('Nothing in the configuration').waitFor()
 
-    await goTo(w, page, '/needs')
-    await main(page).getByText('Nothing needs you').waitFor()
+    await goTo(w, page, '/inbox')
+    await main(page).getByText('Nothing waits for you').waitFor()
     await goTo(w, page, '/sessions?q=hello')
     await rows(page).getByRole('link', { name: 'hello' }).first().click()
     await answers(page).first().waitFor()

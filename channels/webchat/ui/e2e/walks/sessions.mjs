@@ -4,7 +4,7 @@ import { Telegram } from '../telegram.mjs'
 import { answered, answers, composer, mine, send, session, sideBar } from '../page.mjs'
 import { check, same, until } from '../world.mjs'
 
-const search = page => page.getByRole('searchbox', { name: 'Search sessions' })
+const search = page => page.getByRole('searchbox', { name: 'Search chats' })
 
 export default {
   async 'sessions: new, switch, rename, search, delete'(w) {
@@ -88,17 +88,43 @@ export default {
     check(!(await readdir(work)).includes('old'), 'it is there still')
   },
 
-  async 'what came in elsewhere is unread'(w) {
+  async 'what came in elsewhere is unread, on every device until it is read on one'(w) {
+    let hold
+    w.model.script = async (ask, say) => {
+      say(`You said: ${ask.text}`)
+      if (ask.text === 'Slowly') await new Promise(ok => { hold = ok })
+    }
     await w.start()
     const page = await w.signedIn()
+    const phone = await w.page()
+    await phone.goto(await w.freshLink())
+    await phone.getByRole('button', { name: 'Sign in' }).click()
+    await composer(phone).waitFor()
     await send(page, 'Here')
     await answered(page, 'You said: Here')
-    await w.api('POST', '/v1/messages', { text: 'From a program', session: 'other', wait: 60 })
-    await sideBar(page).getByRole('link', { name: /^From a program.*unread/ }).waitFor()
+    const other = (p, words) => sideBar(p).getByRole('link', { name: words })
+    await w.api('POST', '/v1/messages', { text: 'From **a program**', session: 'other', wait: 60 })
+    for (const p of [page, phone]) await other(p, /^From a program You said: From a program.*unread/).waitFor() // as text, without marks
     await session(page, 'From a program').click()
-    await answered(page, 'You said: From a program')
+    await answered(page, 'You said: From')
+    for (const p of [page, phone]) await other(p, /^From a program.*unread/).waitFor({ state: 'hidden' })
     await page.getByRole('button', { name: 'New chat', exact: true }).click()
-    await until('it is read', async () => await sideBar(page).getByRole('link', { name: /unread/ }).count() === 0)
+    await until('it is read', async () => await other(page, /unread/).count() === 0)
+    await phone.reload()
+    await other(phone, /^From a program/).waitFor()
+    await until('nothing is unread after a reload', async () => await other(phone, /unread/).count() === 0)
+
+    // What is written in a chat that nobody looks at is unread only when it stands there; that it runs is another sign.
+    await w.api('POST', '/v1/messages', { text: 'Slowly', session: 'other' })
+    await other(phone, /^From a program.*running/).waitFor()
+    await phone.locator('.side-run').waitFor()
+    await until('the model is asked', () => hold)
+    hold()
+    await other(phone, /^From a program.*unread/).waitFor()
+    await phone.locator('.side-run').waitFor({ state: 'hidden' })
+    await send(phone, '/help')
+    await w.api('POST', '/v1/messages', { text: '/status', session: 'other', wait: 60 })
+    await other(phone, /You said: Slowly/).waitFor() // a command is not what was said
   },
 
   async 'a thousand sessions'(w) {
@@ -153,7 +179,7 @@ export default {
       await box.evaluate(b => { b.scrollTop = 0 })
       return mine(page).getByText('Message 1: a leaking tap?', { exact: true }).isVisible()
     })
-    await page.getByRole('button', { name: 'To the end' }).click()
+    await page.getByRole('button', { name: 'Latest' }).click()
     await answers(page).getByText('Answer 2500 with code').waitFor()
     return `frames while scrolling: median ${sorted[60].toFixed(0)} ms, 95 % ${sorted[114].toFixed(0)} ms`
   },
@@ -164,14 +190,14 @@ export default {
       await w.start({ config: `channels:\n  - {name: tg, type: telegram, token: "${tg.token}", api_url: "${tg.url}"}` })
       const page = await w.signedIn()
       tg.write(777, 'Ada <img src=x onerror=window.pwned=1>', 'Let me in')
-      await sideBar(page).getByRole('link', { name: /Needs me/ }).getByText('1').waitFor()
+      await sideBar(page).getByRole('link', { name: /Inbox/ }).getByText('1').waitFor()
       await until('the title says so', async () => /^\(1\)/.test(await page.title()))
-      await sideBar(page).getByRole('link', { name: /Needs me/ }).click()
+      await sideBar(page).getByRole('link', { name: /Inbox/ }).click()
       await page.getByText(/Ada </).first().waitFor()
       await page.getByRole('button', { name: /^(Approve|Let in)/ }).first().click()
       const dialog = page.getByRole('alertdialog').or(page.getByRole('dialog'))
       if (await dialog.isVisible()) await dialog.getByRole('button', { name: /Approve|Let/ }).click()
-      await sideBar(page).getByRole('link', { name: /Needs me/ }).getByText('1').waitFor({ state: 'hidden' })
+      await sideBar(page).getByRole('link', { name: /Inbox/ }).getByText('1').waitFor({ state: 'hidden' })
       const before = tg.sent.length
       tg.write(777, 'Ada', 'Am I in?')
       await until('the stranger is answered', () => tg.sent.slice(before).some(m => m.text.includes('You said: Am I in?')))

@@ -52,14 +52,14 @@ export default {
     const page = await w.page()
     for (const where of ['/', '/runs', '/config', '/chat/agent%3Aassistant%3Alocal%3Amain']) {
       await page.goto(w.base + where)
-      await page.getByRole('heading', { name: 'You are signed out' }).waitFor()
+      await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor() // who was never in is not signed out
     }
     const answers = await page.evaluate(async () => Promise.all(['/v1/me', '/v1/sessions', '/v1/agents', '/v1/channels', '/v1/pairings', '/v1/status', '/v1/runs', '/metrics', '/v1/live', '/v1/config', '/v1/files/x'].map(async p => (await fetch(p)).status)))
     check(answers.every(s => s === 401), `without a cookie: ${answers}`)
     const line = await page.evaluate(() => new Promise(ok => { const s = new WebSocket(`ws://${location.host}/v1/live`); s.onopen = () => { ok('open') }; s.onerror = () => { ok('refused') } }))
     same(line, 'refused', 'live line without a cookie')
     const inside = await w.signedIn()
-    await inside.getByRole('button', { name: 'More' }).click()
+    await inside.getByRole('button', { name: /^Account/ }).click()
     await inside.getByRole('menuitem', { name: 'Sign out' }).click()
     await inside.getByRole('heading', { name: 'You are signed out' }).waitFor()
     same(await inside.evaluate(async () => (await fetch('/v1/me')).status), 401, 'after the sign-out')

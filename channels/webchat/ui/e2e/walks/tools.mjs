@@ -151,6 +151,7 @@ export default {
     await send(page, 'run it')
     await page.getByRole('button', { name: 'Allow once' }).click()
     await answered(page, 'All of it is done.')
+    await page.getByRole('button', { name: 'Manage' }).click()
     await page.getByRole('link', { name: 'Audit', exact: true }).click()
     await main(page).getByText(/Verified up to row \d+/).waitFor()
     const log = main(page).getByRole('list', { name: 'Audit log, newest first' })

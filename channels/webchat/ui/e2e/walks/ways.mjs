@@ -10,7 +10,7 @@ const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-cor
 const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
 
 // headings of pages whose name is not that of their address.
-const headings = { needs: 'Needs me', 'agents/assistant': /Assistant/ }
+const headings = { inbox: 'Inbox', sessions: 'All chats', 'agents/assistant': /Assistant/ }
 
 export const pages = ['sessions', 'agents', 'channels', 'people', 'runs', 'usage', 'logs', 'audit', 'config']
 
@@ -56,6 +56,12 @@ export async function tour(w, page, look) {
   await answered(page, 'A slow answer')
   await page.getByRole('button', { name: /^Options of/ }).last().click()
   await look('menu')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: /^Model:/ }).click()
+  await page.getByRole('menuitemradio').first().waitFor()
+  await look('model picker')
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: /^Options of/ }).last().click()
   await page.getByRole('menuitem', { name: 'Rename' }).click()
   await page.getByRole('textbox', { name: 'Name' }).waitFor()
   await look('dialog')
@@ -85,12 +91,12 @@ const axe = (colorScheme, only) => async w => {
   const found = []
   const out = await w.page({ colorScheme })
   await out.goto(w.base)
-  await out.getByRole('heading', { name: 'You are signed out' }).waitFor()
+  await out.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   await sound(out, 'signed out', found, only)
   const page = await w.signedIn({ colorScheme })
   await tour(w, page, what => sound(page, what, found, only))
   const run = await runOf(w)
-  for (const where of ['needs', ...pages, 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
+  for (const where of ['inbox', ...pages, 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
     await visit(page, `/${where}`)
     await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split(/[/?]/)[0].replace(/s$/, ''), 'i') }).waitFor()
     await wellOff(page)
@@ -110,7 +116,10 @@ export default {
     await answered(page, 'You said: Hello')
     const run = await runOf(w)
     for (const where of pages) {
-      await sideBar(page).getByRole('link', { name: new RegExp(`^${where}$`, 'i') }).click()
+      const link = sideBar(page).getByRole('link', { name: headings[where] ?? new RegExp(`^${where}$`, 'i') })
+      const manage = sideBar(page).getByRole('button', { name: 'Manage' })
+      if (where !== 'sessions' && await manage.getAttribute('aria-expanded') === 'false') await manage.click()
+      await link.click()
       await page.waitForURL(new RegExp(`/${where}$`))
       await page.getByRole('heading', { level: 1 }).waitFor()
       await wellOff(page)
@@ -121,7 +130,7 @@ export default {
       same(await page.getByRole('heading', { level: 1 }).innerText(), heading, `${where} after a reload`)
       await wellOff(page)
     }
-    for (const [where, text] of [['needs', /Needs me|Nothing/], ['agents/assistant', /Assistant/], ['models/new', /Who serves the model/], ['channels?add=slack', /Add Slack/], ['people?add=person', /Time zone/], [`runs/${run}`, /A question|completed|answered/i]]) {
+    for (const [where, text] of [['inbox', /Inbox|Nothing/], ['agents/assistant', /Assistant/], ['models/new', /Who serves the model/], ['channels?add=slack', /Add Slack/], ['people?add=person', /Time zone/], [`runs/${run}`, /A question|completed|answered/i]]) {
       await page.goto(`${w.base}/${where}`)
       await page.getByRole('main').getByText(text).first().waitFor()
       await wellOff(page)
@@ -281,7 +290,7 @@ export default {
     await session(page, 'Hello').tap()
     await answered(page, 'Some text')
     const run = await runOf(w)
-    for (const where of [...pages, 'needs', 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
+    for (const where of [...pages, 'inbox', 'models/new', 'channels?add=telegram', 'people?add=person', 'agents/assistant', `runs/${run}`]) {
       await visit(page, `/${where}`)
       await page.getByRole('heading', { level: 1, name: headings[where] ?? new RegExp(where.split(/[/?]/)[0].replace(/s$/, ''), 'i') }).waitFor()
       await wellOff(page)

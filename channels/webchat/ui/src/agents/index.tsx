@@ -100,7 +100,7 @@ export function AgentPage({ agent }: { agent: string }) {
       {a && <Section title="Models"><div className="card"><Models names={a.models} status={status.data} /></div></Section>}
       <Section title="Routes that lead here">
         {routes.data && !routes.data.items.some(r => r.agent === agent || r.fanout?.includes(agent))
-          ? <Note>No route leads to this agent, and it is not the default. It answers in sessions that people open for it here, or by <code>@{agent}</code> in a room.</Note>
+          ? <Note>No route leads to this agent, and it is not the default. It answers in chats that people open for it here, or by <code>@{agent}</code> in a room.</Note>
           : <Routes routes={routes.data?.items} of={agent} />}
       </Section>
       {spent.data && spent.data.total.runs > 0 && (
@@ -109,9 +109,9 @@ export function AgentPage({ agent }: { agent: string }) {
             <dt>Tokens</dt><dd><Tokens usage={spent.data.total.usage} /></dd><dt>Cost</dt><dd>{money(spent.data.total)}</dd></dl>
         </Section>
       )}
-      <Section title="Sessions" acts={<Link to="/sessions" search={{ agent }}>All its sessions</Link>}>
+      <Section title="Chats" acts={<Link to="/sessions" search={{ agent }}>All its chats</Link>}>
         {sessions.error ? <Failed error={sessions.error} retry={sessions.reload} /> : !sessions.data ? <Skeleton /> : sessions.data.items.length === 0
-          ? <Empty title="No session yet" act={<Link className="button" to="/" search={{ agent }}>Say something</Link>} /> : <SessionTable caption="Its newest sessions" rows={sessions.data.items} />}
+          ? <Empty title="No chat yet" act={<Link className="button" to="/" search={{ agent }}>Say something</Link>} /> : <SessionTable caption="Its newest chats" rows={sessions.data.items} />}
       </Section>
       <Section title="Runs" acts={<Link to="/runs" search={{ agent }}>All its runs</Link>}>
         {runs.error ? <Failed error={runs.error} retry={runs.reload} /> : !runs.data ? <Skeleton /> : runs.data.items.length === 0 ? <p className="soft">It has not run yet.</p> : <RunTable caption="Its newest runs" rows={runs.data.items} />}

@@ -29,11 +29,11 @@ let signedOut = () => { /* nobody listens yet */ }
 // onSignedOut is called when the gateway says that nobody is signed in.
 export function onSignedOut(f: () => void) { signedOut = f }
 
-export type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'; body?: unknown; raw?: Blob; headers?: Record<string, string>; signal?: AbortSignal }
+export type Call = { method?: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'; body?: unknown; raw?: Blob; headers?: Record<string, string>; signal?: AbortSignal; keepalive?: boolean }
 
 // call asks the gateway. It throws Problem, Unreachable, or what an abort throws.
-export async function call<T>(path: string, { method = 'GET', body, raw, headers, signal }: Call = {}): Promise<T> {
-  const init: RequestInit = { method, signal, credentials: 'same-origin', headers: { Accept: 'application/json', ...headers } }
+export async function call<T>(path: string, { method = 'GET', body, raw, headers, signal, keepalive }: Call = {}): Promise<T> {
+  const init: RequestInit = { method, signal, keepalive, credentials: 'same-origin', headers: { Accept: 'application/json', ...headers } }
   if (raw) init.body = raw
   else if (body !== undefined) {
     init.body = JSON.stringify(body)

@@ -42,7 +42,7 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
       <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
       <dl className="facts small">
         <dt>Asked by</dt><dd><bdi>{shown(a.asked_by)}</bdi></dd>
-        {!here && <><dt>In</dt><dd><SessionLink session={a.session} source={a.source} /></dd></>}
+        {!here && <><dt>In</dt><dd><SessionLink session={a.session} source={a.source} name={a.session_title} /></dd></>}
         <dt>Agent</dt><dd><AgentLink agent={a.agent} /></dd>
         {a.domain && <><dt>Domain</dt><dd>{a.domain}</dd></>}
         {a.cwd && <><dt>In folder</dt><dd className="mono">{a.cwd}</dd></>}

@@ -23,7 +23,7 @@ export function Asked() {
   const deny = useRef<HTMLButtonElement>(null)
   const next = useRef<HTMLButtonElement>(null)
   const here = /^\/chat\/([^/]+)/.exec(path)?.[1]
-  const others = path.startsWith('/needs') ? [] : all.filter(a => a.session !== (here && decodeURIComponent(here)))
+  const others = path.startsWith('/inbox') ? [] : all.filter(a => a.session !== (here && decodeURIComponent(here)))
   const first = others[0]
   const many = Math.max(others.length, count - (all.length - others.length)) // no more than a page of them is read
   const open = shown && all.some(a => a.id === shown.id)

@@ -113,7 +113,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
   const { t } = view
   const running = search.gen ? undefined : t.run
   const last = t.lines[t.lines.length - 1]?.sequence ?? 0
-  const title = shown(session?.name || (view.state === 'ready' && !t.lines.length ? 'New chat' : key.split(':').pop() ?? key))
+  const title = shown(session?.name || (view.state === 'ready' && !t.lines.length ? 'New chat' : 'Chat'))
   useTitle(title)
   useSeen(key, search.gen ? '' : t.sessionId, last, atEnd)
   useLooking(sent, view.state === 'ready' && online && !running)
@@ -256,13 +256,14 @@ function Announce({ rows, name, running }: { rows: readonly Row[]; name: string;
 function Header({ title, sub, session }: { title: string; sub?: string; session?: Session }) {
   const openSide = useOpenSide()
   const u = session?.usage
+  const used = u ? u.inputTokens + u.outputTokens + u.cacheReadTokens + u.cacheWriteTokens : 0
   return (
     <header className="bar chat-bar">
       <span className="narrow-only"><IconButton icon="menu" label="Open the side bar" onClick={openSide} /></span>
       {session && session.local === false && <Icon name={networkIcon(session.network)} />}
       <h1 className="truncate" title={title}>{title}</h1>
       <span className="small faint truncate grow chat-sub">{sub}</span>
-      {u && <span className="small faint num wide-only" title="Of this session">{tokens(u.inputTokens + u.outputTokens + u.cacheReadTokens + u.cacheWriteTokens)} tokens · {cost(u.totalCostUsd)}</span>}
+      {u && used > 0 && <span className="small faint num wide-only" title="Of this chat">{tokens(used)} tokens{u.totalCostUsd !== null && ` · ${cost(u.totalCostUsd)}`}</span>}
       {session && <SessionMenu session={session} />}
     </header>
   )

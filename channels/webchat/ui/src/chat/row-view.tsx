@@ -11,7 +11,9 @@ import { useNow, useSeconds } from '../ui/time'
 import { Failed } from './failing'
 import { fileURL } from './files'
 import { Markdown } from './markdown-view'
+import { reasonText } from '../runs/state'
 import { useRunOf } from './runs'
+import { useOpen } from './open'
 import { Steps } from './steps'
 
 // What a row may do. Undefined: not here (an old generation is only read).
@@ -54,7 +56,7 @@ function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
       {row.item.name && acts.names && <div className="msg-name small faint"><bdi>{shown(row.item.name)}</bdi></div>}
       <Quoted parts={row.item.quoted} />
       <Files parts={files} />
-      {text && <Bubble text={text} />}
+      {text && <Bubble text={text} id={row.id} />}
       <div className="msg-foot">
         <span className="msg-acts"><Copy text={text} label="Copy message" />{acts.edit && <IconButton icon="edit" label="Edit message" onClick={() => { acts.edit?.(row) }} />}</span>
         <Branches b={acts.branches(row.sequence)} />
@@ -66,8 +68,8 @@ function User({ row, acts }: { row: Row & { kind: 'user' }; acts: Acts }) {
 
 const folded = 3000 // characters of a message that are shown until more is asked for
 
-function Bubble({ text }: { text: string }) {
-  const [all, set] = useState(false)
+function Bubble({ text, id }: { text: string; id: string }) {
+  const [all, set] = useOpen(`message ${id}`)
   const long = text.length > folded * 1.2
   return (
     <div className="bubble" dir="auto">
@@ -118,7 +120,7 @@ function Answer({ row, acts, name }: { row: Row & { kind: 'answer' }; acts: Acts
     <article className="msg answer" aria-label={`${name}${row.at ? `, ${clock(row.at)}` : ', is answering'}`} aria-live={came ? 'polite' : undefined} aria-busy={row.growing || undefined}>
       <Markdown text={row.text} growing={row.growing} />
       <Files parts={row.files} />
-      {row.partial && <p className="cut small"><Icon name="stop" />{row.reason && row.reason !== 'stopped' ? `Cut off: ${row.reason}` : 'Stopped here'}</p>}
+      {row.partial && <p className="cut small"><Icon name="stop" />{row.reason && row.reason !== 'stopped' ? `Cut off: ${reasonText(row.reason)}` : 'Stopped here'}</p>}
       {row.foot && <Foot row={row} acts={acts} />}
     </article>
   )
@@ -140,12 +142,12 @@ function Foot({ row, acts }: { row: Row & { kind: 'answer' }; acts: Acts }) {
         <IconButton icon="run" label="Show the run" onClick={() => { acts.showRun(foot.run) }} />
       </span>
       <span className="foot-facts small faint num">
-        {states[foot.state] && <span className="badge warn">{states[foot.state]}{foot.reason && foot.reason !== 'stopped' ? `: ${foot.reason}` : ''}</span>}
+        {states[foot.state] && <span className="badge warn">{states[foot.state]}{foot.reason && foot.reason !== 'stopped' ? `: ${reasonText(foot.reason)}` : ''}</span>}
         <time dateTime={row.at} title={exact(new Date(row.at))}>{clock(row.at)}</time>
         {foot.started && <span>{lasted(Date.parse(foot.ended) - Date.parse(foot.started))}</span>}
         {run?.model && <span>{run.model}</span>}
         {run && spent(run) && <span title={`Tokens: ${run.usage.inputTokens} in, ${run.usage.outputTokens} out, ${run.usage.cacheReadTokens} from the cache`}>{tokens(run.usage.inputTokens + run.usage.cacheReadTokens + run.usage.cacheWriteTokens)} → {tokens(run.usage.outputTokens)} tokens</span>}
-        {run && spent(run) && <span title={run.usage.totalCostUsd === null ? 'No price is known for this model' : 'Cost of the run'}>{cost(run.usage.totalCostUsd)}</span>}
+        {run && run.usage.totalCostUsd !== null && <span title="Cost of the run">{cost(run.usage.totalCostUsd)}</span>}
       </span>
     </div>
   )
@@ -173,7 +175,8 @@ function Trouble({ row, acts, last }: { row: Row & { kind: 'error' }; acts: Acts
 
 function End({ row, acts }: { row: Row & { kind: 'end' }; acts: Acts }) {
   const { state, reason } = row.foot
-  const text = state === 'user_stopped' ? `Stopped before an answer${reason && reason !== 'stopped' ? ` (${reason})` : ''}.` : state === 'completed' ? 'There was nothing to say.' : `${states[state] ?? state}${reason ? `: ${reason}` : ''}.`
+  const why = reason && reason !== 'stopped' ? ` ${reasonText(reason).replace(/\.?$/, '.')}` : ''
+  const text = state === 'user_stopped' ? `Stopped before an answer.${why}` : state === 'completed' ? 'There was nothing to say.' : `${states[state] ?? state}.${why}`
   return (
     <div className={state === 'failed' || state === 'timeout' ? 'note bad' : 'note'} role="note">
       <Icon name={state === 'user_stopped' ? 'stop' : 'info'} /><div className="grow">{text}</div>
@@ -190,7 +193,7 @@ export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent
   return (
     <article className={`msg user ${sent.state}`} aria-label="You, on its way">
       {sent.files.length > 0 && <Files parts={sent.files.map(f => ({ type: 'file_ref', ref: f.ref, name: f.name, mime: f.mime }))} />}
-      {sent.text && <Bubble text={sent.text} />}
+      {sent.text && <Bubble text={sent.text} id={sent.id} />}
       <div className="msg-foot" role="status">
         <span className={sent.state === 'refused' ? 'small state bad' : 'small faint state'}>
           <Icon name={sent.state === 'sending' ? (online ? 'clock' : 'offline') : sent.state === 'stored' ? 'check' : 'warn'} />{said}

@@ -1,4 +1,5 @@
 import { useState } from 'react'
+import { useOpen } from './open'
 import { segment } from '../api/http'
 import type { RunDetail } from '../api/types.gen'
 import { useApi } from '../api/use'
@@ -14,7 +15,7 @@ import { Files } from './row-view'
 // Steps are tool calls in a row: one line each, folded when there are several and they are over.
 export function Steps({ calls, over, run }: { calls: Call[]; over: boolean; run: string }) {
   const many = calls.length > 2
-  const [open, set] = useState(false)
+  const [open, set] = useOpen(`steps ${run} ${calls[0]?.id ?? ''}`)
   if (!many) return <div className="steps">{calls.map(c => <Step key={c.id} call={c} run={run} />)}</div>
   const no = calls.filter(c => c.error && refused(c.result ?? '')).length
   const failed = calls.filter(c => c.error).length - no
@@ -45,7 +46,7 @@ function Running({ call }: { call: Call }) {
 }
 
 function Step({ call, run }: { call: Call; run: string }) {
-  const [open, set] = useState(false)
+  const [open, set] = useOpen(`step ${run} ${call.id}`)
   const over = call.result !== undefined
   const came = over ? shortly(call.name, call.args, call.result ?? '', call.error) : ''
   return (

@@ -102,7 +102,7 @@ export function TranscriptView({ lines, label, older, onOlder, onAtEnd, ref }: T
           ))}
         </div>
       </div>
-      {!atEnd && <button type="button" className="button to-end" onClick={() => { toEnd() }}>{fresh > 0 ? `${fresh} new` : 'To the end'}<Icon name="down" /></button>}
+      {!atEnd && <button type="button" className="button to-end" onClick={() => { toEnd() }}>{fresh > 0 ? `${fresh} new` : 'Latest'}<Icon name="down" /></button>}
     </div>
   )
 }

@@ -4,7 +4,7 @@ import { useAtom } from '../store/atom'
 import { look, outbox, type Sent } from '../store/outbox'
 import { growingRows, rowsOf, type Row } from '../store/rows'
 import { signed } from '../store/app'
-import { see } from '../store/sessions'
+import { leave, see } from '../store/reads'
 import type { Agent } from '../api/types'
 
 const none: Sent[] = []
@@ -52,6 +52,7 @@ export function useSeen(key: string, sessionId: string, sequence: number, atEnd:
     document.addEventListener('visibilitychange', mark)
     return () => { document.removeEventListener('visibilitychange', mark) }
   }, [key, sessionId, sequence, atEnd])
+  useEffect(() => () => { leave(key) }, [key])
 }
 
 // useAgents are the agents; the chosen one first looked for, else the default.

@@ -15,8 +15,8 @@ import { FailingRuns } from './failing'
 import { Pairings } from './pairings'
 import { UndeliveredAnswers } from './undelivered'
 
-// NeedsPage is what goes on only when a person decides: nothing else stands here.
-export function NeedsPage() {
+// InboxPage is what goes on only when a person decides: nothing else stands here.
+export function InboxPage() {
   const waiting = useAtom(needs)
   const asked = useAtom(approvals)
   const pairings = useApi<List<Pairing>>('/v1/pairings', { again: waiting })
@@ -32,11 +32,11 @@ export function NeedsPage() {
   const failed = failing.data?.items ?? []
   const health = status.data && status.data.health !== 'ok' ? status.data : undefined
   return (
-    <Page title="Needs me" lead="What goes on only when you decide.">
+    <Page title="Inbox" lead="What goes on only when you decide.">
       {error && <Failed error={error} retry={() => { pairings.reload(); undelivered.reload(); channels.reload(); status.reload(); failing.reload() }} />}
       {!loaded && !error && <Skeleton lines={3} height="6rem" />}
       {loaded && asked.length + failed.length + open.length + bad.length + down.length + loaded.undelivered === 0 && !health && (
-        <Empty icon="check" title="Nothing needs you" act={<Link className="button" to="/">Back to the chat</Link>}>Questions of agents, models that fail, requests of strangers, channels that need a hand and answers that did not arrive will stand here, and be counted in the side bar.</Empty>
+        <Empty icon="check" title="Nothing waits for you" act={<Link className="button" to="/">Back to the chat</Link>}>Questions of agents, models that fail, requests of strangers, channels that need a hand and answers that did not arrive will stand here, and be counted in the side bar.</Empty>
       )}
       {health && <Section title="Storage"><p className="card">{health.health}: {health.reason}</p></Section>}
       {asked.length > 0 && <Section title="Questions before something is done"><ApprovalList asked={asked} /></Section>}

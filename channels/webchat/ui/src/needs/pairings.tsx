@@ -17,7 +17,7 @@ import './needs.css'
 
 const roles = [
   { value: 'guest', label: 'Guest', text: 'can talk, with file tools of their own' },
-  { value: 'member', label: 'Member', text: 'can also use the API and local sessions' },
+  { value: 'member', label: 'Member', text: 'can also use the API and chats of their own here' },
   { value: 'owner', label: 'Owner', text: 'may do everything that you may' },
 ]
 
@@ -59,7 +59,7 @@ function Request({ pairing: p, done }: { pairing: Pairing; done: () => void }) {
         <Button kind="danger" busy={deny.busy} onClick={() => { void deny.run() }}>Deny</Button>
         <Button kind="primary" busy={approve.busy} onClick={() => { if (role === 'owner') ask(true); else void approve.run() }}>Approve</Button>
       </div>
-      <Confirm open={asking} onClose={() => { ask(false) }} title={`Make ${who} an owner?`} text="An owner reads every session, decides about people and may run commands. This cannot be limited later from here."
+      <Confirm open={asking} onClose={() => { ask(false) }} title={`Make ${who} an owner?`} text="An owner reads every chat, decides about people and may run commands. This cannot be limited later from here."
         act="Make an owner" busy={approve.busy} onConfirm={() => { ask(false); void approve.run() }} />
     </article>
   )

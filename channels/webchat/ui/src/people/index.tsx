@@ -38,7 +38,7 @@ export function PeoplePage({ search }: { search: Search }) {
   return (
     <Page title="People" lead="Who is known here, by which accounts, and what each of them may do." acts={<Link className="button primary" to="/people" search={{ add: 'person' }}><Icon name="plus" />Add a person</Link>}>
       {error && <Failed error={error} retry={again} />}
-      {waiting > 0 && <Note act={<Link className="button small" to="/needs">Decide</Link>}>{waiting === 1 ? 'One stranger wants' : `${waiting} strangers want`} to be let in.</Note>}
+      {waiting > 0 && <Note act={<Link className="button small" to="/inbox">Decide</Link>}>{waiting === 1 ? 'One stranger wants' : `${waiting} strangers want`} to be let in.</Note>}
       {saved && <Done applied={saved.applied}>{saved.name} is saved.</Done>}
       {ready && (search.add ?? who) && (
         <PersonForm key={`${search.add} ${search.edit}`} who={who} was={values.find(v => v.id === who?.id)} taken={list.map(p => p.id)} channels={channels.data?.items.filter(c => c.type !== 'webchat') ?? []}

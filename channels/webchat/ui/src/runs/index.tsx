@@ -36,12 +36,12 @@ export function RunsPage({ search }: { search: Search }) {
             {runStates.map(s => <option key={s} value={s}>{stateLabel(s)}</option>)}
           </select>
         </label>
-        {search.session && <Button kind="small" icon="close" onClick={() => { set({ session: undefined }) }}>One session only</Button>}
+        {search.session && <Button kind="small" icon="close" onClick={() => { set({ session: undefined }) }}>One chat only</Button>}
         {search.requester && <Button kind="small" icon="close" onClick={() => { set({ requester: undefined }) }}>One person only</Button>}
       </div>
       {error ? <Failed error={error} retry={reload} /> : !data ? <Skeleton lines={8} /> : data.length === 0 && !more
         ? narrowed
-          ? <Empty icon="run" title="No run fits" act={<Button onClick={() => { void go({ to: '/runs', search: {} }) }}>Show all runs</Button>}>Nothing ran that is of this agent, state and session.</Empty>
+          ? <Empty icon="run" title="No run fits" act={<Button onClick={() => { void go({ to: '/runs', search: {} }) }}>Show all runs</Button>}>Nothing ran that is of this agent, state and chat.</Empty>
           : <Empty icon="run" title="Nothing ran yet" act={<Link className="button primary" to="/">Say something</Link>}>Each message that an agent answers is a run: what it was asked, what it did, and what that cost.</Empty>
         : <RunTable rows={data} />}
       {more && <div className="more"><Button busy={fetching} onClick={more}>Older runs</Button></div>}
@@ -55,7 +55,7 @@ export function RunTable({ rows, caption = 'Runs' }: { rows: RunItem[]; caption?
       { head: 'Run', cell: r => <Link className="said truncate" to="/runs/$run" params={{ run: r.id }} title={r.said}><bdi>{shown(r.said || `Run ${r.id.slice(-6)}`)}</bdi></Link> },
       { head: 'State', cell: r => <StateBadge state={r.state} />, nowrap: true },
       { head: 'Agent', cell: r => <AgentLink agent={r.agent} /> },
-      { head: 'Session', cell: r => <SessionLink session={r.session} source={r.source} /> },
+      { head: 'Chat', cell: r => <SessionLink session={r.session} source={r.source} name={r.session_title} /> },
       { head: 'Asked by', cell: r => <bdi>{shown(r.asked_by)}</bdi> },
       { head: 'Began', cell: r => <Ago at={r.started} />, nowrap: true },
       { head: 'Took', cell: r => <Took from={r.started} to={r.ended} state={r.state} />, end: true, nowrap: true },

@@ -4,7 +4,7 @@ import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
 import { Failed, Note, Skeleton } from '../ui/states'
 import { Took } from './parts'
-import { Cost, reasonText, StateBadge, Tokens } from './state'
+import { Cost, reasonText, spent, StateBadge, Tokens } from './state'
 import { useRun } from './use-run'
 import './runs.css'
 
@@ -20,8 +20,7 @@ export function RunPanel({ run }: { run: string }) {
       {data.reason && data.state !== 'completed' && <Note kind={data.state === 'user_stopped' ? undefined : 'bad'}>{reasonText(data.reason)}</Note>}
       <dl className="facts">
         <dt>Model</dt><dd>{data.model || '–'}</dd>
-        <dt>Tokens</dt><dd><Tokens usage={data.usage} /></dd>
-        <dt>Cost</dt><dd><Cost usage={data.usage} /></dd>
+        {spent(data.usage) && <><dt>Tokens</dt><dd><Tokens usage={data.usage} /></dd><dt>Cost</dt><dd><Cost usage={data.usage} price /></dd></>}
         {m && <><dt>Asked by</dt><dd><bdi>{shown(m.asked_by)}</bdi></dd>
           <dt>Route</dt><dd>{m.route.fallback ? 'fallback: no route matched' : <code>{m.route.rule}</code>}</dd></>}
       </dl>

@@ -16,7 +16,7 @@ import { Empty, Failed, Note, Skeleton } from '../ui/states'
 import { Tabs } from '../ui/tabs'
 import { Ago } from '../ui/time'
 import { AgentLink, SessionLink, Took } from './parts'
-import { Cost, live, reasonText, StateBadge, stateLabel, Tokens } from './state'
+import { Cost, live, reasonText, spent, StateBadge, stateLabel, Tokens } from './state'
 import { useRun } from './use-run'
 import './runs.css'
 
@@ -49,19 +49,19 @@ export function RunPage({ run }: { run: string }) {
   )
 }
 
-const deliveries: Record<string, string> = { delivered: 'Delivered', not_delivered: 'Not delivered', unknown: 'Under way, or nobody knows', not_requested: 'Stays in the session' }
+const deliveries: Record<string, string> = { delivered: 'Delivered', not_delivered: 'Not delivered', unknown: 'Under way, or nobody knows', not_requested: 'Stands in the chat' }
 
 export function RunFacts({ run }: { run: RunDetail }) {
   return (
     <dl className="facts card">
       <dt>Agent</dt><dd><AgentLink agent={run.agent} /></dd>
-      <dt>Session</dt><dd><SessionLink session={run.session} source={run.source} /></dd>
+      <dt>Chat</dt><dd><SessionLink session={run.session} source={run.source} name={run.session_title} /></dd>
       <dt>Asked by</dt><dd><bdi>{shown(run.asked_by)}</bdi></dd>
       <dt>Model</dt><dd>{run.model || <span className="faint">–</span>}</dd>
       <dt>Began</dt><dd><Ago at={run.started} /></dd>
       <dt>Took</dt><dd><Took from={run.started} to={run.ended} state={run.state} />{(run.tries ?? 1) > 1 && <span className="soft"> · begun {run.tries} times, since the gateway stopped in between</span>}</dd>
-      <dt>Tokens</dt><dd><Tokens usage={run.usage} /> <span className="soft small num">({run.usage.inputTokens} in, {run.usage.outputTokens} out{run.usage.cacheReadTokens > 0 && `, ${run.usage.cacheReadTokens} from cache`})</span></dd>
-      <dt>Cost</dt><dd><Cost usage={run.usage} /></dd>
+      {spent(run.usage) && <><dt>Tokens</dt><dd><Tokens usage={run.usage} /> <span className="soft small num">({run.usage.inputTokens} in, {run.usage.outputTokens} out{run.usage.cacheReadTokens > 0 && `, ${run.usage.cacheReadTokens} from cache`})</span></dd>
+        <dt>Cost</dt><dd><Cost usage={run.usage} price /></dd></>}
       <dt>Answer</dt><dd>{deliveries[run.delivery] ?? run.delivery}</dd>
       {run.error && <><dt>Cause</dt><dd className="mono">{run.error}</dd></>}
     </dl>
@@ -80,7 +80,7 @@ const moments: Record<string, { icon: IconName; text: (m: RunMoment) => string }
 function Timeline({ run }: { run: RunDetail }) {
   const begin = Date.parse(run.timeline[0]?.time ?? run.started ?? '')
   const span = useMemo(() => Math.max(1, ...run.timeline.map(m => Date.parse(m.time) + (m.type === 'ended' ? 0 : m.duration_ms) - begin)), [run.timeline, begin])
-  if (run.timeline.length === 0) return <Empty icon="clock" title="Nothing happened yet">The message waits behind another one in its session.</Empty>
+  if (run.timeline.length === 0) return <Empty icon="clock" title="Nothing happened yet">The message waits behind another one in its chat.</Empty>
   return (
     <ol className="moments" aria-label="Timeline">
       {run.timeline.map((m, i) => {

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import type { Usage, UsageItem } from '../api/types.gen'
 import { cost, number, tokens } from '../ui/format'
 
@@ -29,16 +30,20 @@ export const allTokens = (u: Usage): number => u.inputTokens + u.outputTokens
 // Tokens are short, with all four counters on hover.
 export function Tokens({ usage }: { usage: Usage }) {
   const all = `${number(usage.inputTokens)} in, ${number(usage.outputTokens)} out, ${number(usage.cacheReadTokens)} read from cache, ${number(usage.cacheWriteTokens)} written to cache`
-  return <span className="num" title={all}>{tokens(allTokens(usage))}</span>
+  return spent(usage) ? <span className="num" title={all}>{tokens(allTokens(usage))}</span> : <span className="faint">–</span>
 }
 
-export function Cost({ usage }: { usage: Usage }) {
-  if (usage.totalCostUsd === null && allTokens(usage) === 0) return <span className="faint">–</span>
-  return <span className={usage.totalCostUsd === null ? 'faint' : 'num'} title={usage.totalCostUsd === null ? 'The price of this model is not known.' : undefined}>{cost(usage.totalCostUsd)}</span>
+// spent says whether a model has counted anything yet.
+export const spent = (u: Usage): boolean => u.inputTokens + u.outputTokens + u.cacheReadTokens + u.cacheWriteTokens > 0
+
+// Cost stands only where it is known. With price it leads to where one is set.
+export function Cost({ usage, price }: { usage: Usage; price?: boolean }) {
+  if (usage.totalCostUsd !== null) return <span className="num">{cost(usage.totalCostUsd)}</span>
+  return price && spent(usage) ? <Link to="/usage" hash="prices" className="small">set a price</Link> : <span className="faint">–</span>
 }
 
 // money is what is known of the cost: with a mark where some runs have no price.
 export function money(u: UsageItem): string {
-  if (u.runs === u.unpriced && u.runs > 0) return 'unpriced'
+  if (u.runs === u.unpriced) return '–'
   return cost(u.knownCostUsd) + (u.unpriced > 0 ? ' +' : '')
 }

@@ -40,7 +40,7 @@ export function Files({ session: s, onClose, back }: { session: Session; onClose
         {files.error && <Failed error={files.error} retry={files.reload} />}
         {remove.error && <Note kind="bad">{remove.error.message}</Note>}
         {path !== '.' && <div className="row"><Button kind="small" icon="left" onClick={() => { go(path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '.') }}>Back</Button><code className="truncate">{shown(path)}/</code></div>}
-        {v && v.items.length === 0 && <p className="soft">{path === '.' ? 'Nothing is in the work folder. What the agent writes for this session, and files that are sent to it, are kept here.' : 'Nothing is in this folder.'}</p>}
+        {v && v.items.length === 0 && <p className="soft">{path === '.' ? 'Nothing is in the work folder. What the agent writes for this chat, and files that are sent to it, are kept here.' : 'Nothing is in this folder.'}</p>}
         {v && v.items.length > 0 && <List label={path === '.' ? 'In the work folder' : 'In this folder'}>{v.items.map(line)}</List>}
         {deep.length > 0 && <><h3 className="small soft">The largest files further down</h3><List label="The largest files further down">{deep.map(line)}</List></>}
         {v && v.mounted.length > 0 && <p className="small soft">Not counted, and not removed here: {v.mounted.map(m => shown(m)).join(', ')} (shown here by an owner).</p>}
@@ -59,7 +59,7 @@ function Use({ files: v }: { files: WorkFiles }) {
   return (
     <>
       <div className={part > 0.9 ? 'work-bar full' : 'work-bar'} role="meter" aria-label="Used of the work folder" aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(part * 100)} aria-valuetext={text}><span style={{ inlineSize: `${part * 100}%` }} /></div>
-      <p className="small soft num">{text}{v.shared && <>. Other sessions work in this folder too.</>}</p>
+      <p className="small soft num">{text}{v.shared && <>. Other chats work in this folder too.</>}</p>
       {v.disk_low && <Note kind="warn">The disk has {bytes(v.disk_free)} free, and nothing is written below {bytes(v.disk_kept)}. Removing files works.</Note>}
     </>
   )

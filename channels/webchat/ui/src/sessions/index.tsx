@@ -35,33 +35,32 @@ export function SessionsPage({ search }: { search: Search }) {
   useEffect(() => { if (q !== (search.q ?? '')) void go({ to: '/sessions', search: { ...search, q: q || undefined }, replace: true }) }, [q, search, go])
   const { data, error, reload, more, fetching } = usePages<Session>(`/v1/sessions?limit=50${search.agent ? `&agent=${segment(search.agent)}` : ''}${q ? `&q=${segment(q)}` : ''}`)
   return (
-    <Page title="Sessions" lead="Every conversation of every channel and agent, the last used first." acts={<Button icon="again" onClick={reload}>Refresh</Button>}>
+    <Page title="All chats" lead="Those of every channel and agent, the last used first." acts={<Button icon="again" onClick={reload}>Refresh</Button>}>
       <div className="filters">
         <label className="label search">Search titles and what was said<input className="field" type="search" value={typed} onChange={e => { type(e.target.value) }} /></label>
         <AgentFilter value={search.agent} onChange={agent => { void go({ to: '/sessions', search: { ...search, agent }, replace: true }) }} />
       </div>
       {error ? <Failed error={error} retry={reload} /> : !data ? <Skeleton lines={8} /> : data.length === 0
         ? q || search.agent
-          ? <Empty icon="search" title="No session fits" act={<Button onClick={() => { type(''); void go({ to: '/sessions', search: {} }) }}>Show all sessions</Button>}>Neither a title nor anything that was said matches.</Empty>
-          : <Empty icon="chat" title="No session yet" act={<Link className="button primary" to="/">Begin one</Link>}>A session begins with the first message, here or in any chat that Parley is connected to.</Empty>
+          ? <Empty icon="search" title="No chat fits" act={<Button onClick={() => { type(''); void go({ to: '/sessions', search: {} }) }}>Show all chats</Button>}>Neither a title nor anything that was said matches.</Empty>
+          : <Empty icon="chat" title="No chat yet" act={<Link className="button primary" to="/">Begin one</Link>}>A chat begins with the first message, here or on any channel that Parley is connected to.</Empty>
         : <SessionTable rows={data} />}
-      {more && <div className="more"><Button busy={fetching} onClick={more}>Older sessions</Button></div>}
+      {more && <div className="more"><Button busy={fetching} onClick={more}>Older chats</Button></div>}
     </Page>
   )
 }
 
-export function SessionTable({ rows, caption = 'Sessions' }: { rows: Session[]; caption?: string }) {
+export function SessionTable({ rows, caption = 'Chats' }: { rows: Session[]; caption?: string }) {
   return (
     <Table caption={caption} rows={rows} id={s => s.session_id} columns={[
-      { head: 'Session', cell: s => (
+      { head: 'Chat', cell: s => (
         <Link to="/chat/$key" params={{ key: s.key }} title={s.key} className="row key-link"><Icon name={networkIcon(s.network ?? 'webchat')} /><bdi className="truncate">{shown(s.name)}</bdi></Link>
       ) },
       { head: 'Agent', cell: s => <AgentLink agent={s.agent} /> },
-      { head: 'Where', cell: s => s.local ? <span className="soft">here</span> : <span>{s.channel || s.network} <span className="soft">{s.kind}{s.thread && ', thread'}</span></span> },
-      { head: 'Person', cell: s => <PersonName id={s.person ?? ''} /> },
+      { head: 'Where', cell: s => s.local ? 'WebChat' : <span>{s.channel || s.network} <span className="soft">{s.kind}{s.thread && ', thread'}</span></span> },
+      { head: 'Person', cell: s => s.person ? <PersonName id={s.person} /> : <span className="soft">{s.local ? 'owners' : 'several'}</span> },
       { head: 'Now', cell: s => s.running ? <span className="badge accent">Running{s.waiting > 0 && `, ${s.waiting} wait`}</span> : s.waiting > 0 ? <span className="badge warn">{s.waiting} wait</span> : <span className="faint">idle</span>, nowrap: true },
       { head: 'Last used', cell: s => <Ago at={s.updated} />, nowrap: true },
-      { head: 'Events', cell: s => <span title={`Generation ${s.generation}`}>{s.sequence}</span>, end: true },
       { head: 'Tokens', cell: s => <Tokens usage={s.usage} />, end: true },
       { head: 'Cost', cell: s => <Cost usage={s.usage} />, end: true },
       { head: '', cell: s => <Link to="/runs" search={{ session: s.key }} className="small">Runs</Link> },

@@ -3,10 +3,12 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import type { Session } from '../api/types'
 import { usePages } from '../api/use'
-import { pages } from '../shell/nav'
+import { adminPages, chatPages, type PageOf } from '../shell/nav'
 import { agentChosen, needs, signed, signOut } from '../store/app'
+import { Saved } from '../store/saved'
 import { useAtom } from '../store/atom'
-import { isUnread, more, read, seen, sessions } from '../store/sessions'
+import { isUnread, reads } from '../store/reads'
+import { more, read, sessions } from '../store/sessions'
 import { Button, IconButton } from '../ui/button'
 import { dayOf, shown } from '../ui/format'
 import { Icon, networkIcon } from '../ui/icon'
@@ -26,20 +28,22 @@ export function SideBar({ onPalette, onClose }: { onPalette: () => void; onClose
   const [text, setText] = useState('')
   const query = useDeferredValue(text.trim())
   return (
-    <nav className="side" aria-label="Sessions and pages">
+    <nav className="side" aria-label="Chats and pages">
       <div className="side-top">
         <div className="row"><Button icon="plus" className="side-new grow" onClick={() => { onClose(); void go({ to: '/' }) }}>New chat</Button><span className="narrow-only"><IconButton icon="close" label="Close the side bar" onClick={onClose} /></span></div>
         <div className="side-search">
           <Icon name="search" />
-          <input className="field" type="search" placeholder="Search" aria-label="Search sessions" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
-          <button type="button" className="kbd" title="Go to a session, page or command" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}<span className="sr-only"> Go to a session, page or command</span></button>
+          <input className="field" type="search" placeholder="Search" aria-label="Search chats" value={text} onChange={e => { setText(e.target.value) }} onKeyDown={e => { if (e.key === 'Escape') { setText('') } }} />
+          <button type="button" className="kbd" title="Go to a chat, page or command" onClick={onPalette}>{touch ? 'Go to' : mac ? '⌘K' : 'Ctrl K'}<span className="sr-only"> Go to a chat, page or command</span></button>
         </div>
         <AgentFilter />
       </div>
       {query ? <Found query={query} /> : <All />}
       <div className="side-foot">
-        <NeedsMe />
-        <div className="side-pages">{pages.map(p => <Link key={p.to} to={p.to} className="side-page" activeProps={{ 'aria-current': 'page' }}><Icon name={p.icon} />{p.label}</Link>)}<More /></div>
+        <Inbox />
+        {chatPages.map(p => <PageLink key={p.to} page={p} />)}
+        <Manage />
+        <Account />
       </div>
     </nav>
   )
@@ -60,20 +64,45 @@ function AgentFilter() {
   )
 }
 
-function NeedsMe() {
+function Inbox() {
   const n = useAtom(needs)
   const all = n.pairings + n.approvals + n.failing
-  return <Link to="/needs" className="side-needs" activeProps={{ 'aria-current': 'page' }}><Icon name="bell" /><span className="grow">Needs me</span>{all > 0 && <span className="badge count num" aria-label={`${all} waiting`}>{all}</span>}</Link>
+  return <Link to="/inbox" className="side-link" activeProps={{ 'aria-current': 'page' }}><Icon name="bell" /><span className="grow">Inbox</span>{all > 0 && <span className="badge count num" aria-label={`${all} waiting`}>{all}</span>}</Link>
 }
 
-function More() {
-  const [now, set] = useState<Theme>(theme)
+const PageLink = ({ page: p }: { page: PageOf }) => <Link to={p.to} className="side-link" activeProps={{ 'aria-current': 'page' }}><Icon name={p.icon} />{p.label}</Link>
+
+const managing = new Saved('parley.manage', false)
+
+// Manage holds the pages of those who look after the gateway, apart from the chats.
+function Manage() {
+  const open = useAtom(managing)
+  const path = useRouterState({ select: s => s.location.pathname })
+  const here = adminPages.some(p => path.startsWith(p.to))
+  const shows = open || here
   return (
-    <Menu label="More" align="end" trigger={<button type="button" className="side-page"><Icon name="more" />More</button>}>
+    <div className="side-manage">
+      <button type="button" className="side-link" aria-expanded={shows} onClick={() => { managing.set(!shows) }} disabled={here}><Icon name="config" /><span className="grow">Manage</span><Icon name={shows ? 'down' : 'right'} /></button>
+      {shows && <div className="side-sub">{adminPages.map(p => <PageLink key={p.to} page={p} />)}</div>}
+    </div>
+  )
+}
+
+// Account is who is signed in, and what is theirs to set here.
+function Account() {
+  const s = useAtom(signed)
+  const [now, set] = useState<Theme>(theme)
+  if (s.state !== 'in') return null
+  const { person, version } = s.me
+  const name = shown(person.name || person.id)
+  return (
+    <Menu label="Account" trigger={<button type="button" className="side-link"><Icon name="person" /><span className="truncate grow"><span className="sr-only">Account: </span>{name}</span><span className="faint small">{person.role}</span></button>}>
       <MenuLabel>Colours</MenuLabel>
       <MenuChoice value={now} onChange={v => { setTheme(v as Theme); set(v as Theme) }} choices={[{ value: 'system', label: 'As the system', icon: 'system' }, { value: 'light', label: 'Light', icon: 'sun' }, { value: 'dark', label: 'Dark', icon: 'moon' }]} />
       <MenuLine />
       <MenuItem icon="out" onSelect={() => { void signOut() }}>Sign out</MenuItem>
+      <MenuLine />
+      <MenuLabel>{`Parley ${version}`}</MenuLabel>
     </Menu>
   )
 }
@@ -82,7 +111,7 @@ function All() {
   const s = useAtom(sessions)
   if (s.state === 'loading') return <div className="side-list"><Skeleton lines={6} height="2.75rem" /></div>
   if (s.state === 'failed' && s.error) return <div className="side-list"><Failed error={s.error} retry={() => { void read() }} /></div>
-  if (!s.items.length) return <p className="side-none soft small">No sessions yet. What you and others say to this gateway, on any channel, is listed here.</p>
+  if (!s.items.length) return <p className="side-none soft small">No chats yet. What you and others say to your agents, on any channel, is listed here.</p>
   return <List items={s.items} onEnd={s.next ? () => { void more() } : undefined} />
 }
 
@@ -125,7 +154,7 @@ function List({ items, onEnd }: { items: readonly Session[]; onEnd?: () => void 
   useNeighbours(items, current)
   return (
     <div className="side-list" ref={box} tabIndex={-1}>
-      <ul className="side-in" style={{ height: virtual.getTotalSize() }} aria-label="Sessions">
+      <ul className="side-in" style={{ height: virtual.getTotalSize() }} aria-label="Chats">
         {shown.map(v => {
           const e = entries[v.index]
           return <li key={v.key} className="side-line" style={{ height: v.size, transform: `translateY(${v.start}px)` }}>{e?.kind === 'session' ? <One session={e.session} current={e.session.key === current} /> : <h2 className="side-day">{e?.label}</h2>}</li>
@@ -152,13 +181,10 @@ function useNeighbours(items: readonly Session[], current: string | undefined) {
   }, [items, current, go])
 }
 
-// plainly is a line of Markdown without its marks.
-const plainly = (s: string): string => s.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[*`#>]+/g, '').replace(/\s+/g, ' ').trim()
-
 const networks: Record<string, string> = { telegram: 'Telegram', slack: 'Slack', discord: 'Discord', whatsapp: 'WhatsApp', webchat: 'WebChat', api: 'API' }
 
 function One({ session: s, current }: { session: Session; current: boolean }) {
-  useAtom(seen)
+  useAtom(reads)
   const unread = !current && isUnread(s)
   const where = s.local === false || s.channel ? networks[s.network ?? ''] ?? s.network ?? 'WebChat' : 'WebChat'
   const title = shown(s.name || s.key)
@@ -168,10 +194,11 @@ function One({ session: s, current }: { session: Session; current: boolean }) {
         <Icon name={networkIcon(s.local === false ? s.network : undefined)} />
         <span className="side-words">
           <span className="side-title truncate" dir="auto">{title}</span>
-          <span className="side-preview truncate" dir="auto">{shown(plainly(s.preview ?? '')) || where}</span>
+          <span className="side-preview truncate" dir="auto">{shown(s.preview) || (s.sequence > 0 ? 'Commands only' : where)}</span>
         </span>
         <span className="sr-only">{[where, s.running && 'running', s.waiting && `${s.waiting} waiting`, unread && 'unread'].filter(Boolean).join(', ')}</span>
-        {s.running ? <span className="pulse" title="Running" /> : unread ? <span className="dot accent" title="Unread" /> : null}
+        {s.running && <span className="side-run" title="Running"><Icon name="spinner" className="spin" /></span>}
+        {unread && <span className="dot accent" title="Unread" />}
       </Link>
       <SessionMenu session={s} quiet />
     </div>

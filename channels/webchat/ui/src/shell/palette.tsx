@@ -29,7 +29,7 @@ function Find({ onClose }: { onClose: () => void }) {
   const wide = useApi<List<Session>>(query.length > 1 && !query.startsWith('/') ? `/v1/sessions?limit=20&q=${encodeURIComponent(query)}` : null).data?.items
   const choices = useMemo<Choice[]>(() => [
     { id: 'new', label: 'New chat', icon: 'plus', run: () => { void go({ to: '/' }) } },
-    { id: 'needs', label: 'Needs me', icon: 'bell', run: () => { void go({ to: '/needs' }) } },
+    { id: 'inbox', label: 'Inbox', icon: 'bell', run: () => { void go({ to: '/inbox' }) } },
     ...pages.map(p => ({ id: p.to, label: p.label, icon: p.icon, run: () => { void go({ to: p.to }) } })),
     ...known.slice(0, 500).map(s => ({ id: s.key, label: s.name || s.key, hint: s.local === false ? s.network : undefined, icon: networkIcon(s.local === false ? s.network : undefined), run: () => { void go({ to: '/chat/$key', params: { key: s.key } }) } })),
   ], [go, known])
@@ -49,7 +49,7 @@ function Find({ onClose }: { onClose: () => void }) {
   return (
     <>
       <input className="palette-input" role="combobox" aria-label="Go to" aria-expanded="true" aria-controls={id} aria-activedescendant={found[chosen] ? `${id}-${chosen}` : undefined}
-        placeholder="Sessions, pages, commands…" value={text} autoFocus onChange={e => { setText(e.target.value); setAt(0) }} onKeyDown={e => {
+        placeholder="Chats, pages, commands…" value={text} autoFocus onChange={e => { setText(e.target.value); setAt(0) }} onKeyDown={e => {
           if (e.key === 'ArrowDown') { e.preventDefault(); setAt((chosen + 1) % Math.max(found.length, 1)) }
           if (e.key === 'ArrowUp') { e.preventDefault(); setAt((chosen - 1 + found.length) % Math.max(found.length, 1)) }
           if (e.key === 'Enter' && !e.nativeEvent.isComposing) { e.preventDefault(); pick(found[chosen]) }

@@ -44,7 +44,7 @@ export function Shell() {
     return () => { window.removeEventListener('keydown', key) }
   }, [go])
   const chat = path === '/' || path.startsWith('/chat/') // it has a bar of its own
-  const page = chat ? undefined : pages.find(p => path.startsWith(p.to)) ?? { label: path.startsWith('/needs') ? 'Needs me' : 'Parley' }
+  const page = chat ? undefined : pages.find(p => path.startsWith(p.to)) ?? { label: path.startsWith('/inbox') ? 'Inbox' : 'Parley' }
   return (
     <PanelSlot value={context}>
       <a className="skip" href="#main">Skip to the page</a>

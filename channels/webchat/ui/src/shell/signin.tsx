@@ -1,6 +1,6 @@
 import { useState } from 'react'
 import { Problem } from '../api/http'
-import { invitation, signIn, who } from '../store/app'
+import { invitation, signed, signIn, who } from '../store/app'
 import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
 import { Copy } from '../ui/copy'
@@ -18,6 +18,7 @@ export function NotFound() {
 // SignIn is what somebody sees who is not signed in: with a code from the link one click, without one how to get a link.
 export function SignIn() {
   const code = useAtom(invitation)
+  const s = useAtom(signed)
   const [state, set] = useState<{ busy: boolean; problem?: string; of?: string; used?: boolean }>({ busy: false })
   useTitle('Sign in')
   const enter = async () => {
@@ -34,7 +35,7 @@ export function SignIn() {
   return (
     <main className="signin"><div className="signin-in">
       <svg className="signin-logo" viewBox="0 0 32 32" aria-hidden="true"><path d="M8 7h16a3 3 0 0 1 3 3v9a3 3 0 0 1-3 3h-7l-6 5v-5H8a3 3 0 0 1-3-3v-9a3 3 0 0 1 3-3z" /></svg>
-      <h1>{fresh ? 'Sign in to Parley' : 'You are signed out'}</h1>
+      <h1>{!fresh && s.state === 'out' && s.was ? 'You are signed out' : 'Sign in to Parley'}</h1>
       {mine && state.problem && <Note kind="bad">{state.problem}</Note>}
       {fresh
         ? <><p className="soft">This browser will stay signed in for 30 days. Only do this on a computer that is yours.</p>

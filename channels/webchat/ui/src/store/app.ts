@@ -7,7 +7,7 @@ import { Saved } from './saved'
 // Signed says whether this browser may speak. "out" has what the sign-in screen explains.
 export type Signed =
   | { state: 'asking' }
-  | { state: 'out'; problem?: string }
+  | { state: 'out'; was: boolean; problem?: string } // was: this browser was signed in once
   | { state: 'unreachable' }
   | { state: 'in'; me: Me }
 
@@ -19,11 +19,13 @@ export const agentChosen = new Saved('parley.agent', '')
 // needs is what waits for the person.
 export const needs = new Atom({ pairings: 0, approvals: 0, failing: 0 })
 
+const was = new Saved('parley.was', false)
+
 onSignedOut(() => { if (signed.get().state === 'in') leave() })
 
 function leave(problem?: string) {
   forget()
-  signed.set({ state: 'out', problem })
+  signed.set({ state: 'out', was: was.get(), problem })
 }
 
 let again: ReturnType<typeof setTimeout> | undefined
@@ -33,6 +35,7 @@ export async function who(): Promise<void> {
   clearTimeout(again)
   try {
     signed.set({ state: 'in', me: await get<Me>('/v1/me') })
+    was.set(true)
   } catch (err) {
     if (err instanceof Problem && err.status === 401) { leave(); return }
     if (signed.get().state === 'in') return // the live line goes on trying

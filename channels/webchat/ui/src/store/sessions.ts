@@ -3,7 +3,6 @@ import type { List, Session } from '../api/types'
 import { agentChosen } from './app'
 import { Atom } from './atom'
 import { line } from './line'
-import { Saved } from './saved'
 
 // The sessions of the chosen agent, of every channel, newest first. The live line keeps them true.
 export type Sessions = { items: readonly Session[]; next?: string | null; state: 'loading' | 'ready' | 'failed'; error?: Error }
@@ -63,21 +62,5 @@ agentChosen.subscribe(() => {
   void read()
 })
 
-// What was seen of each session, in every tab. What is older than this browser's first look counts as seen.
-const seen = new Saved<Record<string, [session: string, sequence: number]>>('parley.seen', {})
-const first = new Saved('parley.first', 0)
-if (!first.get()) first.set(Date.now())
-export { seen }
-
-export function isUnread(s: Session): boolean {
-  const mine = seen.get()[s.key]
-  if (!mine) return Date.parse(s.updated) > first.get() && (s.sequence ?? 0) > 0
-  return mine[0] !== s.session_id ? (s.sequence ?? 0) > 0 : (s.sequence ?? 0) > mine[1]
-}
-
-// see says that somebody has read so far.
-export function see(key: string, session: string, sequence: number) {
-  const mine = seen.get()[key]
-  if (mine && mine[0] === session && mine[1] >= sequence) return
-  seen.set({ ...seen.get(), [key]: [session, sequence] })
-}
+// Former versions kept what was read in the browser alone.
+try { localStorage.removeItem('parley.seen'); localStorage.removeItem('parley.first') } catch { /* it keeps nothing */ }

@@ -12,9 +12,8 @@ export function tokens(n: number): string {
 
 export const number = (n: number): string => whole.format(n)
 
-// cost in US dollars; null means that a model without a known price was asked.
-export function cost(usd: number | null | undefined): string {
-  if (usd === null || usd === undefined) return 'unpriced'
+// cost in US dollars.
+export function cost(usd: number): string {
   if (usd === 0) return '$0'
   if (usd < 0.0001) return '<$0.0001'
   return `$${usd.toFixed(usd < 0.01 ? 4 : usd < 1 ? 3 : 2)}`

@@ -23,9 +23,10 @@ export function Chart({ items }: { items: UsageItem[] }) {
         tzDate: ts => uPlot.tzDate(new Date(ts * 1000), 'UTC'),
         axes: [{ ...axis, values: (_u, ts) => ts.map(v => new Date(v * 1000).toLocaleDateString(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' })), incrs: [1, 2, 5, 7, 14, 30, 60].map(d => d * 86_400), space: 64 },
           { ...axis, values: (_u, vs) => vs.map(v => tokens(v)), size: 56 }],
+        legend: { show: items.some(i => i.usage.inputTokens + i.usage.outputTokens > 0) },
         series: [{ value: (_u, v) => v ? new Date(v * 1000).toISOString().slice(0, 10) : '–' },
           { label: 'All tokens', stroke: resolved(host, '--line-strong'), fill: resolved(host, '--line-strong'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) },
-          { label: 'Of them out', stroke: resolved(host, '--accent'), fill: resolved(host, '--accent'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) }],
+          { label: 'Answers', stroke: resolved(host, '--accent'), fill: resolved(host, '--accent'), paths: bars, points: { show: false }, value: (_u, v) => v === null ? '–' : tokens(v) }],
       }, [items.map(i => Date.parse(`${i.key}T00:00:00Z`) / 1000), items.map(i => i.usage.inputTokens + i.usage.outputTokens), items.map(i => i.usage.outputTokens)], host)
     }
     let plot = draw()

@@ -1,11 +1,12 @@
-import { Link, useNavigate } from '@tanstack/react-router'
-import { lazy, Suspense, useMemo } from 'react'
+import { Link, useNavigate, useRouterState } from '@tanstack/react-router'
+import { lazy, Suspense, useEffect, useMemo, useRef } from 'react'
 import { segment } from '../api/http'
 import type { UsageItem, UsageSum } from '../api/types.gen'
 import { useApi } from '../api/use'
 import { AgentFilter } from '../runs'
 import { allTokens, money, Tokens } from '../runs/state'
 import { Button } from '../ui/button'
+import { Copy } from '../ui/copy'
 import { lasted, number, tokens } from '../ui/format'
 import { Page } from '../ui/page'
 import { Empty, Failed, Skeleton } from '../ui/states'
@@ -38,7 +39,7 @@ export function UsagePage({ search }: { search: Search }) {
       </div>
       <nav className="tabs" aria-label="What each line sums">{views.map(v => <Link key={v.by} className="tab" to="/usage" search={{ ...search, by: v.by }} replace aria-current={v.by === by ? 'page' : undefined}>{v.label}</Link>)}</nav>
       {error ? <Failed error={error} retry={reload} /> : !data || !t ? <Skeleton lines={6} /> : t.runs === 0
-        ? <Empty icon="usage" title="Nothing was spent" act={<Link className="button primary" to="/">Say something</Link>}>No run began in this time{search.agent && ' with this agent'}. Each answer adds its tokens and its cost here.</Empty>
+        ? <Empty icon="usage" title="Nothing was used" act={<Link className="button primary" to="/">Say something</Link>}>No run began in this time{search.agent && ' with this agent'}. Each answer adds its tokens and its cost here.</Empty>
         : (
           <>
             <dl className="sums">
@@ -46,14 +47,31 @@ export function UsagePage({ search }: { search: Search }) {
               <div><dt>Failed</dt><dd className="num">{number(t.failed)}</dd></div>
               <div><dt>Tokens</dt><dd><Tokens usage={t.usage} /></dd></div>
               <div><dt>Cost</dt><dd className="num">{money(t)}</dd></div>
-              <div><dt>Model time</dt><dd className="num">{lasted(t.usage.durationMs)}</dd></div>
+              <div><dt>Time in models</dt><dd className="num">{lasted(t.usage.durationMs)}</dd></div>
             </dl>
-            {t.unpriced > 0 && <p className="small soft">{number(t.unpriced)} {t.unpriced === 1 ? 'run has' : 'runs have'} no known price and {t.unpriced === 1 ? 'is' : 'are'} not in the sum. The file <code>prices.json</code> of the data directory adds prices.</p>}
-            {by === 'day' && <Suspense fallback={<Skeleton lines={1} height="250px" />}><Chart items={points} /></Suspense>}
+            {t.unpriced > 0 && <Prices unpriced={t.unpriced} />}
+            {by === 'day' && allTokens(t.usage) > 0 && <Suspense fallback={<Skeleton lines={1} height="250px" />}><Chart items={points} /></Suspense>}
             <UsageTable by={by} items={by === 'day' ? [...data.items].reverse() : data.items} />
           </>
         )}
     </Page>
+  )
+}
+
+// Prices says which runs are in no sum, and how a price is set.
+function Prices({ unpriced }: { unpriced: number }) {
+  const asked = useRouterState({ select: s => s.location.hash }) === 'prices'
+  const box = useRef<HTMLDetailsElement>(null)
+  useEffect(() => { if (asked) box.current?.scrollIntoView({ block: 'nearest' }) }, [asked])
+  const example = `{"models": [{"model": "llama3.2", "input": 0, "output": 0}]}`
+  return (
+    <details className="card" id="prices" ref={box} open={asked || undefined}>
+      <summary>{number(unpriced)} {unpriced === 1 ? 'run' : 'runs'} with a model whose price is not known {unpriced === 1 ? 'is' : 'are'} not in the sum. Set a price</summary>
+      <div className="stack small">
+        <p>Write <code>prices.json</code> into the data directory of the gateway, with US dollars per million tokens of each model, by its name at the provider; 0 is free. It is read at the start. What ran before keeps what was known then.</p>
+        <div className="row wrap"><pre className="mono">{example}</pre><Copy text={example} label="Copy the example" /></div>
+      </div>
+    </details>
   )
 }
 
