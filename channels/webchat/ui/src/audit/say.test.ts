@@ -5,7 +5,7 @@ import { kinds, say } from './say'
 const row = (kind: string, what: Record<string, unknown> = {}): AuditItem => ({ n: 1, time: '2026-01-31T09:00:00Z', kind, what, chain: 'c', prev: '', hash: 'h', body: '{}' })
 
 test('each kind has a sentence of its own', () => {
-  const all = ['approval.asked', 'approval.decided', 'approval.expired', 'exec.started', 'exec.refused', 'exec.ended', 'egress.refused', 'pairing.decided', 'people.linked', 'config.loaded', 'config.reloaded', 'config.refused',
+  const all = ['approval.asked', 'approval.decided', 'approval.expired', 'exec.started', 'exec.refused', 'exec.ended', 'egress.refused', 'pairing.decided', 'people.linked', 'config.loaded', 'config.reloaded', 'config.refused', 'config.changed', 'config.undone',
     'run.paused', 'run.resumed', 'stop.all', 'channel.login', 'channel.logout', 'signin.code', 'signin.done', 'store.loss', 'store.fresh', 'store.unwitnessed']
   for (const kind of all) {
     expect(say(row(kind)).text, kind).not.toBe(kind)

@@ -34,6 +34,8 @@ export function say(row: AuditItem): Said {
     case 'people.linked': return { icon: 'link', text: 'Two people became one', line: [word('from'), word('into')].filter(Boolean).join(' → ') }
     case 'config.loaded': return { icon: 'config', text: 'Started with another configuration', line: word('path') }
     case 'config.reloaded': return { icon: 'config', text: 'A changed configuration was taken', line: word('path') }
+    case 'config.changed': return { icon: 'config', text: 'The configuration was changed', line: list('keys') }
+    case 'config.undone': return { icon: 'config', text: `A change was undone: ${word('part')} failed by it`, line: word('why'), bad: true }
     case 'config.refused': return { icon: 'config', text: 'A changed configuration was not taken', line: word('error'), bad: true }
     case 'run.paused': return { icon: 'run', text: 'A run was paused' }
     case 'run.resumed': return { icon: 'run', text: 'A run went on' }
