@@ -135,7 +135,7 @@ func credentials(c *configs.Config) (list []sent) {
 func KeptElsewhere(new *configs.Config, old ...*configs.Config) error {
 	var wrong []string
 	for _, s := range credentials(new) {
-		if MaySend(s.secret, s.address, old...) != nil {
+		if maySend(s.secret, s.address, old...) != nil {
 			wrong = append(wrong, s.path)
 		}
 	}
@@ -146,9 +146,9 @@ func KeptElsewhere(new *configs.Config, old ...*configs.Config) error {
 	return &ErrKept{wrong[0]}
 }
 
-// MaySend says whether a credential may be sent to an address: it is not one that is kept, or is kept for this address. Else it
+// maySend says whether a credential may be sent to an address: it is not one that is kept, or is kept for this address. Else it
 // is a *ErrKept. The address is that of base_url, api_url or url; of a channel it begins with its type and a space.
-func MaySend(secret, address string, old ...*configs.Config) error {
+func maySend(secret, address string, old ...*configs.Config) error {
 	var kept *ErrKept
 	for _, c := range old {
 		for _, s := range credentials(c) {
