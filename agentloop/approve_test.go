@@ -79,7 +79,7 @@ func TestACallThatNeedsAPersonWaitsForOneAndRunsOnce(t *testing.T) {
 		if err := tb.again(); err != nil || len(tb.rec.outcomes) != 1 || *ran != 1 || tb.rec.state("c1") != workspace.StepDone {
 			t.Fatalf("%s: then %v, ran %d, %s", effect, err, *ran, tb.rec.state("c1"))
 		}
-		if started.Approval != "A1" || started.CallID != "c1" {
+		if started.Approval != "A1" || started.CallID != "c1" || started.Body.Began == nil { // its clock begins here, behind the wait
 			t.Errorf("%s: started by %+v", effect, started)
 		}
 		if len(asked) != 2 || asked[0].Hash != asked[1].Hash || asked[0].Hash == "" || !strings.Contains(asked[0].Question.Shown, `"n": 1`) {

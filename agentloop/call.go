@@ -67,7 +67,7 @@ func (c *call) moved(s workspace.StepState) workspace.Step {
 // settle gives the call its result and returns the row that records it.
 func (c *call) settle(s workspace.StepState, reason string, result ...workspace.Content) workspace.Step {
 	c.result = result
-	c.step.Body = workspace.StepBody{Content: result, Reason: reason, Decision: c.step.Body.Decision}
+	c.step.Body = workspace.StepBody{Content: result, Reason: reason, Decision: c.step.Body.Decision, Began: c.step.Body.Began}
 	return c.moved(s)
 }
 
@@ -157,6 +157,8 @@ func (p *pass) batch(ctx context.Context, calls []*call, last bool) error {
 			}
 		}
 		if c.step.State == workspace.StepPlanned {
+			now := p.Now()
+			c.step.Body.Began = &now
 			begun = append(begun, c.moved(workspace.StepStarted))
 		}
 		run = append(run, c)

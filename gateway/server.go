@@ -198,4 +198,6 @@ func (g *Gateway) approvalMetrics(w io.Writer) {
 	api.Metric(w, "parley_approvals_oldest_seconds", "gauge", "Age of the oldest of them.", oldest.Seconds())
 	api.Metric(w, "parley_approvals_granted", "gauge", "Commands and tools that are allowed in a session and run there without a question.", g.questions.Standing())
 	g.questions.WriteDecided(w)
+	_, turns := g.turns.Lanes().Count()
+	api.Metric(w, "parley_turns_running", "gauge", "Turns that run; those that wait for a person do not.", turns)
 }

@@ -22,7 +22,7 @@ type Asker interface {
 	Question(ctx context.Context, c Call) (Question, error)
 }
 
-// Question is one exact tool call, as a person is asked about it. All of it but Shown and Rule is under the hash.
+// Question is one exact tool call, as a person is asked about it. All of it up to Sandbox, but Shown, is under the hash.
 type Question struct {
 	Shown   string          // the whole of what would be done, as plain text; never shortened
 	Args    json.RawMessage // as they would be used; a JSON object
@@ -30,7 +30,8 @@ type Question struct {
 	Env     []string        // NAME=value, what the call adds to the environment; sorted
 	Sandbox string          // names the profile it would run under, with its settings; empty: none
 	// Rule is what a command may be allowed as for a session; nil: only this once.
-	Rule *rule.Command
+	Rule    *rule.Command
+	Dangers []rule.Danger // what a person should look at first
 }
 
 // QuestionFor is what a tool is asked about: its own Question where it has one, else its name and arguments.

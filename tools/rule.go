@@ -59,7 +59,7 @@ func grantable(line string, resolve Resolve) (program string, args []string, ok 
 	if !ok || resolve == nil || workspace.Exact(line) != line { // what cannot be seen is not a person's to allow again
 		return "", nil, false
 	}
-	if program, ok = resolve(words[0]); !ok || asks(program, words[1:], false) != "" {
+	if program, ok = resolve(words[0]); !ok || asks(program, words[1:], false) != "" || len(Dangers(line)) > 0 {
 		return "", nil, false
 	}
 	return program, words[1:], true

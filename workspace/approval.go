@@ -69,10 +69,11 @@ type ApprovalBody struct {
 	Cwd     string          `json:"cwd,omitempty"`
 	Env     []string        `json:"env,omitempty"`
 	Sandbox string          `json:"sandbox,omitempty"`
-	Asked   string          `json:"asked,omitempty"` // label of the requester
-	Grants  []Grant         `json:"grants"`          // what may be granted, most careful first
-	Rule    *rule.Command   `json:"rule,omitempty"`  // what a grant for the session lets run, of a command
-	Rooms   []AskedRoom     `json:"rooms,omitempty"` // that hear the question
+	Asked   string          `json:"asked,omitempty"`   // label of the requester
+	Grants  []Grant         `json:"grants"`            // what may be granted, most careful first
+	Rule    *rule.Command   `json:"rule,omitempty"`    // what a grant for the session lets run, of a command
+	Dangers []rule.Danger   `json:"dangers,omitempty"` // what to look at first
+	Rooms   []AskedRoom     `json:"rooms,omitempty"`   // that hear the question
 	// After is the newest input of the journal when it was asked: one with a larger number came later.
 	After int64 `json:"after"`
 }

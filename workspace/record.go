@@ -301,16 +301,14 @@ type Step struct {
 
 // StepBody is what a step holds: the model's whole response, or a call with its result.
 type StepBody struct {
-	Content []Content `json:"content,omitempty"`
-	Usage   *Usage    `json:"usage,omitempty"`
-	Model   string    `json:"model,omitempty"`
-	Reason  string    `json:"reason,omitempty"` // of a refusal: layer and rule
-	// Files are what a call sends to the conversation; their outbound is stored with this row.
-	Files []Content `json:"files,omitempty"`
-	// Decision is what tool policy said about a call; nil: it was not judged yet.
-	Decision *ToolDecision `json:"decision,omitempty"`
-	// Sandbox names what a call ran in; empty: in the gateway itself.
-	Sandbox string `json:"sandbox,omitempty"`
+	Content  []Content     `json:"content,omitempty"`
+	Usage    *Usage        `json:"usage,omitempty"`
+	Model    string        `json:"model,omitempty"`
+	Reason   string        `json:"reason,omitempty"`   // of a refusal: layer and rule
+	Files    []Content     `json:"files,omitempty"`    // what a call sends to the conversation; their outbound is stored with this row
+	Decision *ToolDecision `json:"decision,omitempty"` // what tool policy said about a call; nil: it was not judged yet
+	Sandbox  string        `json:"sandbox,omitempty"`  // names what a call ran in; empty: in the gateway itself
+	Began    *time.Time    `json:"began,omitempty"`    // when a call began to run, behind all waits; nil: with its row
 }
 
 // ToolDecision is the answer of tool policy to one call, with what each layer said.

@@ -104,7 +104,8 @@ func (q *Questions) about(by Asker, w agentloop.Wanted) workspace.Approval {
 		SessionID: by.Run.SessionID, Session: by.Key.String(), Agent: by.Key.Agent, RoomID: by.Room.ID,
 		Tool: w.Step.Tool, Hash: w.Hash, Domain: w.Domain, Requester: by.Run.Requester, Role: by.Requester.Role,
 		Body: workspace.ApprovalBody{Shown: workspace.Exact(w.Question.Shown), Args: w.Question.Args, Cwd: w.Question.Cwd,
-			Env: w.Question.Env, Sandbox: w.Question.Sandbox, Asked: by.Requester.Name, Grants: w.Grants, Rule: allows},
+			Env: w.Question.Env, Sandbox: w.Question.Sandbox, Asked: by.Requester.Name, Grants: w.Grants, Rule: allows,
+			Dangers: w.Question.Dangers},
 		Created: now, Expires: now.Add(by.TTL(w.Domain))}
 }
 

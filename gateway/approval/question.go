@@ -72,6 +72,9 @@ func head(asked workspace.Room, ap workspace.Approval) string {
 			s += ", " + x[0] + " `" + strings.ReplaceAll(workspace.Visible(x[1]), "`", "ˋ") + "`"
 		}
 	}
+	for _, d := range ap.Body.Dangers {
+		s += "\n⚠ **Look twice:** it " + d.In(ap.Body.Shown, "`")
+	}
 	if blanks.MatchString(ap.Body.Shown) {
 		s += "\n**Look to the very end:** part of it stands behind a long stretch of blanks."
 	}
@@ -99,21 +102,13 @@ func tail(ap workspace.Approval, ch *transport.Channel, direct bool) string {
 	if ch.Traits.Buttons || !direct {
 		return s
 	}
-	words, commands := "", ""
+	var words, commands []string
 	for _, c := range choices(ap) {
-		words += fmt.Sprintf(", **%s**", spoken[c][0])
-		commands += fmt.Sprintf(", `/approve %s %s`", workspace.Short(ap.ID), c)
+		words = append(words, "**"+spoken[c][0]+"**")
+		commands = append(commands, fmt.Sprintf("`/approve %s %s`", workspace.Short(ap.ID), c))
 	}
-	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.", either(words), either(commands))
-}
-
-// either is a list that was begun with commas, with "or" before its last.
-func either(list string) string {
-	list = strings.TrimPrefix(list, ", ")
-	if i := strings.LastIndex(list, ", "); i >= 0 {
-		list = list[:i] + " or " + list[i+2:]
-	}
-	return list
+	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.",
+		strings.Join(words, " or "), strings.Join(commands, " or "))
 }
 
 // fenced is a text as a block of code that it cannot end.

@@ -23,6 +23,22 @@ const (
 	whyPerson = "it waits for a person"
 )
 
+// AtWork is the state of a session whose turn runs.
+const AtWork = "running"
+
+// StateOf is what a session does, in one word: idle, running, waiting or paused. A turn that waits for a person does not run.
+func StateOf(v lane.View) string {
+	switch {
+	case v.Asleep && v.Held == whyPaused:
+		return "paused"
+	case v.Asleep:
+		return "waiting"
+	case v.Running:
+		return AtWork
+	}
+	return "idle"
+}
+
 // suspended is a suspended run, handed to its lane.
 type suspended struct {
 	run  workspace.RunID

@@ -154,7 +154,7 @@ func (t execTool) Question(_ context.Context, c tools.Call) (tools.Question, err
 		profile += fmt.Sprintf("; folder %s=%s:%s", f.As, f.Dir, mode)
 	}
 	return tools.Question{Shown: shown, Args: c.Args, Cwd: strings.TrimSuffix(sandbox.WorkPath+"/"+dir, "/."), Sandbox: profile,
-		Rule: tools.Offer(args.Command, t.Resolve, t.Stamp)}, nil
+		Rule: tools.Offer(args.Command, t.Resolve, t.Stamp), Dangers: tools.Dangers(args.Command)}, nil
 }
 
 func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) {

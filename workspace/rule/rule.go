@@ -1,5 +1,5 @@
-// Package rule is what a person may allow for a session: a command that runs again there without a question. It is a value; who
-// may give one, and what it covers, is decided elsewhere.
+// Package rule is what a person may allow for a session: a command that runs again there without a question; and what of a command
+// they should look at first. These are values; who may give one, and what it covers, is decided elsewhere.
 package rule
 
 import (
@@ -25,6 +25,25 @@ type Command struct {
 type Granted struct {
 	Approval string
 	Command
+}
+
+// Danger is a piece of a command that a person should look at twice before they allow it.
+type Danger struct {
+	Kind string `json:"kind"`           // pipe, remove, outside, network, root, rights, disk, machine, environment, computed, bomb …
+	What string `json:"what,omitempty"` // the piece
+	Why  string `json:"why"`            // what it does, as the end of a sentence
+}
+
+// In is a danger in words, with its piece between quotes, which it cannot end, where it is not the whole command: "removes folders
+// with all that is in them: rm -rf build".
+func (d Danger) In(whole, quote string) string {
+	if d.What == "" || d.What == strings.TrimSpace(whole) {
+		return d.Why
+	}
+	if quote == "`" {
+		d.What = strings.ReplaceAll(d.What, quote, "ˋ")
+	}
+	return d.Why + ": " + quote + d.What + quote
 }
 
 // Lasts is for how long the rule is good.

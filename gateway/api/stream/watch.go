@@ -50,7 +50,7 @@ func (s *Streams) Watch(ctx context.Context, call control.Call, put Put) error {
 	if err := s.opt.Look(call); err != nil { // all counts as read until it works
 		s.opt.Log.Warn("read marks are not kept yet", "person", call.Actor.Person, "err", err)
 	}
-	w := &watch{s: s, call: call, put: put, keys: map[string]bool{}, running: map[string]bool{}}
+	w := &watch{s: s, call: call, put: put, keys: map[string]bool{}, running: map[string]string{}}
 	w.sub = s.opt.Feed.Changes(lineBuffer)
 	defer func() { w.sub.Close() }()
 	if err := w.needs(ctx); err != nil {
@@ -92,8 +92,8 @@ type watch struct {
 	call    control.Call
 	put     Put
 	sub     *bus.Sub[live.Change]
-	keys    map[string]bool // changed since it was last told
-	running map[string]bool // told as running
+	keys    map[string]bool   // changed since it was last told
+	running map[string]string // the state of those that were told as not idle
 	lost    bool
 	last    needsFrame
 }
@@ -137,7 +137,7 @@ func (w *watch) look(ctx context.Context) error {
 	return nil
 }
 
-// tellOne sends a session as it is now; changed says that this is news even if it is running still.
+// tellOne sends a session as it is now; changed says that this is news even if it does what it did.
 func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
 	v, err := w.s.sessions.item(string(w.call.Actor.Person), key, w.s.opt.Now(), func() (session.Item, error) {
 		return w.s.opt.Show(ctx, w.call, key)
@@ -146,11 +146,11 @@ func (w *watch) tellOne(ctx context.Context, key string, changed bool) error {
 		delete(w.running, key)
 		return nil // nothing of it is stored yet, or it is somebody else's
 	}
-	if err != nil || !changed && v.Running {
+	if err != nil || !changed && v.State == w.running[key] {
 		return err
 	}
-	if delete(w.running, key); v.Running {
-		w.running[key] = true
+	if delete(w.running, key); v.State != "idle" {
+		w.running[key] = v.State
 	}
 	return w.put(sessionFrame{"session", v})
 }

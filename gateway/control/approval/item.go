@@ -29,12 +29,20 @@ type Item struct {
 	Origin
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires_at"`
+	Dangers []Danger  `json:"dangers"` // what to look at first: a hint, without which it is not harmless
 	Choices []string  `json:"choices"` // what the caller may answer: once, session, deny; empty: nothing
 	// Allows is what session lets run again in the session, and AllowsSeconds for how long; without them the whole tool, until
 	// the session begins again.
 	Allows        string `json:"allows,omitempty"`
 	AllowsSeconds int    `json:"allows_s,omitempty"`
 	Outcome
+}
+
+// Danger is a piece of a command that is dangerous.
+type Danger struct {
+	Kind string `json:"kind"`           // pipe, remove, outside, network, root, rights, disk, machine, environment, computed, bomb …
+	What string `json:"what,omitempty"` // the piece
+	Why  string `json:"why"`            // what it does: "removes folders with all that is in them"
 }
 
 // Origin is where a question comes from, and who asked for the call.
@@ -68,7 +76,10 @@ func (a Approval) Item() Item {
 	v := Item{ID: string(a.ID), Short: workspace.Short(a.ID), State: string(a.State), Tool: a.Tool, Text: a.Body.Shown,
 		Args: control.AsJSON(a.Body.Args), Cwd: a.Body.Cwd, Env: append([]string{}, a.Body.Env...), Sandbox: a.Body.Sandbox,
 		Hash: a.Hash, Domain: a.Domain,
-		Created: a.Created.UTC(), Expires: a.Expires.UTC(), Choices: []string{}}
+		Created: a.Created.UTC(), Expires: a.Expires.UTC(), Choices: []string{}, Dangers: []Danger{}}
+	for _, d := range a.Body.Dangers {
+		v.Dangers = append(v.Dangers, Danger(d))
+	}
 	v.Origin = Origin{Agent: string(a.Agent), Session: a.Session, Title: a.Title, SessionID: string(a.SessionID), RunID: string(a.RunID),
 		CallID: a.CallID, Source: "local", Requester: string(a.Requester), RequesterName: a.Name, AskedBy: a.AskedBy(),
 		Role: string(a.Role)}
@@ -105,6 +116,9 @@ func (it Item) shown() spec.Shown {
 	s := spec.Shown{Text: "\n" + it.Text, Rows: [][]any{{"approval", it.Short + " (" + it.ID + ")"}, {"state", it.State}, {"tool", it.Tool},
 		{"domain", it.Domain}, {"asked by", it.AskedBy}, {"session", control.Called(it.Title, it.Session)}, {"run", it.RunID},
 		{"in", it.Cwd}, {"with", strings.Join(it.Env, " ")}, {"sandbox", it.Sandbox}, {"hash", it.Hash}}}
+	for _, d := range it.Dangers {
+		s.Rows = append(s.Rows, []any{"look twice", "it " + rule.Danger(d).In(it.Text, "")})
+	}
 	if it.State == string(workspace.ApprovalPending) {
 		s.Rows = append(s.Rows, []any{"until", spec.Until(it.Expires)}, []any{"answers", strings.Join(it.Choices, ", ")})
 		if slices.Contains(it.Choices, string(workspace.ChooseSession)) {

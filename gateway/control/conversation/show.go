@@ -7,6 +7,7 @@ import (
 	"parley/gateway/control"
 	"parley/gateway/spec"
 	"parley/gateway/transport"
+	"parley/gateway/turn"
 	"parley/workspace"
 )
 
@@ -16,6 +17,7 @@ type StatusItem struct {
 	Session    string           `json:"session"`
 	Generation int              `json:"generation"`
 	Entries    int              `json:"entries"`
+	State      string           `json:"state"` // idle, running, waiting for a person, paused
 	Running    bool             `json:"running"`
 	Waiting    int              `json:"waiting"`
 	Queue      string           `json:"queue"`
@@ -64,8 +66,9 @@ var ShowStatus = control.Verb[*Conversations, StatusIn, StatusItem]{
 		if err != nil {
 			return StatusItem{}, err
 		}
-		v := StatusItem{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries, Running: st.Running,
-			Waiting: st.Waiting, Queue: st.Queue.Mode, Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()),
+		v := StatusItem{Agent: st.Agent, Session: st.Session, Generation: max(st.Gen, 1), Entries: st.Entries,
+			State: st.State, Running: st.State == turn.AtWork, Waiting: st.Waiting, Queue: st.Queue.Mode,
+			Health: st.Health, Reason: st.Reason, Uptime: int64(st.Uptime.Seconds()),
 			Channels: spec.Whole(st.Channels).Items, Models: []Model{}}
 		for _, m := range st.Models {
 			v.Models = append(v.Models, Model{Name: m.Name, Model: m.Model, Offline: m.Offline, Down: m.Down, Failures: m.Failures,

@@ -14,11 +14,13 @@ import (
 	"parley/channels"
 	"parley/gateway/control"
 	"parley/gateway/transport"
+	"parley/gateway/turn"
 	"parley/workspace"
 )
 
 // Activity is what a session does.
 type Activity struct {
+	State   string // turn.StateOf
 	Running bool
 	Waiting int
 	Held    string // why the turn has not begun, or is suspended
@@ -67,7 +69,7 @@ func (c *Conversations) status(call control.Call) (Status, error) {
 	key := call.Session.String()
 	v := c.Lanes.Lane(key)
 	health, reason := c.Store.Health()
-	st := Status{Session: key, Activity: Activity{v.Running, len(v.Waiting), v.Held, v.Asleep},
+	st := Status{Session: key, Activity: Activity{turn.StateOf(v), v.Running, len(v.Waiting), v.Held, v.Asleep},
 		Models: c.Snapshot().Models.Health(), Health: string(health),
 		Uptime: c.Now().Sub(c.Process.Began).Round(time.Second), Queue: c.Lanes.Queue(key)}
 	st.Agent, _ = c.Find.Agent(call.Session.Agent)

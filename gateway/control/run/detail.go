@@ -178,8 +178,12 @@ func stepsOf(steps []workspace.Step) []Step {
 	for _, st := range steps {
 		v := Step{N: st.N, Kind: string(st.Kind), State: string(st.State), Tool: st.Tool, CallID: st.CallID, Effect: string(st.Effect),
 			Model: st.Body.Model, Reason: st.Body.Reason, Started: st.Started.UTC(), Ended: control.Moment(st.Ended)}
+		began := st.Started
+		if st.Body.Began != nil { // a wait for people is none of its time
+			began = *st.Body.Began
+		}
 		if !st.Ended.IsZero() {
-			v.DurationMS = st.Ended.Sub(st.Started).Milliseconds()
+			v.DurationMS = max(0, st.Ended.Sub(began).Milliseconds())
 		}
 		for _, c := range st.Body.Content {
 			switch c.Kind {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"parley/channels"
 	"parley/gateway/control"
+	"parley/gateway/turn"
 	"parley/workspace"
 	"parley/workspace/store"
 )
@@ -37,6 +39,7 @@ type Item struct {
 	Preview  string             `json:"preview"`
 	Created  time.Time          `json:"created"`
 	Updated  time.Time          `json:"updated"`
+	State    string             `json:"state"` // idle, running, waiting for a person, paused
 	Running  bool               `json:"running"`
 	Waiting  int                `json:"waiting"`         // messages behind the running turn
 	Unread   bool               `json:"unread"`          // the caller has not seen its newest event
@@ -53,16 +56,16 @@ func (it Item) where() string {
 	return strings.TrimSpace(it.Channel + " " + it.Kind)
 }
 
+// state is State for people, with what waits behind.
 func (it Item) state() string {
-	switch {
-	case it.Running && it.Waiting > 0:
-		return fmt.Sprintf("running, %d wait", it.Waiting)
-	case it.Running:
-		return "running"
-	case it.Waiting > 0:
+	state := map[string]string{"waiting": "waiting for a person"}[it.State]
+	switch state = cmp.Or(state, it.State); {
+	case it.Waiting > 0 && it.State == "idle":
 		return fmt.Sprintf("%d wait", it.Waiting)
+	case it.Waiting > 0:
+		return fmt.Sprintf("%s, %d wait", state, it.Waiting)
 	}
-	return "idle"
+	return state
 }
 
 // Generation is one life of a session.
@@ -123,7 +126,8 @@ func (c *Sessions) item(call control.Call, h store.Head) (Item, error) {
 		}
 	}
 	lane := c.Lanes.Lane(it.Key)
-	it.Running, it.Waiting = lane.Running, len(lane.Waiting)
+	it.State, it.Waiting = turn.StateOf(lane), len(lane.Waiting)
+	it.Running = it.State == turn.AtWork
 	for _, ch := range c.Channels.Views() {
 		if ch.Network == it.Network && (k.Account == "" || ch.Account == string(k.Account)) {
 			it.Channel = ch.Name

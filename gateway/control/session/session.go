@@ -133,8 +133,8 @@ var List = control.Verb[*Sessions, ListIn, spec.List[Item]]{
 		var b strings.Builder
 		for _, it := range l.Items {
 			fmt.Fprintf(&b, "- **%s** · %s", it.Name, it.Updated.Format("2 Jan 15:04"))
-			if it.Running {
-				b.WriteString(" · at work")
+			if it.State != "idle" {
+				b.WriteString(" · " + it.state())
 			}
 			fmt.Fprintf(&b, "\n  `%s`\n", it.Key)
 		}

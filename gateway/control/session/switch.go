@@ -35,8 +35,8 @@ var Current = control.Verb[*Sessions, struct{}, Item]{
 	},
 	Say: func(it Item) string {
 		s := fmt.Sprintf("**%s**", it.Name)
-		if it.Running {
-			s += ", at work"
+		if it.State != "idle" {
+			s += ", " + it.state()
 		}
 		return s + fmt.Sprintf("\n- key `%s`\n- %s", it.Key, it.Usage.Text())
 	},

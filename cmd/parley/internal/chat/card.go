@@ -181,7 +181,13 @@ func (v *view) show(ap approval.Item) {
 	fmt.Fprintln(v.rows)
 	fmt.Fprintln(v.rows, cli.Paint(v.rows, cli.Yellow, head))
 	v.rows.whole(cli.VisibleText(strings.TrimSuffix(ap.Text, "\n")), cli.Bold)
-	for _, x := range [][2]string{{"in", ap.Cwd}, {"with", strings.Join(ap.Env, " ")}, {"under", ap.Sandbox}} {
+	for _, d := range ap.Dangers {
+		fmt.Fprintln(v.rows, cli.Paint(v.rows, cli.Red, "⚠ Look twice: it "+cli.Visible(d.Why)))
+		if d.What != "" && d.What != strings.TrimSpace(ap.Text) {
+			v.rows.whole("  "+cli.VisibleText(d.What), cli.Red)
+		}
+	}
+	for _, x := range [][2]string{{"in", ap.Cwd}, {"with", strings.Join(ap.Env, " ")}, {"sandbox:", ap.Sandbox}} {
 		if x[1] != "" {
 			fmt.Fprintln(v.rows, cli.Paint(v.rows, cli.Dim, x[0]+" "+cli.Visible(x[1])))
 		}

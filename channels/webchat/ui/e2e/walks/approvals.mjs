@@ -31,7 +31,7 @@ export default {
     const answer = await answered(page, 'It says')
     check((await answer.innerText()).includes('hello'), 'the command ran')
     await question(page).waitFor({ state: 'detached' })
-    await page.getByRole('note').getByText('Allowed by webchat: exec').waitFor()
+    await page.getByRole('note').getByText('You allowed this command.').waitFor()
     same(await composer(page).inputValue(), 'a draft that stays', 'the draft')
     await page.getByRole('button', { name: /^Tool exec/ }).click()
     await main(page).getByText('a person was asked').first().waitFor()
@@ -52,13 +52,56 @@ export default {
     const dialog = page.getByRole('dialog', { name: 'It waits for you' })
     await dialog.getByText('rm -rf .').first().waitFor()
     same(await page.evaluate(() => document.activeElement?.textContent), 'Deny', 'where the focus is')
+    await dialog.getByText('Run this dangerous command?').waitFor()
+    await dialog.getByRole('list', { name: 'Look twice' }).getByText('removes folders with all that is in them').waitFor()
+    same(await dialog.getByRole('button', { name: /session/ }).count(), 0, 'ways to allow a dangerous command again')
+    await until('a yes to be taken', () => dialog.getByRole('button', { name: 'Allow once' }).isEnabled())
+    await page.keyboard.press('y') // what is dangerous is allowed by no key
+    await page.keyboard.press('e')
+    await dialog.getByRole('textbox').fill('not the whole folder')
     await page.keyboard.press('Enter')
     await dialog.waitFor({ state: 'detached' })
     await until('the end of the run', async () => (await w.api('GET', '/v1/runs')).items[0]?.state === 'completed')
-    check(w.model.bodies.at(-1).messages.some(m => m.role === 'tool' && /denied|refused|not/i.test(m.content)), 'the model is told')
+    check(w.model.bodies.at(-1).messages.some(m => m.role === 'tool' && /not the whole folder/.test(m.content)), 'the model is told why')
     await page.goBack()
     await answered(page, 'It says')
-    await page.getByRole('note').getByText('Denied by webchat: exec').waitFor()
+    await page.getByRole('note').getByText('You denied this command: not the whole folder').waitFor()
+  },
+
+  async 'T11 a command is allowed in its session, and asks again when that is revoked'(w) {
+    const lines = ['cat notes.txt', 'cat notes.txt more.txt', 'cat notes.txt again.txt']
+    w.model.script = async (ask, say) => {
+      if (ask.round === 0) say.call('exec', { command: lines.shift() })
+      else say(`It says: ${JSON.stringify(ask.body.messages.findLast(m => m.role === 'tool').content)}`)
+    }
+    await w.start()
+    const page = await w.signedIn()
+    await ready(w)
+    await send(page, 'one')
+    await question(page).waitFor()
+    await page.getByText('waiting for you').first().waitFor() // not running
+    const [session] = (await w.api('GET', '/v1/sessions')).items
+    same([session.state, session.running], ['waiting', false], 'the session')
+    await page.keyboard.press('y') // the composer has the focus: a letter of a message
+    check((await question(page).innerText()).includes('cat notes.txt …'), 'what is allowed is shown before')
+    await question(page).getByRole('button', { name: 'Deny', exact: true }).focus()
+    await until('a yes to be taken', () => question(page).getByRole('button', { name: 'Allow once' }).isEnabled())
+    await page.keyboard.press('s')
+    await question(page).waitFor({ state: 'detached' })
+    await answered(page, 'It says')
+    await page.getByRole('note').getByText('You allowed cat notes.txt … in this session.').waitFor()
+    await composer(page).fill('')
+    await send(page, 'two')
+    await until('the second to run unasked', async () => (await w.api('GET', '/v1/runs')).items.filter(r => r.state === 'completed').length === 2)
+    same((await w.api('GET', '/v1/approvals')).items.length, 1, 'questions')
+    await page.goto(`${w.base}/needs`)
+    await main(page).getByText('cat notes.txt …').waitFor()
+    await main(page).getByRole('button', { name: /^Revoke/ }).click()
+    await main(page).getByText('cat notes.txt …').waitFor({ state: 'detached' })
+    same((await w.api('GET', '/v1/grants')).items, [], 'what is allowed')
+    await page.goto(`${w.base}/chat/${encodeURIComponent(session.key)}`)
+    await send(page, 'three')
+    await question(page).waitFor()
   },
 
   async 'a question is answered elsewhere'(w) {

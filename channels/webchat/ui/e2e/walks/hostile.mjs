@@ -4,7 +4,7 @@ import { check, same, until } from '../world.mjs'
 const main = page => page.getByRole('main')
 const questions = page => page.getByRole('article', { name: 'Approval: exec' })
 const dialog = page => page.getByRole('dialog', { name: 'It waits for you' })
-const allow = { name: 'Allow once' }, deny = { name: 'Deny' }
+const allow = { name: 'Allow once' }, deny = { name: 'Deny', exact: true }
 
 // ready waits until the sandbox has been tried: before that there is no exec.
 const ready = w => until('the sandbox to be tried', async () => /sandbox self-test passed/.test(w.log))

@@ -65,6 +65,8 @@ export type Approval = {
   role: string
   created: string
   expires_at: string
+  /** what to look at first: a hint, without which it is not harmless */
+  dangers: Danger[]
   /** what the caller may answer: once, session, deny; empty: nothing */
   choices: string[]
   /** Allows is what session lets run again in the session, and AllowsSeconds for how long; without them the whole tool, until the session begins again. */
@@ -255,6 +257,15 @@ export type ConfigText = {
   masked: string[]
   overridden: string[]
   problems: ConfigProblem[]
+}
+
+export type Danger = {
+  /** pipe, remove, outside, network, root, rights, disk, machine, environment, computed, bomb … */
+  kind: string
+  /** the piece */
+  what?: string
+  /** what it does: "removes folders with all that is in them" */
+  why: string
 }
 
 export type Decision = {
@@ -954,6 +965,8 @@ export type Session = {
   preview: string
   created: string
   updated: string
+  /** idle, running, waiting for a person, paused */
+  state: string
   running: boolean
   /** messages behind the running turn */
   waiting: number
@@ -976,6 +989,8 @@ export type Status = {
   session: string
   generation: number
   entries: number
+  /** idle, running, waiting for a person, paused */
+  state: string
   running: boolean
   waiting: number
   queue: string

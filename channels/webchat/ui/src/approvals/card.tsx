@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { useEffect, useState, type Ref } from 'react'
+import { useEffect, useRef, useState, type KeyboardEvent, type Ref } from 'react'
 import { Problem } from '../api/http'
 import type { Approval } from '../api/types'
 import { useAct } from '../api/use'
@@ -18,10 +18,12 @@ const said: Record<Decision, string> = { once: 'Allowed, this once.', session: '
 // ApprovalCard is one question: who asks, from where, the whole of what would be done and what it could touch, and until when.
 export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval: Approval; here?: boolean; gone?: boolean; deny?: Ref<HTMLButtonElement>; done?: () => void }) {
   const [chosen, choose] = useState<Decision>()
-  const act = useAct(async (d: Decision) => {
+  const [saying, say] = useState(false)
+  const card = useRef<HTMLElement>(null)
+  const act = useAct(async (d: Decision, why?: string) => {
     choose(d)
     try {
-      await decide(a.id, d)
+      await decide(a.id, d, why)
     } catch (err) {
       if (err instanceof Problem && err.status === 409) toast(err.message) // somebody was first: the card is about to go
       throw err
@@ -34,12 +36,25 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
   const over = left <= 0
   const may = (d: Decision) => !gone && a.choices.includes(d)
   const button = (d: Decision, label: string, kind?: 'primary' | 'danger', ref?: Ref<HTMLButtonElement>) =>
-    <Button ref={ref} kind={kind} disabled={act.busy || over || (d !== 'deny' && !armed)} busy={act.busy && chosen === d} onClick={() => { void act.run(d) }}>{label}</Button>
+    <Button ref={ref} kind={kind} disabled={act.busy || over || (d !== 'deny' && !armed)} busy={act.busy && chosen === d} aria-keyshortcuts={keyOf(d)} data-key={keyOf(d)} onClick={() => { void act.run(d) }}>{label}</Button>
+  const risky = a.dangers.length > 0
+  function keyOf(d: Decision): string | undefined { return risky && d !== 'deny' ? undefined : keys[d] } // what is dangerous wants a click
+  // Keys act only while the card has the focus, and no key that is held down or goes with another.
+  const onKey = (e: KeyboardEvent) => {
+    if (saying || gone || over || act.busy || e.repeat || e.ctrlKey || e.metaKey || e.altKey || e.target instanceof HTMLTextAreaElement) return
+    const key = e.key.toLowerCase()
+    const d = (['once', 'session', 'deny'] as const).find(x => keyOf(x) === key && may(x))
+    if (key === 'e' && may('deny')) say(true)
+    else if (d && (d === 'deny' || armed)) void act.run(d)
+    else return
+    e.preventDefault()
+  }
   return (
-    <article className="card stack ask" aria-label={`Approval: ${a.tool}`}>
-      <h3 className="row"><Icon name="warn" /><span className="grow">{a.tool === 'exec' ? 'Run this command?' : <>Allow <code>{a.tool}</code>?</>}</span>
+    <article ref={card} className={risky ? 'card stack ask risky' : 'card stack ask'} aria-label={`Approval: ${a.tool}`} onKeyDown={onKey}>
+      <h3 className="row"><Icon name="warn" /><span className="grow">{a.tool === 'exec' ? risky ? 'Run this dangerous command?' : 'Run this command?' : <>Allow <code>{a.tool}</code>?</>}</span>
         <span className="badge warn num" title={new Date(a.expires_at).toLocaleString()}>{gone ? 'over' : over ? 'expired' : `expires in ${remaining(left)}`}</span></h3>
       <pre className="ask-what" tabIndex={0} dir="auto" aria-label="What would be done, whole"><Unseen text={a.text} /></pre>
+      {risky && <ul className="ask-dangers" aria-label="Look twice">{a.dangers.map(d => <li key={d.kind + d.why} className="row"><Icon name="warn" /><span><b>Look twice:</b> it {d.why}{d.what && d.what !== a.text.trim() && <>: <code><Unseen text={d.what} /></code></>}</span></li>)}</ul>}
       <dl className="facts small">
         <dt>Asked by</dt><dd><bdi>{shown(a.asked_by)}</bdi></dd>
         {!here && <><dt>In</dt><dd><SessionLink session={a.session} source={a.source} name={a.session_title} /></dd></>}
@@ -56,11 +71,33 @@ export function ApprovalCard({ approval: a, here, gone, deny, done }: { approval
       <div className="row wrap ask-acts">
         {!gone && a.choices.length === 0 && <span className="soft small grow">{a.domain ? `The owner of ${a.domain} decides this.` : 'Somebody else decides this.'}</span>}
         {may('deny') && button('deny', 'Deny', 'danger', deny)}
+        {may('deny') && <Button disabled={act.busy || over} aria-expanded={saying} aria-keyshortcuts="e" data-key="e" onClick={() => { say(!saying) }}>Deny and say why</Button>}
         {may('session') && button('session', 'Allow this in this session')}
         {may('once') && button('once', 'Allow once', 'primary')}
       </div>
+      {saying && may('deny') && !over && <Why busy={act.busy} cancel={() => { say(false); card.current?.querySelector('button')?.focus() }} deny={why => { void act.run('deny', why) }} />}
       {may('session') && <p className="soft small ask-allows"><em>Allow this in this session</em> allows: {a.allows_s ? <code><Unseen text={a.allows ?? ''} /></code> : <>the tool <code>{shown(a.allows ?? a.tool)}</code></>} in this session{a.allows_s ? ` for ${lasting(a.allows_s)}` : ', until it begins again'}</p>}
     </article>
+  )
+}
+
+const keys: Record<Decision, string> = { once: 'y', session: 's', deny: 'n' }
+
+// Why takes the reason of a no, which the agent is told.
+function Why({ busy, cancel, deny }: { busy: boolean; cancel: () => void; deny: (why: string) => void }) {
+  const [why, set] = useState('')
+  const field = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => { field.current?.focus() }, [])
+  const send = () => { if (why.trim()) deny(why.trim()) }
+  return (
+    <form className="stack-s" onSubmit={e => { e.preventDefault(); send() }}>
+      <label className="label">Why not? The agent is told this.
+        <textarea ref={field} className="field" rows={2} maxLength={500} value={why} onChange={e => { set(e.target.value) }} onKeyDown={e => {
+          if (e.key === 'Escape') { e.preventDefault(); e.stopPropagation(); cancel() }
+          if (e.key === 'Enter' && !e.shiftKey && !e.nativeEvent.isComposing) { e.preventDefault(); send() }
+        }} /></label>
+      <div className="row wrap ask-acts"><Button onClick={cancel} disabled={busy}>Back</Button><Button kind="danger" disabled={busy || !why.trim()} busy={busy} type="submit">Deny with this reason</Button></div>
+    </form>
   )
 }
 

@@ -8,9 +8,8 @@ import { SessionLink } from '../runs/parts'
 import { approvals } from '../store/approvals'
 import { useAtom } from '../store/atom'
 import { Button } from '../ui/button'
-import { shown } from '../ui/format'
+import { exact, shown } from '../ui/format'
 import { Failed } from '../ui/states'
-import { Ago } from '../ui/time'
 import { toast } from '../ui/toast'
 import './approval.css'
 
@@ -33,10 +32,15 @@ function GrantRow({ grant: g, here, gone }: { grant: Grant; here: boolean; gone:
     <li className="card row wrap">
       <div className="grow stack-s">
         <div><code className="ask-rule"><Unseen text={g.allows} /></code> <span className="soft small">{g.program ? 'command' : 'tool'}</span></div>
-        <div className="soft small">for <bdi>{shown(g.asked_by)}</bdi>{!here && <> in <SessionLink session={g.session} source={g.source} /></>}, given by <bdi>{shown(g.decided_by_name)}</bdi>, {g.until ? <>until <Ago at={g.until} /></> : 'until the session begins again'}</div>
+        <dl className="facts small">
+          <dt>For</dt><dd><bdi>{shown(g.asked_by)}</bdi></dd>
+          {!here && <><dt>In</dt><dd><SessionLink session={g.session} source={g.source} /></dd></>}
+          <dt>Given by</dt><dd><bdi>{shown(g.decided_by_name)}</bdi></dd>
+          <dt>Until</dt><dd>{g.until ? <time dateTime={g.until}>{exact(new Date(g.until))}</time> : 'the session begins again'}</dd>
+        </dl>
         {act.error && <Failed error={act.error} />}
       </div>
-      <Button kind="small" busy={act.busy} disabled={act.busy} onClick={() => { void act.run() }}>Revoke<span className="sr-only"> {g.allows}</span></Button>
+      <Button kind="small" busy={act.busy} disabled={act.busy} aria-label={`Revoke ${shown(g.allows)}`} onClick={() => { void act.run() }}>Revoke</Button>
     </li>
   )
 }

@@ -156,7 +156,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
           : empty ? <Welcome agent={agent} onPick={x => { send(x, []) }} onReady={() => { composer.current?.focus() }} />
             : <Behind><ConversationView ref={transcript} stored={stored} growing={growing} acts={acts} name={name} edit={edit} waits={waits} run={running} asked={asked} posts={posts} sent={sent} online={online}
               label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} /></Behind>}
-      <Announce rows={stored} name={name} running={running !== undefined} />
+      <Announce rows={stored} name={name} running={running !== undefined} asked={asked[0]?.tool} />
       {search.gen
         ? <Foot><Note act={<span className="row wrap"><Button kind="small" onClick={() => { void fork(last + 1) }}>Go on from here</Button><Button kind="small" onClick={newest}>To the newest</Button></span>}>This is an earlier version of the chat. It can only be read.</Note></Foot>
         : <Foot>{noModel(agent) && !empty && <NoModelNote />}<Composer ref={composer} name={key} to={shown(name)} onSend={send} pickers={<ModelPicker session={key} model={session?.model} think={session?.think} />} running={running !== undefined} stopping={stopping} onStop={() => { stop() }} disabled={session && session.local === false ? `This chat is on ${session.network ?? 'another network'}. Write there.` : undefined}
@@ -242,15 +242,16 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
 const sentence = (s: string): string => s.charAt(0).toUpperCase() + s.slice(1)
 
 // Announce tells a screen reader that something came. What it says is read from the answer itself, once it is whole.
-function Announce({ rows, name, running }: { rows: readonly Row[]; name: string; running: boolean }) {
+function Announce({ rows, name, running, asked }: { rows: readonly Row[]; name: string; running: boolean; asked?: string }) {
   const [text, set] = useState('')
   const was = useRef<string>(undefined)
   const last = rows.findLast(r => r.kind === 'answer' || r.kind === 'error' || r.kind === 'end' || r.kind === 'command')
   useEffect(() => {
+    if (running && last?.kind === 'answer') return // it goes on: what was said so far is no answer yet
     if (was.current !== undefined && last && last.id !== was.current) set(last.kind === 'answer' ? `${name} has answered.` : last.kind === 'command' ? 'The command was answered.' : 'The run has ended.')
     was.current = last?.id ?? ''
-  }, [last, name])
-  return <div className="sr-only" role="status">{running && was.current === undefined ? '' : text}</div>
+  }, [last, name, running])
+  return <div className="sr-only" role="status">{asked !== undefined ? `${name} waits for you: it asks before it uses ${shown(asked)}.` : running && was.current === undefined ? '' : text}</div>
 }
 
 function Header({ title, sub, session }: { title: string; sub?: string; session?: Session }) {

@@ -1,5 +1,7 @@
 import { memo, useState } from 'react'
 import type { Part, Run } from '../api/types'
+import { signed } from '../store/app'
+import { useAtom } from '../store/atom'
 import type { Row } from '../store/rows'
 import type { Sent } from '../store/outbox'
 import { textOf } from '../store/transcript'
@@ -10,7 +12,7 @@ import { Icon } from '../ui/icon'
 import { useNow, useSeconds } from '../ui/time'
 import { Failed } from './failing'
 import { fileURL } from './files'
-import { Markdown } from './markdown-view'
+import { Markdown, Unseen } from './markdown-view'
 import { reasonText } from '../runs/state'
 import { useRunOf } from './runs'
 import { useOpen } from './open'
@@ -34,7 +36,7 @@ export const RowView = memo(function RowView({ row, acts, name, last = false }: 
     case 'answer': return <Answer row={row} acts={acts} name={name} />
     case 'steps': return <Steps calls={row.calls} over={row.over} run={row.run} />
     case 'command': return <Command row={row} />
-    case 'mark': return <div className="mark" role="note">{row.text}</div>
+    case 'mark': return <div className="mark" role="note">{row.by !== undefined && <By id={row.by} />}<Unseen text={row.text} /></div>
     case 'error': return <Trouble row={row} acts={acts} last={last} />
     case 'end': return <End row={row} acts={acts} />
   }
@@ -203,6 +205,12 @@ export function Outgoing({ sent, online, behind, onRetry, onDrop }: { sent: Sent
       </div>
     </article>
   )
+}
+
+// By is who decided: the person who looks is told so.
+function By({ id }: { id: string }) {
+  const who = useAtom(signed)
+  return <>{who.state === 'in' && id === who.me.person.id ? 'You' : shown(id) || 'Its system'} </>
 }
 
 // Waiting says why nothing is to be seen yet. After ten seconds it leads to the run.

@@ -4,6 +4,8 @@ import { segment } from '../api/http'
 import type { RunDetail } from '../api/types.gen'
 import { useApi } from '../api/use'
 import { Decision, stepStates } from '../runs/run'
+import { approvals } from '../store/approvals'
+import { useAtom } from '../store/atom'
 import type { Call } from '../store/rows'
 import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
@@ -28,7 +30,7 @@ export function Steps({ calls, over, run }: { calls: Call[]; over: boolean; run:
         <span className="truncate grow faint">{over ? shown([...new Set(calls.map(c => c.name))].join(', ')) : last && <Unseen text={`${last.name} ${mainOf(last.args)}`} />}</span>
         {no > 0 && <span className="badge warn">{no} refused</span>}
         {failed > 0 && <span className="badge bad">{failed} failed</span>}
-        {over ? <span className="faint num">{timeOf(calls[0], last)}</span> : last && <Running call={last} />}
+        {over ? <span className="faint num">{timeOf(calls[0], last)}</span> : last && <Running call={calls.find(c => c.waits) ?? last} />}
       </button>
       {(open ? calls : over ? [] : calls.filter(c => c.result === undefined)).map(c => <Step key={c.id} call={c} run={run} />)}
     </div>
@@ -39,7 +41,14 @@ function timeOf(first: Call | undefined, last: Call | undefined): string {
   return first?.at && last?.ended ? lasted(Date.parse(last.ended) - Date.parse(first.at)) : ''
 }
 
+// Running says what a call does: it waits for a person, or runs, and since when. Its clock begins when it runs.
 function Running({ call }: { call: Call }) {
+  const mine = useAtom(approvals).some(a => a.call_id === call.id && a.choices.length > 0)
+  if (call.waits) return <span className="step-state waits"><Icon name="clock" />{mine ? 'waiting for you' : 'waiting for approval'}</span>
+  return <Clock key={call.at} call={call} />
+}
+
+function Clock({ call }: { call: Call }) {
   const [since] = useState(() => call.since ?? (call.at ? Date.parse(call.at) : Date.now()))
   const s = useSeconds(since)
   return <span className="step-state" role="status"><Icon name="spinner" className="spin" />{s >= 2 ? <span className="num">running {s} s</span> : <span className="sr-only">running</span>}</span>

@@ -4,13 +4,13 @@ import { cost, number, tokens } from '../ui/format'
 
 // What the states of runs and of messages that wait for one are called, and how they look.
 const states: Record<string, { label: string; kind: 'good' | 'warn' | 'bad' | 'accent' | '' }> = {
-  running: { label: 'Running', kind: 'accent' }, waiting: { label: 'Waiting for approval', kind: 'warn' }, paused: { label: 'Paused', kind: 'warn' },
+  running: { label: 'Running', kind: 'accent' }, waiting: { label: 'Waiting for you', kind: 'warn' }, paused: { label: 'Paused', kind: 'warn' },
   completed: { label: 'Completed', kind: 'good' }, failed: { label: 'Failed', kind: 'bad' }, timeout: { label: 'Timed out', kind: 'bad' }, user_stopped: { label: 'Stopped', kind: '' },
   queued: { label: 'Queued', kind: 'accent' }, taken: { label: 'Running', kind: 'accent' }, answered: { label: 'Answered', kind: 'good' }, dropped: { label: 'Dropped', kind: 'bad' },
   cancelled: { label: 'Cancelled', kind: '' }, stale: { label: 'Parked', kind: 'warn' },
 }
 
-export const runStates = ['running', 'completed', 'failed', 'timeout', 'user_stopped']
+export const runStates = ['running', 'waiting', 'paused', 'completed', 'failed', 'timeout', 'user_stopped']
 export const stateLabel = (state: string): string => states[state]?.label ?? state
 export const live = (state: string): boolean => ['running', 'waiting', 'paused', 'queued', 'taken'].includes(state)
 

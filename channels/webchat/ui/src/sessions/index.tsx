@@ -59,7 +59,7 @@ export function SessionTable({ rows, caption = 'Chats' }: { rows: Session[]; cap
       { head: 'Agent', cell: s => <AgentLink agent={s.agent} /> },
       { head: 'Where', cell: s => s.local ? 'WebChat' : <span>{s.channel || s.network} <span className="soft">{s.kind}{s.thread && ', thread'}</span></span> },
       { head: 'Person', cell: s => s.person ? <PersonName id={s.person} /> : <span className="soft">{s.local ? 'owners' : 'several'}</span> },
-      { head: 'Now', cell: s => s.running ? <span className="badge accent">Running{s.waiting > 0 && `, ${s.waiting} wait`}</span> : s.waiting > 0 ? <span className="badge warn">{s.waiting} wait</span> : <span className="faint">idle</span>, nowrap: true },
+      { head: 'Now', cell: s => s.state === 'waiting' || s.state === 'paused' ? <span className="badge warn">{s.state === 'waiting' ? 'Waiting for you' : 'Paused'}{s.waiting > 0 && `, ${s.waiting} wait`}</span> : s.running ? <span className="badge accent">Running{s.waiting > 0 && `, ${s.waiting} wait`}</span> : s.waiting > 0 ? <span className="badge warn">{s.waiting} wait</span> : <span className="faint">idle</span>, nowrap: true },
       { head: 'Last used', cell: s => <Ago at={s.updated} />, nowrap: true },
       { head: 'Tokens', cell: s => <Tokens usage={s.usage} />, end: true },
       { head: 'Cost', cell: s => <Cost usage={s.usage} />, end: true },

@@ -196,8 +196,8 @@ function One({ session: s, current }: { session: Session; current: boolean }) {
           <span className="side-title truncate" dir="auto">{title}</span>
           <span className="side-preview truncate" dir="auto">{shown(s.preview) || (s.sequence > 0 ? 'Commands only' : where)}</span>
         </span>
-        <span className="sr-only">{[where, s.running && 'running', s.waiting && `${s.waiting} waiting`, unread && 'unread'].filter(Boolean).join(', ')}</span>
-        {s.running && <span className="side-run" title="Running"><Icon name="spinner" className="spin" /></span>}
+        <span className="sr-only">{[where, s.state === 'waiting' ? 'waiting for you' : s.running && 'running', s.waiting && `${s.waiting} waiting`, unread && 'unread'].filter(Boolean).join(', ')}</span>
+        {s.state === 'waiting' ? <span className="side-waits" title="Waiting for you"><Icon name="clock" /></span> : s.running && <span className="side-run" title="Running"><Icon name="spinner" className="spin" /></span>}
         {unread && <span className="dot accent" title="Unread" />}
       </Link>
       <SessionMenu session={s} quiet />

@@ -31,9 +31,9 @@ line.listen(d => {
 export type Decision = 'once' | 'session' | 'deny'
 
 // decide answers a question. It throws what the gateway says when somebody else was first.
-export async function decide(id: string, decision: Decision): Promise<Approval> {
+export async function decide(id: string, decision: Decision, reason?: string): Promise<Approval> {
   try {
-    return await post<Approval>(`/v1/approvals/${segment(id)}`, { decision })
+    return await post<Approval>(`/v1/approvals/${segment(id)}`, { decision, ...(reason && { reason }) })
   } finally {
     void read()
   }

@@ -5,7 +5,7 @@ import { textOf, type StoredEvent, type Transcript } from './transcript'
 // Rows are a transcript as it is read: messages, answers, folded steps. Pure, and the same row is the same object for as
 // long as nothing in it changes, so that only what changed is drawn again.
 
-export type Call = { id: string; name: string; args: unknown; at?: string; result?: string; files: Part[]; error?: boolean; ended?: string; running?: boolean; since?: number }
+export type Call = { id: string; name: string; args: unknown; at?: string; result?: string; files: Part[]; error?: boolean; ended?: string; running?: boolean; since?: number; waits?: boolean }
 
 export type Row =
   | { kind: 'day'; id: string; at: string }
@@ -15,7 +15,7 @@ export type Row =
   | { kind: 'command'; id: string; at: string; command: string; text: string }
   | { kind: 'error'; id: string; at: string; code: string; text: string; run: string; foot?: Foot; asked?: number }
   | { kind: 'end'; id: string; at: string; foot: Foot; run: string; asked?: number }
-  | { kind: 'mark'; id: string; at: string; text: string }
+  | { kind: 'mark'; id: string; at: string; text: string; by?: string } // with by it stands behind a name
 
 // Foot is how a run ended, and where it began.
 export type Foot = { run: string; state: string; reason: string; started?: string; ended: string }
@@ -54,8 +54,12 @@ export function rowsOf(lines: readonly StoredEvent[], old: readonly Row[] = [], 
         else said(rows, byCall, e, item, run, asked.get(run), to)
         break
       }
-      case 'permission.resolved': to({ kind: 'mark', id: e.event_id, at: e.time, text: decided(e.data) }, e.time); break
-      case 'permission.requested': break // the question itself stands at the end while it waits
+      case 'permission.resolved': answered(rows, byCall, e.data, run, e.time); to({ kind: 'mark', id: e.event_id, at: e.time, ...decided(e.data) }, e.time); break
+      case 'permission.requested': { // the question itself stands at the end while it waits
+        const call = byCall.get(e.data.call_id)
+        if (call) call.waits = true
+        break
+      }
       case 'turn.paused': to({ kind: 'mark', id: e.event_id, at: e.time, text: 'Paused. What is said now waits until it goes on.' }, e.time); break
       case 'turn.resumed': to({ kind: 'mark', id: e.event_id, at: e.time, text: 'It goes on.' }, e.time); break
       default: {
@@ -81,14 +85,15 @@ const marks: Record<string, string> = {
   undone: 'The messages above were taken back: the model no longer sees them.',
 }
 
-// decided says what became of a question.
-function decided(d: Permission): string {
-  const by = d.via && !['message', 'stop', 'gateway', 'expiry'].includes(d.via) ? ` by ${d.via}` : ''
+// decided says what became of a question: behind the name of who decided it, where somebody did.
+function decided(d: Permission): { text: string; by?: string } {
+  const via = d.via && !['webchat', 'api', 'cli'].includes(d.via) ? ` on ${d.via}` : ''
+  const what = d.tool === 'exec' ? 'this command' : d.tool
   switch (d.state) {
-    case 'approved': case 'consumed': return `Allowed${by}: ${d.tool}${d.grant === 'session' ? ', for this session' : ''}.`
-    case 'expired': return `Nobody answered in time, so ${d.tool} was not done.`
-    case 'cancelled': return `The question about ${d.tool} is over${d.reason ? `: ${d.reason}` : ''}.`
-    default: return `Denied${by}: ${d.tool}.`
+    case 'approved': case 'consumed': return { by: d.decided_by ?? '', text: `allowed ${d.grant !== 'session' ? what : `${d.allows || what} in this session`}${via}.` }
+    case 'expired': return { text: `Nobody answered in time, so ${what} was not done.` }
+    case 'cancelled': return { text: `The question about ${what} is over${d.reason ? `: ${d.reason}` : ''}.` }
+    default: return { by: d.decided_by ?? '', text: `denied ${what}${via}${d.reason ? `: ${d.reason}` : '.'}` }
   }
 }
 
@@ -121,6 +126,15 @@ function results(byCall: Map<string, Call>, item: Item, at: string) {
   if (call) call.files = (item.parts ?? []).filter(p => p.blob || p.ref)
 }
 
+// answered begins the clock of a call that a person was asked about, and of those behind it: their wait is none of their time.
+function answered(rows: Row[], byCall: Map<string, Call>, d: Permission, run: string, at: string) {
+  const call = byCall.get(d.call_id)
+  if (!call) return
+  call.waits = false
+  const calls = rows.findLast(r => r.kind === 'steps' && r.run === run && r.calls.includes(call)) as (Row & { kind: 'steps' }) | undefined
+  for (const c of calls?.calls.slice(calls.calls.indexOf(call)) ?? [call]) if (c.result === undefined) c.at = at
+}
+
 // end gives the last answer of a run, or the error that it ended with, its foot; a run without either gets a row that says how it ended.
 function end(rows: Row[], foot: Foot, e: StoredEvent, asked: number | undefined, to: To) {
   for (let i = rows.length - 1; i >= 0; i--) {
@@ -149,7 +163,7 @@ function same(a: Row, b: Row): boolean {
   if (a.kind !== b.kind) return false
   switch (a.kind) {
     case 'answer': return b.kind === 'answer' && a.text === b.text && a.partial === b.partial && a.sequence === b.sequence && a.foot?.state === b.foot?.state && a.asked === b.asked && !a.growing
-    case 'steps': return b.kind === 'steps' && a.over === b.over && a.calls.length === b.calls.length && a.calls.every((c, i) => c.result === b.calls[i]?.result && !c.running)
+    case 'steps': return b.kind === 'steps' && a.over === b.over && a.calls.length === b.calls.length && a.calls.every((c, i) => c.result === b.calls[i]?.result && c.waits === b.calls[i]?.waits && c.at === b.calls[i]?.at && !c.running)
     case 'error': return b.kind === 'error' && a.foot?.state === b.foot?.state
     case 'user': return b.kind === 'user' && a.sequence === b.sequence
     default: return true

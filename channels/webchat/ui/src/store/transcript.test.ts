@@ -48,6 +48,19 @@ describe('a file that the agent sends', () => {
   })
 })
 
+describe('a call that a person is asked about', () => {
+  test('waits, and its clock begins with the answer', () => {
+    const about = (n: number, type: 'permission.requested' | 'permission.resolved', state: string): Event => ({ ...base(n, 'r1'), synthetic: false, type, data: { id: 'a', short: 'a', call_id: 'c-r1', tool: 'read', state } })
+    const [begun, question, , call] = turn(1, 'r1', ['x']) as [Event, Event, Event, Event]
+    const lines = [begun, question, call, about(4, 'permission.requested', 'pending')]
+    const callOf = (events: Event[]) => rowsOf(apply(nothing, events, 0).lines).flatMap(r => (r.kind === 'steps' ? r.calls : []))[0]
+    expect(callOf(lines)?.waits).toBe(true)
+    const yes = about(60, 'permission.resolved', 'approved')
+    const after = callOf([...lines, ...[5, 6].map(n => ({ ...yes, ...base(n, 'r1') }) as Event)])
+    expect([after?.waits, after?.at]).toEqual([false, base(6, 'r1').time])
+  })
+})
+
 describe('the reducer', () => {
   test('any order and any number of copies of whole turns ends in the same state', () => {
     fc.assert(fc.property(pieces, pieces, fc.infiniteStream(fc.nat()), fc.array(fc.nat(), { maxLength: 30 }), fc.nat(5), (a, b, order, twice, cut) => {
