@@ -87,7 +87,7 @@ func grantEndsWithTheSession(s *seat) {
 		say("/approve " + workspace.Short(id[0]) + " " + how)
 	}
 	say("tool")
-	hears("Answer yes or no to this very message")
+	hears("Answer yes, session or no to this very message")
 	approve("session")
 	hears("for the rest of this session", "The tool answered")
 	say("tool")
@@ -98,11 +98,11 @@ func grantEndsWithTheSession(s *seat) {
 	say("/new")
 	hears("A fresh session begins")
 	say("tool")
-	hears("Answer yes or no to this very message")
+	hears("Answer yes, session or no to this very message")
 	approve("once")
 	hears("Approved, once", "The tool answered")
 	say("tool")
-	hears("Answer yes or no to this very message")
+	hears("Answer yes, session or no to this very message")
 }
 
 // Taking up what an earlier boot left leaves alone what this one asks: a question that a resumed turn is just sending is
@@ -174,7 +174,7 @@ func turnByAnyRunner(s *seat) {
 func (s *seat) asked() string {
 	s.t.Helper()
 	s.hear(s.says("7", "1", "tool"))
-	if got := s.next(); !strings.Contains(got, "Answer yes or no") {
+	if got := s.next(); !strings.Contains(got, "Answer yes, session or no") {
 		s.t.Fatalf("heard %q", got)
 	}
 	return s.query(`SELECT id FROM approvals WHERE state = 'pending'`)[0]

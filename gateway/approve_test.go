@@ -83,10 +83,16 @@ func (r *rig) client() *client.Client {
 // question waits for a chat's newest message with buttons.
 func (r *rig) question(chat telegramtest.Chat) telegramtest.Message {
 	r.t.Helper()
+	return r.asked(chat, "")
+}
+
+// asked is the last question with words in it.
+func (r *rig) asked(chat telegramtest.Chat, words string) telegramtest.Message {
+	r.t.Helper()
 	var found telegramtest.Message
 	r.until("a question with buttons", func(v telegramtest.View) bool {
 		for _, m := range v.Sent(chat.ID) {
-			if len(m.Buttons) > 0 {
+			if len(m.Buttons) > 0 && strings.Contains(m.Text, words) {
 				found = m
 			}
 		}

@@ -108,7 +108,13 @@ func tail(ap workspace.Approval, ch *transport.Channel, direct bool) string {
 		commands = append(commands, fmt.Sprintf("`/approve %s %s`", workspace.Short(ap.ID), c))
 	}
 	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.",
-		strings.Join(words, " or "), strings.Join(commands, " or "))
+		either(words), either(commands))
+}
+
+// either lists several, of which one is meant.
+func either(list []string) string {
+	last := len(list) - 1
+	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 // fenced is a text as a block of code that it cannot end.
