@@ -97,7 +97,7 @@ func tail(ap workspace.Approval, ch *transport.Channel, direct bool) string {
 	s := fmt.Sprintf("Approval %s, for %s; no answer is a no.", workspace.Short(ap.ID), rule.Span(ap.Expires.Sub(ap.Created)))
 	if r := ap.Body.Rule; r != nil && slices.Contains(ap.Body.Grants, workspace.ForSession) {
 		s += fmt.Sprintf("\n**%s** allows `%s` in this session for %s.", labels[workspace.ChooseSession],
-			strings.ReplaceAll(ap.Body.Rule.Says(), "`", "ˋ"), rule.Span(r.For))
+			strings.ReplaceAll(r.Says(), "`", "ˋ"), rule.Span(r.For))
 	}
 	if ch.Traits.Buttons || !direct {
 		return s
@@ -107,14 +107,12 @@ func tail(ap workspace.Approval, ch *transport.Channel, direct bool) string {
 		words = append(words, "**"+spoken[c][0]+"**")
 		commands = append(commands, fmt.Sprintf("`/approve %s %s`", workspace.Short(ap.ID), c))
 	}
-	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.",
-		either(words), either(commands))
+	return s + fmt.Sprintf("\nAnswer %s to this very message, or send %s. Behind a no you may say why.", either(words), either(commands))
 }
 
 // either lists several, of which one is meant.
 func either(list []string) string {
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
 
 // fenced is a text as a block of code that it cannot end.
