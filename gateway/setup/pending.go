@@ -48,12 +48,10 @@ func Kept(config string) []string {
 
 // begin notes the change, and keeps its credentials.
 func (s *Setup) begin(p *plan) (*pending, error) {
-	n := &pending{path: p.before.Path, Before: p.before.Revision, After: source.RevisionOf(p.text), text: p.before.Text, plan: p}
+	n := &pending{path: p.before.Path, Before: p.before.Revision, After: source.RevisionOf(p.text), text: p.before.Text, plan: p,
+		Former: references(p.before.Text)}
 	for _, f := range p.files {
 		n.Secrets = append(n.Secrets, f.name)
-	}
-	for _, name := range references(p.before.Text) {
-		n.Former = append(n.Former, name)
 	}
 	if len(p.files) == 0 {
 		return n, nil
