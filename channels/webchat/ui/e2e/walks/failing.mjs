@@ -40,10 +40,14 @@ async function tab(w, page, where = w.base) {
   return other
 }
 
-// choose takes another model for the chat, by the row that says that its own fails.
+// choose takes another model for the chat, by the row that says that its own fails. When the turn ends that row becomes another
+// one, and a menu that is open goes with it: then it is opened again.
 async function choose(page, name) {
-  await failing(page).getByRole('button', { name: 'Use another model' }).click()
-  await page.getByRole('menuitemradio', { name }).click()
+  const item = page.getByRole('menuitemradio', { name }), soon = { timeout: 5000 }
+  await until('another model', async () => {
+    if (!await item.isVisible()) await failing(page).getByRole('button', { name: 'Use another model' }).click(soon).catch(() => {})
+    return await item.click(soon).then(() => true, () => false)
+  })
 }
 
 // others are three chats that go on meanwhile, one of them somebody else's on Telegram.

@@ -85,7 +85,7 @@ export default {
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'hidden' })
     }
-    check(!(await readdir(work)).includes('old'), 'it is there still')
+    await until('it is removed', async () => !(await readdir(work)).includes('old'))
   },
 
   async 'what came in elsewhere is unread, on every device until it is read on one'(w) {
