@@ -318,7 +318,6 @@ func refusedReloadIsTriedAgain(r *rig, broken *atomic.Bool) {
 		if strings.Contains(r.log.String(), newToken) || strings.Contains(r.log.String(), telegram) {
 			r.t.Errorf("%s: a secret of the refused configuration stands in the log", c.why)
 		}
-		c.fix()
 		if i < 2 {
 			r.write(old)
 			r.logged("configuration restored", restored+i+1)
@@ -326,6 +325,7 @@ func refusedReloadIsTriedAgain(r *rig, broken *atomic.Bool) {
 				r.t.Errorf("%s, put back: %s, want %s", c.why, got, was)
 			}
 		}
+		c.fix() // not before: the refused one is tried again at any time
 	}
 	r.tg.Rotate(telegram)
 	r.g.Reload() // nothing in the file has changed since it was refused
