@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/tools"
+	"parley/tools/tail"
 	"parley/workspace"
 	"parley/workspace/clip"
 )
@@ -258,19 +259,26 @@ func (p *pass) runAll(ctx context.Context, calls []*call) []workspace.Step {
 	}
 	root := p.openRoot()
 	results := make([]ran, len(calls))
-	ended := make(chan int, len(calls))
+	ended, written := make(chan int, len(calls)), make(chan Event)
 	places := make(chan struct{}, p.limits.Parallel)
 	for i, c := range calls {
 		p.event(Event{Type: EventToolStart, Tool: c.Name, Call: c.CallID})
 		go func() {
 			places <- struct{}{}
-			results[i] = p.invoke(ctx, c, root)
+			results[i] = p.invoke(ctx, c, root, written)
 			<-places
 			ended <- i
 		}()
 	}
-	for range calls {
-		i := <-ended
+	for left := len(calls); left > 0; {
+		var i int
+		select {
+		case e := <-written:
+			p.event(e)
+			continue
+		case i = <-ended:
+			left--
+		}
 		e := Event{Type: EventToolEnd, Tool: calls[i].Name, Call: calls[i].CallID}
 		if results[i].err != nil || results[i].Error {
 			e.Err = "failed"
@@ -316,7 +324,7 @@ type ran struct {
 }
 
 // invoke calls a tool under its time limit. A tool that does not even return after that is left behind.
-func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root) ran {
+func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root, written chan<- Event) ran {
 	limit := p.limits.ToolTimeout
 	if t, ok := c.tool.(tools.TimeLimited); ok {
 		limit = t.TimeLimit()
@@ -324,6 +332,12 @@ func (p *pass) invoke(ctx context.Context, c *call, root *workspace.Root) ran {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTimeout)
 	defer cancel()
 	call := p.callOf(c, root) // made here: a tool that is left behind must not read what goes on
+	defer call.Output.Watch(ctx, p.log(), tail.Free{Text: p.freed, Hide: p.Hide}, func(ctx context.Context, v tail.View) {
+		select {
+		case written <- Event{Type: EventOutput, Tool: c.Name, Call: c.CallID, Text: v.Text, Lines: v.Lines}:
+		case <-ctx.Done():
+		}
+	})()
 	done := make(chan ran, 1)
 	go func() { done <- p.shielded(ctx, c.tool, call) }()
 	select {
@@ -367,7 +381,7 @@ func (p *pass) callOf(c *call, root *workspace.Root) tools.Call {
 	t := p.turn
 	return tools.Call{
 		ID: c.CallID, Args: c.Args, Run: t.Run, Session: t.Session, Agent: t.Agent, Actor: t.Requester, Root: root,
-		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision,
+		Control: t.Control, MaxFile: t.MaxFile, Decision: c.step.Body.Decision, Output: tail.New(),
 	}
 }
 
@@ -417,7 +431,7 @@ func (p *pass) resultOf(c *call, r tools.Result) []workspace.Content {
 	}
 	return append([]workspace.Content{{
 		Kind: workspace.ToolResult, CallID: c.CallID, Name: c.Name, Error: r.Error,
-		Text: cut(workspace.Visible(p.Hide.Redact(strings.Join(text, "\n"))), p.limits.Output),
+		Text: cut(p.freed(strings.Join(text, "\n")), p.limits.Output),
 	}}, p.hideFiles(rest)...)
 }
 

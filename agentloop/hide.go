@@ -12,6 +12,9 @@ import (
 // transcript, watchers, the next prompt. A secret that a model knows all the same can so not get into a tool's
 // arguments either.
 
+// freed is what people and the model may read of what a tool returns, or a command writes.
+func (l *Loop) freed(text string) string { return workspace.Visible(l.Hide.Redact(text)) }
+
 // hideResponse changes a response in place.
 func (l *Loop) hideResponse(resp *llm.Response) {
 	for i := range resp.Content {

@@ -110,7 +110,9 @@ type Event struct {
 	Tool string
 	Call string
 	Err  string
-	Note string // of EventWait: why nothing happens: "Anthropic answers 500: `…`; next try in 4 s"
+	// Lines is how many lines a command has written, and Text the last of them, of an EventOutput.
+	Lines int64
+	Note  string // of EventWait: why nothing happens: "Anthropic answers 500: `…`; next try in 4 s"
 	// Who is, of an EventAsk, whom the model is asked of, and Model its name; Since is when.
 	Who, Model string
 	Since      time.Time
@@ -126,6 +128,7 @@ const (
 	EventDiscard    EventType = "discard" // forget the deltas since the last model call began: it is asked again
 	EventToolStart  EventType = "tool_start"
 	EventToolEnd    EventType = "tool_end"
+	EventOutput     EventType = "output"   // the newest end of what a command writes
 	EventThinking   EventType = "thinking" // private reasoning goes on; no text
 	EventWait       EventType = "wait"
 	EventModelStart EventType = "model_start"

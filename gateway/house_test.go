@@ -88,13 +88,14 @@ agentloop/llm/provider    -> agentloop/llm agentloop/llm/wire workspace
 agentloop/llm/*           -> agentloop/llm agentloop/llm/wire workspace
 agentloop/budget          -> agentloop/llm agentloop/llm/price workspace
 agentloop/lane            -> agentloop agentloop/budget agentloop/fair agentloop/llm tools workspace
-agentloop                 -> agentloop/llm tools workspace workspace/disk
+agentloop                 -> agentloop/llm tools tools/tail workspace workspace/disk
 tools/sandbox/egress      ->
 tools/sandbox/internal/*  ->
-tools/sandbox             -> tools/sandbox/internal/cell workspace workspace/disk
+tools/tail                -> workspace
+tools/sandbox             -> tools/sandbox/internal/cell tools/tail workspace workspace/disk
 tools/builtin             -> tools tools/sandbox workspace workspace/disk workspace/memory workspace/skill
 tools/*                   -> tools workspace workspace/memory workspace/skill
-tools                     -> workspace
+tools                     -> tools/tail workspace
 routes                    -> channels workspace
 workspace/storetest       -> workspace/store workspace channels
 workspace/clip            ->

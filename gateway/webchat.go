@@ -42,7 +42,8 @@ func (d desk) call(who webchat.Person) control.Call {
 }
 
 func (d desk) Follow(ctx context.Context, who webchat.Person, f webchat.Follow, put webchat.Put) error {
-	return d.g.api.Streams.Follow(ctx, d.call(who), stream.Following{Key: f.Key, Was: workspace.SessionID(f.Was), After: f.After}, stream.Put(put))
+	return d.g.api.Streams.Follow(ctx, d.call(who), stream.Following{Key: f.Key, Was: workspace.SessionID(f.Was), After: f.After,
+		Who: func() control.Call { return d.call(who) }}, stream.Put(put))
 }
 
 func (d desk) Watch(ctx context.Context, who webchat.Person, put webchat.Put) error {

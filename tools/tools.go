@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"parley/tools/tail"
 	"parley/workspace"
 )
 
@@ -61,6 +62,7 @@ type Call struct {
 	Root    *workspace.Root // the turn's work folder; nil: the turn has none
 	Control string          // the agent's own folder on the host, which a sandbox shows read-only; empty: none
 	MaxFile int64           // bytes of a file that the conversation takes; 0: it takes none
+	Output  *tail.Tail      // what a command writes, while it runs, for who watches; nil: nobody does
 	// Decision is what policy said about this very call; nil: it is only looked at.
 	Decision *workspace.ToolDecision
 }

@@ -141,15 +141,15 @@ func printLog(a *cli.App, c *cobra.Command, id, limit, after string) error {
 func followRun(a *cli.App) *cobra.Command {
 	return a.JSONFlag(&cobra.Command{Use: "follow ID", Short: "Print a run as it goes on, to its end; exit code 1 when it fails",
 		Args: cli.Exactly("ID"), ValidArgsFunction: completeRuns(a),
-		Long: "Print a run as it goes on, to its end, over a gateway that is started again in between. Leaving stops nothing. With " +
-			"--json each event is a line.",
+		Long: "Print a run as it goes on, to its end, with what its commands write, over a gateway that is started again in between. " +
+			"Leaving stops nothing. With --json each event is a line.",
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := a.Client()
 			if err != nil {
 				return err
 			}
 			defer cl.Close()
-			p := &printer.Printer{Out: a.Out, Errs: a.Errs}
+			p := &printer.Printer{Out: a.Out, Errs: a.Errs, Live: true}
 			if a.JSON {
 				p.Raw, p.Out, p.Errs = json.NewEncoder(a.Out), io.Discard, io.Discard
 			}

@@ -53,7 +53,7 @@ var named = map[string]any{
 	"Person": person.Caller{}, "Me": person.Hello{}, "Status": conversation.StatusItem{}, "Model": conversation.Model{}, "ModelsView": conversation.ModelView{}, "ModelChoice": conversation.ModelChoice{}, "Done": control.Done{}, "Item": view.Item{}, "Trouble": view.Trouble{}, "Part": view.Part{},
 	"Provider": provider.Provider{}, "ModelTry": operator.TryOut{}, "ModelTrouble": provider.Trouble{}, "ServedModel": provider.Model{}, "ChannelKind": operator.Kind{}, "ChannelField": channels.SetupField{}, "ChannelLink": channels.Link{},
 	"ConfigText": config.File{}, "ConfigProblem": config.Problem{}, "Checked": config.Checked{}, "Applied": config.Applied{},
-	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "Asked": view.AskedData{}, "Failing": run.Failing{}, "Retried": conversation.Retried{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
+	"File": fileView{}, "FileRequest": fileRequest{}, "SessionData": view.SessionData{}, "ItemData": view.ItemData{}, "Delta": view.Delta{}, "Asked": view.AskedData{}, "Output": view.OutputData{}, "Failing": run.Failing{}, "Retried": conversation.Retried{}, "EndData": view.EndData{}, "ErrorData": view.ErrorData{},
 }
 
 // parameters of queries.

@@ -49,7 +49,7 @@ func table(all []group) []route {
 // streamOptions are what streams read of control.
 func streamOptions(o Options, limits *limit.Limits, closing <-chan struct{}) stream.Options {
 	return stream.Options{Runs: o.Control.Runs, Sessions: o.Control.Sessions, Feed: o.Feed, Limits: limits, Closing: closing,
-		Log: o.Log, Now: o.Now, Look: o.Control.Sessions.Look,
+		Log: o.Log, Now: o.Now, Look: o.Control.Sessions.Look, Output: o.Control.Runs.MayWatch,
 		Show: func(ctx context.Context, call control.Call, key string) (session.Item, error) {
 			return session.Show.Call(ctx, o.Control.Sessions, call, session.BySession{Session: control.SessionWord(key)})
 		},

@@ -1,5 +1,5 @@
-// Package live is what is watched while it happens: answers that grow, that the record of a session grew, that a list
-// changed. It is never the record: events may be lost, and a reader that fell behind begins again from the store.
+// Package live is what is watched while it happens: answers that grow, what a command writes, that the record of a session grew,
+// that a list changed. It is never the record: events may be lost, and a reader that fell behind begins again from the store.
 //
 // It starts no goroutine.
 package live
@@ -35,6 +35,7 @@ type Feed struct {
 	growing map[string]*growing // by session key
 	failing map[string]Update   // the newest trouble of its model, by session key
 	asking  map[string]Update   // that its model was asked, and has sent nothing yet
+	output  map[string]Update   // the newest end of what its command writes, by session key
 	drop    func(key string)
 }
 
@@ -77,6 +78,10 @@ func (f *Feed) Publish(key string, e Update) {
 		f.answers(key)
 	case e.Event.Type == agentloop.EventDiscard:
 		delete(f.growing, key)
+	case e.Event.Type == agentloop.EventOutput:
+		keep(&f.output, key, e)
+	case e.Event.Type == agentloop.EventToolEnd && f.output[key].Event.Call == e.Event.Call:
+		delete(f.output, key)
 	case e.Event.Type == agentloop.EventModelStart:
 		delete(f.growing, key)
 		f.answers(key)
@@ -125,14 +130,15 @@ func (f *Feed) Settle(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.growing, key)
+	delete(f.output, key)
 	f.answers(key)
 }
 
 // Watched says whether anybody reads the session's answers as they grow.
 func (f *Feed) Watched(key string) bool { return f.bus.Watched(key) }
 
-// Watch begins to read a session. snapshot is the answer as far as it had grown, or what its model fails with and since when it
-// is asked; what comes after it is in the subscription, which the caller must close.
+// Watch begins to read a session. snapshot is the answer as far as it had grown, the end of what its command has written, or what
+// its model fails with and since when it is asked; what comes after it is in the subscription, which the caller must close.
 func (f *Feed) Watch(key string, buffer int) (sub *bus.Sub[Update], snapshot []Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +147,7 @@ func (f *Feed) Watch(key string, buffer int) (sub *bus.Sub[Update], snapshot []U
 		e.Offset, e.Event.Text = 0, g.text.String()
 		snapshot = append(snapshot, e)
 	}
-	for _, waits := range []map[string]Update{f.failing, f.asking} {
+	for _, waits := range []map[string]Update{f.output, f.failing, f.asking} {
 		if e, ok := waits[key]; ok {
 			snapshot = append(snapshot, e)
 		}

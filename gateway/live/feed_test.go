@@ -43,3 +43,33 @@ func TestWhoComesLateIsToldWhatATurnWaitsFor(t *testing.T) {
 		t.Errorf("at the end: %v", told())
 	}
 }
+
+// Who comes in the middle is shown the end of what the command has written, until it ends.
+func TestWhoComesLateSeesWhatACommandWrites(t *testing.T) {
+	t.Parallel()
+	f := New(bus.New(1))
+	told := func() string {
+		sub, list := f.Watch("k", 1)
+		sub.Close()
+		text := ""
+		for _, l := range list {
+			text += string(l.Event.Type) + " " + l.Event.Call + " " + l.Event.Text + ";"
+		}
+		return text
+	}
+	tell := func(kind agentloop.EventType, call, text, want string) {
+		t.Helper()
+		if f.Publish("k", Update{Run: "r", Event: agentloop.Event{Type: kind, Call: call, Text: text}}); told() != want {
+			t.Errorf("after %s of %s: %q, want %q", kind, call, told(), want)
+		}
+	}
+	tell(agentloop.EventToolStart, "c", "", "")
+	tell(agentloop.EventOutput, "c", "one", "output c one;")
+	tell(agentloop.EventOutput, "c", "two", "output c two;")
+	tell(agentloop.EventToolEnd, "beside it", "", "output c two;")
+	tell(agentloop.EventToolEnd, "c", "", "")
+	tell(agentloop.EventOutput, "d", "left by a turn that was cut off", "output d left by a turn that was cut off;")
+	if f.Settle("k"); told() != "" {
+		t.Errorf("behind the turn: %q", told())
+	}
+}

@@ -165,7 +165,7 @@ func (t execTool) Call(ctx context.Context, c tools.Call) (tools.Result, error) 
 	if t.Sandbox == nil {
 		return tools.Result{}, workspace.Say(sandbox.ErrUnavailable, "No command runs here: there is no sandbox.")
 	}
-	cmd := sandbox.Command{Line: args.Command, Dir: dir, Limits: t.Limits, Egress: t.Egress}
+	cmd := sandbox.Command{Line: args.Command, Dir: dir, Limits: t.Limits, Egress: t.Egress, Output: c.Output}
 	if strings.HasPrefix(args.Command, "-") || strings.HasPrefix(args.Command, "+") {
 		cmd.Line = " " + args.Command // else the shell would take it for an option of its own
 	}

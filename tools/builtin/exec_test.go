@@ -11,6 +11,7 @@ import (
 
 	"parley/tools"
 	"parley/tools/sandbox"
+	"parley/tools/tail"
 	"parley/workspace"
 )
 
@@ -19,10 +20,11 @@ func TestExecRunsTheLineAsItIs(t *testing.T) {
 	d := newDesk(t)
 	d.write("sub/f", "")
 	d.box.out = sandbox.Outcome{Output: []byte("hello\n"), Took: 30 * time.Millisecond}
-	d.with = func(c *tools.Call) { c.Control = t.TempDir() }
+	watched := tail.New()
+	d.with = func(c *tools.Call) { c.Control, c.Output = t.TempDir(), watched }
 	d.gives("exec", argsOf(t, "command", "-n echo *; \"x\"\n$(y)", "working_dir", "sub"), "hello\n(exit code 0 after 30ms)")
 	got := d.box.ran[0]
-	if got.Line != " -n echo *; \"x\"\n$(y)" || got.Argv != nil || got.Dir != "sub" || got.Work != d.dir || got.Control == "" || got.Env != nil {
+	if got.Line != " -n echo *; \"x\"\n$(y)" || got.Argv != nil || got.Dir != "sub" || got.Work != d.dir || got.Control == "" || got.Env != nil || got.Output != watched {
 		t.Errorf("it ran %+v", got)
 	}
 	d.gives("exec", argsOf(t, "command", "pwd"), "hello\n(exit code 0 after 30ms)")

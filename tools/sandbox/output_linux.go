@@ -7,6 +7,7 @@ import (
 	"path"
 	"syscall"
 
+	"parley/tools/tail"
 	"parley/workspace/disk"
 )
 
@@ -30,6 +31,7 @@ type output struct {
 	size   int64
 	file   *spill
 	opened bool
+	live   *tail.Tail // for who watches
 }
 
 // spill is the file for the whole.
@@ -51,6 +53,7 @@ func (o *output) drain(r io.Reader) {
 	for {
 		n, err := r.Read(buf)
 		o.take(buf[:n])
+		_, _ = o.live.Write(buf[:n]) // it never fails
 		if err != nil {
 			return
 		}

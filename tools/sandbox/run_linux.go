@@ -197,7 +197,7 @@ func (k *call) open() (err error) {
 		_ = tree.HealPath(filepath.Join(k.c.Work, outputDir), tree.Write) // where it is not there, it is made
 		return openSpill(k.work, name, k.n.disk, k.c.Work)
 	})
-	k.out.whole = k.how.weak.Has(cell.NoCut)
+	k.out.whole, k.out.live = k.how.weak.Has(cell.NoCut), k.c.Output
 	return nil
 }
 

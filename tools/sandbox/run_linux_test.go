@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"parley/tools/tail"
 )
 
 func TestCommandsDoWhatCommandsDo(t *testing.T) {
@@ -56,6 +59,34 @@ func TestOutcomesSayHowItEnded(t *testing.T) {
 	w.command.Argv, w.command.Dir = []string{"sleep", "60"}, ""
 	if out, err := w.n.run(ctx, w.command, w.how); err == nil && out.Killed != "stopped" || err != nil && !errors.Is(err, context.Canceled) {
 		t.Errorf("a stop: %+v %v", out, err)
+	}
+}
+
+// What a command writes is there to be watched before it ends, and whoever watches and does not go on does not hold it up.
+func TestOutputIsWatchedWhileItComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.command.Output = tail.New()
+	seen := make(chan tail.View, 1)
+	free := tail.Free{Text: func(s string) string { return s }}
+	leave := w.command.Output.Watch(t.Context(), slog.New(slog.DiscardHandler), free, func(ctx context.Context, v tail.View) { seen <- v; <-ctx.Done() })
+	defer leave()
+	ended := make(chan Outcome, 1)
+	w.command.Line = "echo begun; while [ ! -e go ]; do sleep 0.02; done; seq 1 200000"
+	go func() {
+		out, err := w.n.run(t.Context(), w.command, w.how)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- out
+	}()
+	if v := <-seen; v.Text != "begun\n" || v.Lines != 1 {
+		t.Errorf("seen %+v", v)
+	}
+	w.put("agents/a/work/s1/go", "")
+	out := <-ended // while nobody takes what it writes
+	if out.Code != 0 || out.Killed != "" || out.OutputSize != int64(len("begun\n"))+1288895 {
+		t.Errorf("it ended as %d %s after %d bytes", out.Code, out.Killed, out.OutputSize)
 	}
 }
 

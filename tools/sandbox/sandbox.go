@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"parley/tools/tail"
 	"parley/workspace"
 	"parley/workspace/disk"
 )
@@ -96,6 +97,8 @@ type Command struct {
 	Env     []string // NAME=value; names that change what a program loads or runs are refused
 	Limits  Limits
 	Egress  bool // give it the proxy, where Deps has one
+	// Output also takes what it writes, as it comes. It cannot hold the command up. nil: nobody watches.
+	Output *tail.Tail
 }
 
 // Mount is an owner's own folder.

@@ -19,6 +19,8 @@ type Following struct {
 	Key   string // of the session
 	Was   workspace.SessionID
 	After int64 // sequence that the reader has, of the generation Was
+	// Who follows, with the rights that they have now: a line lives long.
+	Who func() control.Call
 }
 
 // eventFrame is an event of a followed session.
@@ -68,7 +70,8 @@ func (s *Streams) Follow(ctx context.Context, call control.Call, f Following, pu
 	defer leave()
 	s.open.Add(1)
 	defer s.open.Add(-1)
-	rd := s.newReader(&liveSink{key.String(), put}, &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String()}, after)
+	rd := s.newReader(&liveSink{key.String(), put}, &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String(),
+		output: s.sees(f.Who)}, after)
 	rd.buffer = lineBuffer
 	for {
 		err := rd.run(ctx, key.String())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"parley/agentloop"
 	"parley/gateway/control"
 	"parley/gateway/control/run"
 	"parley/gateway/live"
@@ -40,9 +41,10 @@ type source interface {
 
 // runSource is one run, or the input that waits for one.
 type runSource struct {
-	runs  Runs
-	call  control.Call
-	found run.Found
+	runs   Runs
+	call   control.Call
+	found  run.Found
+	output func() bool // may see what commands write
 }
 
 func (s *runSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
@@ -61,7 +63,14 @@ func (s *runSource) read(ctx context.Context, after int64, each func(workspace.E
 	return s.found.Ended(), err
 }
 
-func (s *runSource) wants(l live.Update) bool { return l.Run == s.found.Run.ID && l.Run != "" }
+func (s *runSource) wants(l live.Update) bool {
+	return l.Run == s.found.Run.ID && l.Run != "" && seen(l, s.output)
+}
+
+// seen says that what is told is for everybody who follows, or for this one too.
+func seen(l live.Update, output func() bool) bool {
+	return l.Event.Type != agentloop.EventOutput || output()
+}
 
 // sessionSource is the newest generation of a session, and the next one when that ends.
 type sessionSource struct {
@@ -70,6 +79,7 @@ type sessionSource struct {
 	key      string
 	ses      workspace.Session
 	turn     func(old, new workspace.Session) error // told when a generation begins
+	output   func() bool                            // may see what commands write
 }
 
 func (s *sessionSource) read(ctx context.Context, after int64, each func(workspace.Entry) error) (bool, error) {
@@ -115,4 +125,4 @@ func (s *sessionSource) lines(after int64, each func(workspace.Entry) error) err
 	}
 }
 
-func (s *sessionSource) wants(l live.Update) bool { return l.Session == s.ses.ID }
+func (s *sessionSource) wants(l live.Update) bool { return l.Session == s.ses.ID && seen(l, s.output) }

@@ -30,6 +30,7 @@ type Options struct {
 	Sessions Sessions
 	Show     func(context.Context, control.Call, string) (session.Item, error) // a session as lists show it, by its key
 	Look     func(control.Call) error                                          // begins to keep how far a person reads
+	Output   func(control.Call) bool                                           // who may see what a command writes; nil: nobody
 	Needs    func(control.Call) (Waiting, error)                               // what waits for a person
 	Book     func(context.Context, control.Call) (*logbook.Book, error)        // the daemon's own log
 	Feed     *live.Feed
@@ -64,7 +65,7 @@ func (s *Streams) Run(w http.ResponseWriter, r *http.Request, call control.Call)
 	if err != nil {
 		return err
 	}
-	src := &runSource{runs: s.opt.Runs, call: call, found: found}
+	src := &runSource{runs: s.opt.Runs, call: call, found: found, output: s.sees(func() control.Call { return call })}
 	after, err := resumeAfter(r)
 	if err != nil {
 		return err
@@ -98,8 +99,14 @@ func (s *Streams) Session(w http.ResponseWriter, r *http.Request, call control.C
 		return err
 	}
 	defer leave()
-	s.serveEvents(w, r, key.String(), &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String()}, after)
+	s.serveEvents(w, r, key.String(), &sessionSource{sessions: s.opt.Sessions, call: call, key: key.String(),
+		output: s.sees(func() control.Call { return call })}, after)
 	return nil
+}
+
+// sees asks at each event whether who follows may see what commands write. It is refused where nobody knows.
+func (s *Streams) sees(who func() control.Call) func() bool {
+	return func() bool { return s.opt.Output != nil && s.opt.Output(who()) }
 }
 
 // serveEvents streams a source to who asked, and says why when it ends before the source does.

@@ -42,6 +42,9 @@ func (c *Runs) Output(ctx context.Context, call control.Call, run control.RunWor
 	return f, err
 }
 
+// MayWatch says whether the caller may see what a command writes while it runs: who may have all of its output.
+func (c *Runs) MayWatch(call control.Call) bool { return c.May(call, "run.output") }
+
 // outputOf is the file of a call, relative to the work folder; empty: there is none.
 func outputOf(steps []workspace.Step, callID string) string {
 	for _, st := range steps {

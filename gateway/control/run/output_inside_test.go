@@ -3,6 +3,8 @@ package run
 import (
 	"testing"
 
+	"parley/channels"
+	"parley/gateway/control"
 	"parley/workspace"
 )
 
@@ -32,6 +34,20 @@ func TestOutputOfACallIsAKeptOne(t *testing.T) {
 		}
 		if got := outputOf(steps, "c1"); got != "" {
 			t.Errorf("a file that was read leads to %q", got)
+		}
+	}
+}
+
+// What a command writes is watched by those who may have all of its output: owners, not in a group.
+func TestWhatACommandWritesIsWatchedByOwners(t *testing.T) {
+	t.Parallel()
+	c := &Runs{Kernel: &control.Kernel{}}
+	for _, kind := range []channels.PeerKind{channels.DM, channels.Group, channels.Room} {
+		for _, role := range []workspace.Role{workspace.Owner, workspace.Member, workspace.Guest, ""} {
+			call := control.Call{Actor: workspace.Actor{Person: "p", Role: role}, Kind: kind, Borrowed: true}
+			if got, want := c.MayWatch(call), role == workspace.Owner && kind == channels.DM; got != want {
+				t.Errorf("%q in %s: %v", role, kind, got)
+			}
 		}
 	}
 }

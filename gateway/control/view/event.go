@@ -66,6 +66,13 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
+// OutputData is the end of what a command has written, while it runs; it replaces what was told of it before.
+type OutputData struct {
+	ItemID string `json:"item_id"` // of the call
+	Text   string `json:"text"`    // the last lines
+	Lines  int64  `json:"lines"`   // that were ended so far
+}
+
 // AskedData is a model that is asked and has sent nothing yet.
 type AskedData struct {
 	Model    string    `json:"model"`    // as configured

@@ -19,7 +19,7 @@ func TestLiveEventsTellWhatIsUnderWay(t *testing.T) {
 	}
 	for kind, want := range map[agentloop.EventType]string{
 		agentloop.EventText: "item.delta", agentloop.EventDiscard: "item.delta", agentloop.EventToolStart: "item.started", agentloop.EventWait: "item.completed",
-		agentloop.EventThinking: "item.completed", agentloop.EventModelStart: "", agentloop.EventToolEnd: "",
+		agentloop.EventThinking: "item.completed", agentloop.EventOutput: "item.output", agentloop.EventModelStart: "", agentloop.EventToolEnd: "",
 	} {
 		got := of(agentloop.Event{Type: kind, Text: "t", Tool: "tool", Call: "c", Note: "busy"})
 		if want == "" && len(got) != 0 || want != "" && (len(got) != 1 || got[0].Type != want || !got[0].Synthetic || got[0].Sequence != 9) {

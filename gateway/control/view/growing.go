@@ -38,6 +38,8 @@ func Watched(l live.Update, next int64, now time.Time, begun bool) []Event {
 		call := Item{ID: l.Event.Call, Type: "tool_call", Name: l.Event.Tool, Parts: []Part{{Type: "tool_call", Name: l.Event.Tool,
 			CallID: l.Event.Call}}}
 		return []Event{with("item.started", ".call."+l.Event.Call, ItemData{call})}
+	case agentloop.EventOutput:
+		return []Event{with("item.output", ".output."+l.Event.Call, OutputData{l.Event.Call, l.Event.Text, l.Event.Lines})}
 	case agentloop.EventAsk:
 		ev.Source = "daemon"
 		asked := AskedData{Model: l.Event.Model, Provider: l.Event.Who, Time: l.Event.Since.UTC()}

@@ -18,6 +18,8 @@ import (
 type Printer struct {
 	Out, Errs io.Writer
 	Raw       *json.Encoder     // also gets every event as it came; nil: nobody
+	Live      bool              // what commands write is printed while they run
+	wrote     output            // by the newest of them, as far as it is printed
 	after     int64             // the newest stored event
 	item      string            // the answer that grows
 	text      string            // of it
@@ -65,6 +67,14 @@ func (p *Printer) See(e client.Event) error {
 			return err
 		}
 		return p.delta(d)
+	case "item.output":
+		var o output
+		if err := json.Unmarshal(e.Data, &o); err != nil {
+			return err
+		}
+		if p.Live {
+			p.output(o)
+		}
 	case "item.started", "item.completed":
 		var it Item
 		if err := json.Unmarshal(e.Data, &it); err != nil {

@@ -588,6 +588,15 @@ export type ModelsView = {
   anew?: boolean
 }
 
+export type Output = {
+  /** of the call */
+  item_id: string
+  /** the last lines */
+  text: string
+  /** that were ended so far */
+  lines: number
+}
+
 export type Pairing = {
   id: string
   short: string
