@@ -6,7 +6,7 @@ import { open } from './chromium.mjs'
 import { gate } from './model.mjs'
 import { answered, answers, composer } from './page.mjs'
 import { Telegram } from './telegram.mjs'
-import { World } from './world.mjs'
+import { until, World } from './world.mjs'
 
 const dir = process.env.PARLEY_SHOTS
 const looks = [360, 1440].flatMap(width => ['light', 'dark'].map(colorScheme => ({ width, height: width === 360 ? 740 : 900, colorScheme })))
@@ -83,6 +83,14 @@ const scenes = {
     await answered(page, 'no plan yet')
     await page.getByRole('button', { name: /^5 steps/ }).click()
     await page.getByRole('button', { name: /^Tool read_file docs/ }).click()
+  },
+  async 'live command'(w, page) {
+    const command = 'for i in $(seq 101 158); do echo "ok  shop/package$i  0.$i s"; done; printf "FAIL shop/orders  1.2 s\\n     orders_test.go:41: 3 orders, want 4\\n"; printf " 12%%\\r 58%%\\r 97%% of all tests"; sleep 60'
+    w.model.script = async (ask, say) => { say.call('exec', { command }) }
+    await enter(w, page)
+    await until('the sandbox to be tried', async () => /sandbox self-test passed/.test(w.log))
+    await send(page, 'Run all tests of the shop, please.')
+    await page.getByText('97% of all tests').waitFor()
   },
   async 'run beside the chat'(w, page) {
     await scenes['five tool calls'](w, page)
@@ -274,7 +282,8 @@ agents:
   - {id: research, name: Research, model: large, models: [main]}`
 const people = 'people:\n  - id: ada\n    name: Ada Lovelace\n    role: owner\n    tz: Europe/London\n  - {id: ben, name: Ben, role: member, tz: Europe/Berlin}\n'
 const others = two.replace('fallbacks: [large], models: [thinker]', 'models: [large, thinker]')
-const configs = { 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two, people, 'a person with a code of the machine': people, 'the editor with a problem': people, 'failing model': others, 'another model': others, 'refused key': others, 'inbox with a failing model': others }
+const runs = 'agents: [{id: assistant, name: Assistant, default: true, models: [main], tools: {exec: allow}}]'
+const configs = { 'live command': runs, 'model picker': two, 'new chat with two agents': two, 'unread on two pages': two, people, 'a person with a code of the machine': people, 'the editor with a problem': people, 'failing model': others, 'another model': others, 'refused key': others, 'inbox with a failing model': others }
 const only = process.argv.length > 2 ? process.argv.slice(2) : (process.env.PARLEY_SHOOT ?? '1') === '1' ? Object.keys(scenes) : process.env.PARLEY_SHOOT.split(',')
 
 const browser = await open()

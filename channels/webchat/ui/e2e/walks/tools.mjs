@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import path from 'node:path'
 import { answered, answers, send } from '../page.mjs'
 import { check, same, until } from '../world.mjs'
 
@@ -115,14 +117,32 @@ export default {
   },
 
   async 'commands: long output, an exit code, and all of it'(w) {
-    w.model.script = rounds([[['exec', { command: 'seq 1 20000; echo "the end" >&2' }]], [['exec', { command: 'echo oops; exit 3' }]]])
+    const slow = 'seq 1 60; until [ -e go ]; do sleep 0.05; done; echo further; until [ -e end ]; do sleep 0.05; done'
+    w.model.script = rounds([[['exec', { command: slow }]], [['exec', { command: 'seq 1 20000; echo "the end" >&2' }]], [['exec', { command: 'echo oops; exit 3' }]]])
     await w.start({ config: commands })
     const page = await w.signedIn()
     await ready(w)
+    const work = path.join(w.dir, 'data', 'agents', 'assistant', 'work', 'owner-local')
     await send(page, 'Count')
+    const live = page.getByRole('group', { name: 'Output so far' }) // of the first command, which waits for a file
+    await live.getByText('\n60').waitFor()
+    await page.getByText('20 lines above').waitFor()
+    same(await live.getAttribute('aria-live'), 'off', 'whether it is read aloud')
+    const toEnd = () => live.evaluate(b => Math.round(b.scrollHeight - b.scrollTop - b.clientHeight))
+    await until('it to stand at its end', async () => await toEnd() < 8)
+    await live.evaluate(b => new Promise(ok => { b.addEventListener('scroll', () => { requestAnimationFrame(ok) }, { once: true }); b.scrollTop = 0 })) // who reads above stays there
+    await writeFile(path.join(work, 'go'), '')
+    await live.getByText('further').waitFor()
+    same(await live.evaluate(b => b.scrollTop), 0, 'where the reader stands')
+    await page.reload() // who comes late sees it too
+    await live.getByText('further').waitFor()
+    await until('it to stand at its end', async () => await toEnd() < 8)
+    await writeFile(path.join(work, 'end'), '')
     await answered(page, 'All of it is done.')
+    same(await live.count(), 0, 'what is live behind the end')
+    await page.getByRole('button', { name: /^3 steps/ }).click()
     check(/exit code 3/.test(await step(page, 'exec echo').innerText()), 'an exit code is not shown')
-    await step(page, 'exec seq').click()
+    await step(page, 'exec seq 1 20000').click()
     await part(page, 'Command').getByText('seq 1 20000').waitFor()
     await main(page).getByText(/network none/).first().waitFor()
     const output = part(page, 'Output')

@@ -20,6 +20,7 @@ export type Event = Omit<gen.Event, 'type' | 'data'> & (
   | { type: 'turn.started'; data: Record<string, never> }
   | { type: 'item.started' | 'item.completed'; data: { item: Item } }
   | { type: 'item.delta'; data: gen.Delta }
+  | { type: 'item.output'; data: gen.Output }
   | { type: 'error'; data: gen.ErrorData }
   | { type: 'turn.ended'; data: gen.EndData }
   | { type: 'permission.requested' | 'permission.resolved'; data: gen.Permission }

@@ -1,4 +1,5 @@
-import { useMemo, useState, type ReactNode } from 'react'
+import { createContext, useContext, useLayoutEffect, useMemo, useRef, useState, type ReactNode } from 'react'
+import type { Transcript } from '../store/transcript'
 import { Copy } from '../ui/copy'
 import { bytes, number } from '../ui/format'
 import { counted, diff, type DiffLine } from './diff'
@@ -138,4 +139,28 @@ export function WholeOutput({ run, call, text }: { run: string; call: string; te
   const kept = /^\(\d+ bytes in all; the middle is cut out; (?:all of it is|its first (\d+) bytes are) in /m.exec(text.slice(-600))
   if (!run || !kept) return null
   return <a className="button small quiet" href={`/v1/runs/${encodeURIComponent(run)}/steps/${encodeURIComponent(call)}/output`} target="_blank" rel="noopener noreferrer">{kept[1] ? `The first ${number(Number(kept[1]))} bytes of the output` : 'All of the output'}</a>
+}
+
+// Output is what the commands that run now have written, by call.
+export const Output = createContext<Transcript['output']>(new Map())
+
+const nearEnd = 8 // pixels
+
+// Live is the end of what a command has written so far. It follows only who is at its end, and is read aloud to nobody.
+export function Live({ call }: { call: string }) {
+  const written = useContext(Output).get(call)
+  const box = useRef<HTMLPreElement>(null)
+  const atEnd = useRef(true)
+  useLayoutEffect(() => {
+    const b = box.current
+    if (b && atEnd.current) b.scrollTop = b.scrollHeight
+  }, [written])
+  if (!written?.text) return null
+  const above = written.lines - (written.text.match(/\n/g)?.length ?? 0)
+  return (
+    <div className="live">
+      {above > 0 && <p className="small faint num">{above === 1 ? '1 line above' : `${number(above)} lines above`}</p>}
+      <pre ref={box} tabIndex={0} role="group" aria-label="Output so far" aria-live="off" dir="auto" onScroll={e => { const b = e.currentTarget; atEnd.current = b.scrollHeight - b.scrollTop - b.clientHeight < nearEnd }}><Unseen text={written.text.replace(/\n$/, '')} /></pre>
+    </div>
+  )
 }

@@ -154,7 +154,7 @@ function Chat({ sessionKey: key, search }: { sessionKey: string; search: ChatSea
         ? <div className="page-in"><Failed error={view.error} retry={() => { void c.load() }} /></div>
         : view.state === 'loading' ? <Loading />
           : empty ? <Welcome agent={agent} onPick={x => { send(x, []) }} onReady={() => { composer.current?.focus() }} />
-            : <Behind><ConversationView ref={transcript} stored={stored} growing={growing} acts={acts} name={name} edit={edit} waits={waits} run={running} asked={asked} posts={posts} sent={sent} online={online}
+            : <Behind><ConversationView ref={transcript} stored={stored} growing={growing} output={view.t.output} acts={acts} name={name} edit={edit} waits={waits} run={running} asked={asked} posts={posts} sent={sent} online={online}
               label={`Conversation ${title}`} older={view.older} onOlder={older} onAtEnd={setAtEnd} /></Behind>}
       <Announce rows={stored} name={name} running={running !== undefined} asked={asked[0]?.tool} />
       {search.gen
@@ -235,7 +235,7 @@ function useReason(t: ReturnType<typeof conversation>['view'] extends { get: () 
   if (asked) return { text: 'Waiting for your approval', since: begun }
   if (t.status) return { text: sentence(t.status.text), since: t.status.since, failing: t.status.failing, due: t.status.due, asked: t.asked }
   if (t.grown.some(g => g.text)) return undefined
-  if (t.calls.size) return undefined
+  if (t.calls.size || t.output.size) return undefined
   return { text: 'Thinking', since: begun, asked: t.asked }
 }
 

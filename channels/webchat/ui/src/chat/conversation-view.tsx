@@ -5,9 +5,11 @@ import { ApprovalCard } from '../approvals/card'
 import { drop, retry, type Sent } from '../store/outbox'
 import { dropPost, press } from '../store/posts'
 import type { Row } from '../store/rows'
+import type { Transcript } from '../store/transcript'
 import { Button, IconButton } from '../ui/button'
 import { Note } from '../ui/states'
 import { useSeconds } from '../ui/time'
+import { Output } from './call'
 import { EditMessage } from './edit'
 import { Markdown } from './markdown-view'
 import { Failing, Silent } from './failing'
@@ -22,6 +24,7 @@ export type Waits = { text: string; since: number; failing?: Trouble; due?: numb
 type Props = Omit<TranscriptProps, 'lines' | 'ref'> & {
   stored: readonly Row[]
   growing: readonly Row[]
+  output: Transcript['output']
   acts: Acts
   name: string // of the agent
   edit?: { id: string; text: string; onCancel: () => void; onSend: (text: string) => void } // instead of the row of this id
@@ -35,7 +38,7 @@ type Props = Omit<TranscriptProps, 'lines' | 'ref'> & {
 }
 
 // ConversationView draws what was said, what is being said, and what stands behind it.
-export function ConversationView({ stored, growing, acts, name, edit, waits, run, asked, posts, sent, online, ...rest }: Props) {
+export function ConversationView({ stored, growing, output, acts, name, edit, waits, run, asked, posts, sent, online, ...rest }: Props) {
   const lines: Line[] = [
     ...stored.map((r, i) => lineOf(r, acts, name, i === stored.length - 1 && !sent.length, edit?.id === r.id ? <EditMessage text={edit.text} onCancel={edit.onCancel} onSend={edit.onSend} /> : undefined)),
     ...growing.map(r => lineOf(r, acts, name, false)),
@@ -44,7 +47,7 @@ export function ConversationView({ stored, growing, acts, name, edit, waits, run
     ...posts.map(p => ({ id: `post/${p.id}`, size: 80, counts: true, view: <div className="column"><Told post={p} /></div> })),
     ...sent.map(m => ({ id: `sent/${m.id}`, size: 72, counts: true, view: <OnItsWay sent={m} online={online} behind={run !== undefined} /> })),
   ]
-  return <TranscriptView {...rest} lines={lines} />
+  return <Output value={output}><TranscriptView {...rest} lines={lines} /></Output>
 }
 
 // FreshView is a chat whose first message is on its way.

@@ -9,7 +9,7 @@ import { useAtom } from '../store/atom'
 import type { Call } from '../store/rows'
 import { lasted, shown } from '../ui/format'
 import { Icon } from '../ui/icon'
-import { Given, mainOf, Piece, refused, shortly, WholeOutput } from './call'
+import { Given, Live, mainOf, Piece, refused, shortly, WholeOutput } from './call'
 import { Unseen } from './markdown-view'
 import { useSeconds } from '../ui/time'
 import { Files } from './row-view'
@@ -67,6 +67,7 @@ function Step({ call, run }: { call: Call; run: string }) {
         {over ? <><span className="step-result truncate faint"><Unseen text={came} /></span>{call.at && call.ended && <span className="faint num">{lasted(Date.parse(call.ended) - Date.parse(call.at))}</span>}</> : <Running call={call} />}
         <Icon name={open ? 'up' : 'down'} className="faint" />
       </button>
+      {!over && <Live call={call.id} />}
       {open && (
         <div className="step-body">
           <Given name={call.name} args={call.args} />

@@ -151,6 +151,18 @@ describe('the reducer', () => {
     t = apply(t, [{ ...base(2, 'r1'), synthetic: true, type: 'item.delta', data: { item_id: 'a', part: 0, offset: 0, text: 'Hello' } }], 13_000)
     expect([t.asked, t.status]).toEqual([undefined, undefined])
   })
+  test('what a command writes is known until its result is stored or its turn ends, and not again after that', () => {
+    const wrote = (text: string, lines = 0): Event => ({ ...base(4, 'r1'), synthetic: true, type: 'item.output', data: { item_id: 'c-r1', text, lines } })
+    const whole = turn(1, 'r1', ['done'])
+    let t = apply(all(whole.slice(0, 5)), [wrote('one\n', 1), wrote('two\n', 2)], 0)
+    expect(t.output.get('c-r1')).toEqual({ text: 'two\n', lines: 2, run: 'r1' })
+    const cut = apply(t, [ended(4, 'r1', 'user_stopped')], 0)
+    expect(cut.output.size).toBe(0)
+    expect(apply(cut, [wrote('late')], 0)).toBe(cut)
+    t = apply(t, whole.slice(5, 6), 0)
+    expect(t.output.size).toBe(0)
+    expect(apply(t, [wrote('late')], 0)).toBe(t)
+  })
   test('a status is shown until something happens', () => {
     let t = all([started(1, 'r1'), status(2, 'r1', 'model busy')])
     expect(t.status?.text).toBe('model busy')

@@ -12,6 +12,9 @@ export type Growing = { id: string; run: string; text: string; pieces: [offset: 
 // Status is why nothing is to be seen; failing: a model fails, and this is the failure. Its next try is due by this page's clock.
 export type Status = { run: string; text: string; since: number; failing?: Trouble; due?: number }
 
+// Written is the end of what a command has written, and how many lines it ended in all.
+export type Written = { text: string; lines: number; run: string }
+
 // Asked is a model that is asked since then, by this page's clock, and has sent nothing yet.
 export type Asked = { run: string; who: string; since: number }
 
@@ -21,6 +24,7 @@ export type Transcript = {
   readonly lines: readonly StoredEvent[] // ordered by sequence; a hole is filled by what is under way
   readonly grown: readonly Growing[] // answers that grow, in the order in which they began
   readonly calls: ReadonlyMap<string, { name: string; run: string; since: number }> // tools that run now
+  readonly output: ReadonlyMap<string, Written> // the end of what commands that run now have written, by call
   readonly status: Status | undefined
   readonly asked: Asked | undefined
   readonly run: string | undefined // the run that is under way
@@ -29,7 +33,7 @@ export type Transcript = {
   readonly ended: ReadonlySet<string> // runs
 }
 
-export const nothing: Transcript = { sessionId: '', generation: 0, lines: [], grown: [], calls: new Map(), status: undefined, asked: undefined, run: undefined, live: undefined, done: new Set(), ended: new Set() }
+export const nothing: Transcript = { sessionId: '', generation: 0, lines: [], grown: [], calls: new Map(), output: new Map(), status: undefined, asked: undefined, run: undefined, live: undefined, done: new Set(), ended: new Set() }
 
 // through is the sequence up to which nothing is missing, counted from the first line that is here: what to come back with.
 export function through(t: Transcript): number {
@@ -45,7 +49,7 @@ export function through(t: Transcript): number {
   return n
 }
 
-type Draft = { -readonly [K in keyof Transcript]: Transcript[K] } & { lines: StoredEvent[]; grown: Growing[]; calls: Map<string, { name: string; run: string; since: number }>; done: Set<string>; ended: Set<string> }
+type Draft = { -readonly [K in keyof Transcript]: Transcript[K] } & { lines: StoredEvent[]; grown: Growing[]; calls: Map<string, { name: string; run: string; since: number }>; output: Map<string, Written>; done: Set<string>; ended: Set<string> }
 
 // apply returns the transcript with the events in it, or the same one when they change nothing.
 export function apply(t: Transcript, events: readonly Event[], now: number = Date.now()): Transcript {
@@ -53,7 +57,7 @@ export function apply(t: Transcript, events: readonly Event[], now: number = Dat
   for (const e of events) {
     const at = d ?? t
     if (!changes(at, e)) continue
-    d ??= { ...t, lines: [...t.lines], grown: [...t.grown], calls: new Map(t.calls), done: new Set(t.done), ended: new Set(t.ended) }
+    d ??= { ...t, lines: [...t.lines], grown: [...t.grown], calls: new Map(t.calls), output: new Map(t.output), done: new Set(t.done), ended: new Set(t.ended) }
     step(d, e, now)
   }
   if (!d) return t
@@ -74,7 +78,7 @@ function changes(t: Transcript, e: Event): boolean {
   if (!e.synthetic) return !has(t.lines, e.sequence)
   if (e.run_id !== null && t.ended.has(e.run_id)) return false
   switch (e.type) {
-    case 'item.delta': return !t.done.has(e.data.item_id)
+    case 'item.delta': case 'item.output': return !t.done.has(e.data.item_id)
     case 'item.started': return !t.done.has(e.data.item.id)
     case 'item.completed': return e.data.item.type === 'status'
     case 'model.asked': return true
@@ -85,7 +89,7 @@ function changes(t: Transcript, e: Event): boolean {
 function step(d: Draft, e: Event, now: number) {
   if (e.type === 'session.started') {
     if (e.session_id === d.sessionId) d.generation = e.data.generation
-    else Object.assign(d, { ...nothing, sessionId: e.session_id, generation: e.data.generation, lines: [], grown: [], calls: new Map(), done: new Set(), ended: new Set() })
+    else Object.assign(d, { ...nothing, sessionId: e.session_id, generation: e.data.generation, lines: [], grown: [], calls: new Map(), output: new Map(), done: new Set(), ended: new Set() })
     return
   }
   if (!d.sessionId) d.sessionId = e.session_id
@@ -108,6 +112,10 @@ function step(d: Draft, e: Event, now: number) {
       if (e.data.text) goesOn(d, run)
       break
     }
+    case 'item.output':
+      d.output.set(e.data.item_id, { text: e.data.text, lines: e.data.lines, run })
+      goesOn(d, run)
+      break
     case 'item.completed': {
       const text = textOf(e.data.item), failing = e.data.item.trouble
       const before = d.status?.run === run ? d.status : undefined
@@ -139,6 +147,7 @@ function settle(d: Draft, e: Event) {
     for (const p of item.parts ?? []) if (p.type === 'tool_result' && p.call_id) {
       d.done.add(p.call_id)
       d.calls.delete(p.call_id)
+      d.output.delete(p.call_id)
     }
     if (item.role !== 'user') goesOn(d, run)
   }
@@ -146,6 +155,7 @@ function settle(d: Draft, e: Event) {
     d.ended.add(run)
     d.grown = d.grown.filter(g => g.run !== run)
     for (const [id, c] of d.calls) if (c.run === run) d.calls.delete(id)
+    for (const [id, o] of d.output) if (o.run === run) d.output.delete(id)
     goesOn(d, run)
     if (d.live === run) d.live = undefined
   }
